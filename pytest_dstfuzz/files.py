@@ -89,6 +89,11 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, utf8(text))
 
 
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines, each with its end, as `write_text` does, none kept in memory."""
+    _write(path, map(utf8, lines))
+
+
 def utf8(text: str) -> bytes:
     r"""Return a text as UTF-8.
 
@@ -108,6 +113,10 @@ def write_bytes(path: Path, content: bytes) -> None:
     It goes to a new file in the same folder, which then takes the place of ``path``:
     whatever fails, a file that was there keeps its content. A link stays one.
     """
+    _write(path, (content,))
+
+
+def _write(path: Path, parts: Iterable[bytes]) -> None:
     target = _target(path)
     draft = _draft(target.parent, target)
     try:
@@ -115,7 +124,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         try:
             # Not tempfile: its files are readable by their owner alone, whatever the umask.
             with draft.open("xb") as file:
-                file.write(content)
+                file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(target)

@@ -32,7 +32,7 @@ from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.rollout import with_history
-from pytest_dstfuzz.dialogue.sampling import in_shard, sample_turns
+from pytest_dstfuzz.dialogue.sampling import part_of, sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.relations.registry import as_relation, relations_named
@@ -119,7 +119,7 @@ class Campaign:
         self._listener = listener
         how = settings.data
         self._drawn = sample_turns(self.data, how.turns, settings.variant.seed, how.domains)
-        self._plan = tuple(planned for planned in self._drawn if in_shard(planned[0].id, how.shard))
+        self._plan = part_of(self._drawn, how.shard)
         self._budget = Budget(settings.budget)
         self.tracker: Tracker = (
             tracker_for(settings, self.data, deadline=self._budget.deadline)
@@ -303,7 +303,7 @@ def _dialogues(given: object, settings: Settings) -> DialogueSet:
         )
     if not found.dialogues:
         raise UserError("there is no dialogue to test a tracker with")
-    counted = Counter(dialogue.id for dialogue in found.dialogues)
+    counted = Counter(found.ids)
     if twice := next((name for name, count in counted.items() if count > 1), None):
         raise UserError(f"two of the dialogues have the id {twice!r}: ids tell results apart")
     return found

@@ -60,9 +60,10 @@ def _check(given: Namespace) -> None:
 
 def _is_of_states(data: DialogueSet, outcome: str) -> bool:
     """Whether only states are labels, where calls would be."""
-    turns = [turn for dialogue in data.dialogues for turn in dialogue.turns]
-    calls = any(turn.calls is not None for turn in turns)
-    return outcome == TOOL_CALLS and not calls and any(turn.state is not None for turn in turns)
+    if outcome != TOOL_CALLS:
+        return False
+    calls = any(turn.calls is not None for turn in data.turns())
+    return not calls and any(turn.state is not None for turn in data.turns())
 
 
 def _field(page: TerminalPage, head: str, text: str) -> None:
@@ -74,7 +75,7 @@ def _several(number: int, noun: str) -> str:
 
 
 def _dialogues(page: TerminalPage, data: DialogueSet) -> None:
-    counts = [len(dialogue.turns) for dialogue in data.dialogues]
+    counts = data.lengths
     mean = sum(counts) / len(counts)
     ids = ", ".join(dialogue.id for dialogue in data.dialogues[:3])
     more = ", ..." if len(counts) > 3 else ""
@@ -105,7 +106,7 @@ def _tools(page: TerminalPage, data: DialogueSet) -> None:
     # Imported late, as above.
     from pytest_dstfuzz.dialogue.call_values import recorded  # noqa: PLC0415
 
-    tools = {tool.name: tool for dialogue in data.dialogues for tool in dialogue.tools}
+    tools = {tool.name: tool for tool in data.tools}
     calls = Counter(call.name for dialogue in data.dialogues for call in recorded(dialogue))
     without = sum(not dialogue.tools for dialogue in data.dialogues)
     if not tools and not calls:
@@ -130,25 +131,22 @@ def _labels(page: TerminalPage, data: DialogueSet, kind: OutcomeKind) -> None:
     # Imported late, as above.
     from pytest_dstfuzz.dialogue.dialogues import label_of  # noqa: PLC0415
 
-    turns = [turn for dialogue in data.dialogues for turn in dialogue.turns]
+    turns = data.turn_count()
     if kind == "reply":
         places = ((one, turn.index) for one in data.dialogues for turn in one.turns)
         count = sum(label_of(*place, kind) is not None for place in places)
-        _field(page, "replies", f"recorded at {count:,} of {_several(len(turns), 'turn')}")
+        _field(page, "replies", f"recorded at {count:,} of {_several(turns, 'turn')}")
         return
-    known = [turn.calls for turn in turns if turn.calls is not None]
+    known = Counter(bool(turn.calls) for turn in data.turns() if turn.calls is not None)
     if known:
-        calling = sum(1 for calls in known if calls)
-        unknown = len(turns) - len(known)
-        text = (
-            f"in the next message at {_several(calling, 'turn')}, none at {len(known) - calling:,}"
-        )
+        unknown = turns - known.total()
+        text = f"in the next message at {_several(known[True], 'turn')}, none at {known[False]:,}"
         text += f", not known of {unknown:,}" if unknown else ""
         _field(page, "calls", text)
-    states = [turn.state for turn in turns if turn.state is not None]
+    states = sum(turn.state is not None for turn in data.turns())
     if states:
-        slots = {slot for state in states for slot in state}
-        text = f"{len(states):,} of {len(turns):,} turns, with {_several(len(slots), 'slot')}"
+        slots = {slot for turn in data.turns() for slot in turn.state or ()}
+        text = f"{states:,} of {turns:,} turns, with {_several(len(slots), 'slot')}"
         _field(page, "states", text)
     if not known and not states:
         _field(page, "labels", "none: answers are compared with those to the clean turns alone")

@@ -9,7 +9,7 @@ from typing import Final
 from pytest_dstfuzz.cli.command import Command, given_settings
 from pytest_dstfuzz.config import TOOL_CALLS
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.files import check_apart, check_writable, write_text
+from pytest_dstfuzz.files import check_apart, check_writable, write_lines
 from pytest_dstfuzz.printable import printable
 
 _READ: Final = ("data", "tools", "split", "outcome")
@@ -36,7 +36,7 @@ def _convert(given: Namespace) -> None:
     check_apart({"--output": path}, {"--data": how.data, "--tools": how.tools})
     outcome = settings.reply.outcome
     data = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
-    write_text(path, json_lines(data.dialogues))
+    write_lines(path, json_lines(data.dialogues))
     count, turns = len(data.dialogues), data.turn_count()
     told = [f"wrote {count:,} dialogues with {turns:,} turns to {path}", *data.notes]
     print(printable("\n".join(told)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import chain
 from typing import Final
 
 from pytest_dstfuzz.comparisons.argument_rules import Rule, rule_of
@@ -39,11 +38,10 @@ def comparison_of_calls(
         UserError: there is no such rule, or none of the tools has the argument; the nearest is
             said.
     """
-    tools = dict.fromkeys(chain.from_iterable(dialogue.tools for dialogue in data.dialogues))
     places = [*((ARGUMENTS_TABLE, line) for line in table)]
     places += [("--dst-arguments", line) for line in settings.arguments]
     rules = [_rule(where, line, search_path) for where, line in places]
-    known = ArgumentTable(rules, tools)
+    known = ArgumentTable(rules, data.tools)
     slots = dict.fromkeys([*known.slots, *_recorded(data)])
     for (where, _), (pattern, _) in zip(places, rules, strict=True):
         if slots and not any(known.fits(pattern, slot) for slot in slots):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Final
@@ -31,17 +31,18 @@ _PLAIN_WORDS: Final = (
 _NO_CUES: Final = frozenset(_PLAIN_WORDS.split())
 
 
-def call_ontology(dialogues: Sequence[Dialogue], known: Ontology | None) -> Ontology | None:
+def call_ontology(data: DialogueSet) -> Ontology | None:
     """Return the arguments of all tools with the values that were recorded, and those of enums.
 
-    The slots that are ``known``, of belief states, stay beside them. Not complete: a call may have
+    The slots that are known, of belief states, stay beside them. Not complete: a call may have
     arguments that neither a schema nor a recorded call has.
     """
+    known = data.ontology
     values: dict[str, dict[str, None]] = {}
-    for tool in dict.fromkeys(tool for dialogue in dialogues for tool in dialogue.tools):
+    for tool in data.tools:
         for path, member in enum_members(tool):
             _enter(values, f"{tool.name}.{path}", member)
-    for dialogue in dialogues:
+    for dialogue in data.dialogues:
         for slot, value in recorded_values(dialogue):
             _enter(values, slot, value)
     if not values:
@@ -101,7 +102,7 @@ def spelled(name: str) -> str:
 
 def with_call_values(data: DialogueSet) -> DialogueSet:
     """Return data with what its tools and recorded calls say of slots, values and words."""
-    ontology = call_ontology(data.dialogues, data.ontology)
+    ontology = call_ontology(data)
     slots = ontology.slots if ontology is not None else ()
     arguments = [slot for slot in slots if "." in slot]
     words = {word for slot in arguments for word in spelled(slot).split()} - _NO_CUES

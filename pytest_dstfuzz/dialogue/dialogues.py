@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from operator import eq
+from typing import NamedTuple, overload
 
 from pytest_dstfuzz.dialogue.calls import Tool, Transcript
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind, reply_outcome
@@ -196,6 +198,56 @@ def label_of(dialogue: Dialogue, index: int, kind: OutcomeKind = "state") -> Out
     return reply_outcome(recorded) if recorded else None
 
 
+class StoredDialogues(Sequence[Dialogue]):  # noqa: PLW1641 - like lists, see the docstring
+    """Dialogues of large data, each read when it is asked for; what all of them have is known.
+
+    Equal to any other sequence of the same dialogues.
+    """
+
+    @property
+    @abstractmethod
+    def places(self) -> Mapping[str, int]:
+        """Id of each dialogue -> its place."""
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Sequence[int]:
+        """Turns of each dialogue."""
+
+    @property
+    @abstractmethod
+    def labelled(self) -> bool:
+        """Whether every turn has a belief state label."""
+
+    @property
+    @abstractmethod
+    def tools(self) -> tuple[Tool, ...]:
+        """Each tool of any dialogue once, as they come."""
+
+    @abstractmethod
+    def read(self, place: int) -> Dialogue:
+        """Return the dialogue at a place from 0 on."""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @overload
+    def __getitem__(self, place: int) -> Dialogue: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Dialogue, ...]: ...
+    def __getitem__(self, place: int | slice) -> Dialogue | tuple[Dialogue, ...]:
+        found = range(len(self))[place]
+        return self.read(found) if isinstance(found, int) else tuple(map(self.read, found))
+
+    def __iter__(self) -> Iterator[Dialogue]:
+        return map(self.read, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+
 @dataclass(frozen=True, slots=True)
 class Ontology:
     """The slots of the data at hand and the values known for each of them."""
@@ -222,7 +274,8 @@ class DialogueSet:
     #: Short name used in test ids and reports: ``sample``, ``multiwoz21``, or a file's stem.
     name: str
     split: str
-    dialogues: tuple[Dialogue, ...]
+    #: A tuple, or `StoredDialogues` where they are many (see `spool.gathered`).
+    dialogues: Sequence[Dialogue]
     #: ``None`` where the data brings none.
     ontology: Ontology | None = None
     #: Name of the value normalisation that was applied (``multiwoz`` or ``plain``).
@@ -247,16 +300,54 @@ class DialogueSet:
     @property
     def labelled(self) -> bool:
         """Whether every turn has a belief state label."""
-        return all(turn.state is not None for d in self.dialogues for turn in d.turns)
+        many = self._stored
+        if many is not None:
+            return many.labelled
+        return all(turn.state is not None for turn in self.turns())
 
     @property
     def says_slots(self) -> bool:
         """Whether it says which slots there are: by an ontology, or by a label of every turn."""
         return self.ontology is not None and (self.ontology.complete or self.labelled)
 
+    @property
+    def lengths(self) -> Sequence[int]:
+        """Turns of each dialogue."""
+        many = self._stored
+        return [len(one.turns) for one in self.dialogues] if many is None else many.lengths
+
+    @property
+    def ids(self) -> Collection[str]:
+        """The ids of the dialogues, in their order."""
+        many = self._stored
+        return [one.id for one in self.dialogues] if many is None else many.places.keys()
+
+    def dialogue(self, name: str) -> Dialogue:
+        """Return the dialogue with an id, which must be there."""
+        many = self._stored
+        if many is None:
+            return next(one for one in self.dialogues if one.id == name)
+        return many.read(many.places[name])
+
+    def turns(self) -> Iterator[Turn]:
+        """Yield the turns of all dialogues."""
+        return (turn for dialogue in self.dialogues for turn in dialogue.turns)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Each tool of any dialogue once, as they come."""
+        many = self._stored
+        if many is not None:
+            return many.tools
+        return tuple(dict.fromkeys(tool for one in self.dialogues for tool in one.tools))
+
     def turn_count(self) -> int:
         """Number of turns in all dialogues."""
-        return sum(len(dialogue.turns) for dialogue in self.dialogues)
+        return sum(self.lengths)
+
+    @property
+    def _stored(self) -> StoredDialogues | None:
+        return self.dialogues if isinstance(self.dialogues, StoredDialogues) else None
 
 
 def domains_of_slots(slots: Iterable[str]) -> frozenset[str]:

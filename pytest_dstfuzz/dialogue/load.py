@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -32,6 +33,7 @@ from pytest_dstfuzz.dialogue.readers import multiwoz as published
 from pytest_dstfuzz.dialogue.readers.sgd_schema import schema_phrases, schema_tools
 from pytest_dstfuzz.dialogue.readers.source import HALF, SURROGATE, SourceFile
 from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
+from pytest_dstfuzz.dialogue.spool import gathered
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.garbage import gc_paused
 
@@ -158,7 +160,8 @@ def load_dialogues(
     rules = normalisation or ("plain" if choice.layout in _PLAIN else "multiwoz")
     told: list[str] = []
     readers = _readers(files, choice, told.append, outcome, wanted)
-    dialogues = _with_tools(_read(choice, rules, readers), tools, told.append)
+    read = _with_tools(_read(choice, rules, readers), tools, told.append)
+    dialogues = gathered(read)
     if not dialogues:
         raise DataError(f"{location.path} holds no dialogue of the split {wanted!r}")
     known, notes = _ontology(files, choice, ontology, rules, wanted)
@@ -176,27 +179,35 @@ def load_dialogues(
 
 
 def _with_tools(
-    dialogues: tuple[Dialogue, ...], given: str | Path | None, tell: Callable[[str], None]
-) -> tuple[Dialogue, ...]:
-    """Return dialogues of which those without tools have the given ones."""
+    dialogues: Iterable[Dialogue], given: str | Path | None, tell: Callable[[str], None]
+) -> Iterator[Dialogue]:
+    """Yield dialogues of which those without tools have the given ones."""
     if given is None:
-        return dialogues
+        yield from dialogues
+        return
     path = Path(given).expanduser()
     tools = read_tools(SourceFile(path.name, path).json(), str(path))
-    if all(dialogue.tools for dialogue in dialogues):
+    lacking = False
+    for one in dialogues:
+        lacking |= not one.tools
+        yield one if one.tools else replace(one, tools=tools)
+    if not lacking:
         tell(f"All dialogues bring tools of their own: those of {path} are not taken.")
-    return tuple(one if one.tools else replace(one, tools=tools) for one in dialogues)
 
 
-def _untested_calls(dialogues: tuple[Dialogue, ...], outcome: OutcomeKind) -> tuple[str, ...]:
+def _untested_calls(dialogues: Iterable[Dialogue], outcome: OutcomeKind) -> tuple[str, ...]:
     """Return the note that data without states has calls, where states are tested."""
-    turns = [turn for dialogue in dialogues for turn in dialogue.turns]
-    if outcome != "state" or any(turn.state is not None for turn in turns):
+    if outcome != "state":
         return ()
-    count = sum(1 for turn in turns if turn.calls)
+    turns = count = 0
+    for turn in chain.from_iterable(dialogue.turns for dialogue in dialogues):
+        if turn.state is not None:
+            return ()
+        turns += 1
+        count += bool(turn.calls)
     if not count:
         return ()
-    calling = f"{count:,} of {len(turns):,} turns have recorded tool calls"
+    calling = f"{count:,} of {turns:,} turns have recorded tool calls"
     return (f"{calling}: --dst-outcome=tool-calls tests those, and this run tests belief states.",)
 
 
@@ -252,24 +263,24 @@ def _readers(
     return {**_READERS, **told, "sgd": partial(sgd.read_sgd, tools=schema_tools(schemas[0]))}
 
 
-def _read(choice: SplitFiles, rules: str, readers: Mapping[str, _Reader]) -> tuple[Dialogue, ...]:
+def _read(choice: SplitFiles, rules: str, readers: Mapping[str, _Reader]) -> Iterator[Dialogue]:
     """Read the chosen files in order; every dialogue has turns and an id of its own."""
-    found: dict[str, tuple[Dialogue, str]] = {}
+    found: dict[str, str] = {}
     for kind, file in choice.files:
-        reader = readers[kind]
+        reader, place = readers[kind], file.place
         for dialogue in reader(file, rules):
             if not choice.takes(dialogue.id):
                 continue
             if not dialogue.turns:
-                raise DataError(f"{file.place}: dialogue {dialogue.id} has no turns")
-            _check_texts(dialogue, file.place)
+                raise DataError(f"{place}: dialogue {dialogue.id} has no turns")
+            _check_texts(dialogue, place)
             if dialogue.id in found:
                 raise DataError(
-                    f"{file.place}: the id {dialogue.id} is not unique, it was already in "
-                    f"{found[dialogue.id][1]}"
+                    f"{place}: the id {dialogue.id} is not unique, it was already in "
+                    f"{found[dialogue.id]}"
                 )
-            found[dialogue.id] = (dialogue, file.place)
-    return tuple(dialogue for dialogue, _ in found.values())
+            found[dialogue.id] = place
+            yield dialogue
 
 
 def _check_texts(dialogue: Dialogue, place: str) -> None:
@@ -281,7 +292,7 @@ def _check_texts(dialogue: Dialogue, place: str) -> None:
             turn.system,
             turn.user,
             turn.answer or "",
-            *(turn.state or ()),
+            *(text for pair in (turn.state or {}).items() for text in pair),
             *(turn.recorded or ()),
             *(text for pair in (turn.calls or {}).items() for text in pair),
             *(dialogue.closing if turn.index == last else ()),

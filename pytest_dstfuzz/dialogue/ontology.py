@@ -18,6 +18,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.sgd_schema import schema_values
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
+from pytest_dstfuzz.dialogue.spool import gathered
 from pytest_dstfuzz.errors import UserError, unknown_name
 
 _Pairs = Iterable[tuple[str, object]]
@@ -121,19 +122,19 @@ def with_slots(data: DialogueSet, names: Sequence[str]) -> DialogueSet:
         return turn if turn.state is None else replace(turn, state=BeliefState(kept))
 
     dialogues = (replace(each, turns=tuple(map(cut, each.turns))) for each in data.dialogues)
-    return replace(data, ontology=ontology, dialogues=tuple(dialogues))
+    return replace(data, ontology=ontology, dialogues=gathered(dialogues))
 
 
 def partial_labels(data: DialogueSet) -> str:
     """Return how many turns have labels, where it is some and not all; else ``""``."""
-    turns = [turn for dialogue in data.dialogues for turn in dialogue.turns]
-    count = sum(turn.state is not None for turn in turns)
-    if count in (0, len(turns)):
+    if data.labelled:
         return ""
-    dialogues = sum(any(t.state is not None for t in d.turns) for d in data.dialogues)
+    counts = [sum(turn.state is not None for turn in one.turns) for one in data.dialogues]
+    if not any(counts):
+        return ""
     return (
-        f"{count:,} of {len(turns):,} turns have labels, in {dialogues:,} of "
-        f"{len(data.dialogues):,} dialogues"
+        f"{sum(counts):,} of {data.turn_count():,} turns have labels, in "
+        f"{sum(map(bool, counts)):,} of {len(counts):,} dialogues"
     )
 
 

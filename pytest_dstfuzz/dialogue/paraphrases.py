@@ -67,8 +67,7 @@ def with_paraphrases(data: DialogueSet, given: str | Path | None) -> DialogueSet
         return data
     path = Path(given).expanduser()
     if path.suffix == ".json":
-        tools = dict.fromkeys(tool for dialogue in data.dialogues for tool in dialogue.tools)
-        found = read_tool_words(SourceFile(path.name, path), tools)
+        found = read_tool_words(SourceFile(path.name, path), data.tools)
     else:
         found = sgd_paraphrases(path, data.split)
     return replace(data, paraphrases=found)

@@ -16,6 +16,7 @@ from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonic
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
 from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of, text_of_content
+from pytest_dstfuzz.dialogue.spool import gathered
 
 
 def end_state(calls: Iterable[ToolCall], tools: Iterable[Tool]) -> Outcome:
@@ -88,7 +89,7 @@ def rolled_out(data: DialogueSet) -> DialogueSet:
     The label of a turn becomes the end state of the recording before the next utterance, and each
     dialogue knows what its tools returned.
     """
-    return replace(data, dialogues=tuple(map(_rolled_out, data.dialogues)))
+    return replace(data, dialogues=gathered(map(_rolled_out, data.dialogues)))
 
 
 def with_history(data: DialogueSet, settings: ReplySettings) -> DialogueSet:

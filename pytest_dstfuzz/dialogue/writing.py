@@ -7,7 +7,7 @@ states. Of dialogues that are texts alone the messages are those of user and ass
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pytest_dstfuzz.dialogue.calls import Tool
@@ -47,6 +47,6 @@ def _tool(tool: Tool) -> dict[str, Any]:
     return tool.to_json() | hint
 
 
-def json_lines(dialogues: Iterable[Dialogue]) -> str:
-    """Return dialogues as JSON Lines, one a line."""
-    return "".join(f"{json.dumps(entry_of(one), ensure_ascii=False)}\n" for one in dialogues)
+def json_lines(dialogues: Iterable[Dialogue]) -> Iterator[str]:
+    """Yield dialogues as JSON Lines, one a line with its end."""
+    return (f"{json.dumps(entry_of(one), ensure_ascii=False)}\n" for one in dialogues)

@@ -155,7 +155,7 @@ class SessionCampaigns:
                 data,
                 predictor,
                 key.lexicon,
-                plan=[turns[item.id] for item in data.dialogues if item.id in turns],
+                plan=[turns[name] for name in data.ids if name in turns],
                 listener=self._listener,
                 # What a worker looks ahead to may be another worker's turn.
                 window=self._context.settings.tracker.batch_size if worker else None,

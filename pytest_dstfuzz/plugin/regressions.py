@@ -15,7 +15,7 @@ from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.registry import as_comparison
 from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, Settings
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import SlotChange
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -261,7 +261,7 @@ class RegressionCorpus:
         return StyledLine(f"{new} new violations were remembered in {self.path}{more}")
 
     def _found(self, result: TurnResult, relation: str) -> Iterator[Regression]:
-        dialogue = self._dialogues[result.dialogue_id]
+        dialogue = self._context.data.dialogue(result.dialogue_id)
         for variant in filter(is_kept, result.violations):
             rules = self._context.data.normalisation
             # A suite's own fixture or marker may have said what replies are compared by.
@@ -280,10 +280,6 @@ class RegressionCorpus:
             return self._context.comparison(reply)
         where = "the fixture dst_compare gave neither a name nor a comparison"
         return as_comparison(given, where, self._settings.reply)
-
-    @cached_property
-    def _dialogues(self) -> dict[str, Dialogue]:
-        return {dialogue.id: dialogue for dialogue in self._context.data.dialogues}
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,7 +174,7 @@ class ResultCollector:
 
     def _sorted(self, data: DialogueSet) -> list[tuple[str, TurnResult]]:
         """Return the key and the result of every test, in the order of the data."""
-        place = {dialogue.id: number for number, dialogue in enumerate(data.dialogues)}
+        place = {name: number for number, name in enumerate(data.ids)}
         found = ((key, result) for (key, _), result in self._found.items())
         return sorted(
             found, key=lambda item: (place[item[1].dialogue_id], item[1].turn_index, item[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from pytest_dstfuzz.dialogue.calls import argument_texts, call_path
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, label_of
@@ -54,15 +55,16 @@ def lock_share(
     """
     guards = Locks(lexicon, data.ontology, data.cue_words, user)
     plain = Locks(lexicon, None, (), user)
-    places = [
-        (dialogue, turn.index, values)
-        for dialogue in data.dialogues
-        for turn in dialogue.turns
-        if (values := list(_values(dialogue, turn.index, kind)))
-    ]
-    step = -(-len(places) // most) or 1
-    found = LockShare(of_turns=len(places))
-    for dialogue, index, values in places[::step]:
+
+    def places() -> Iterator[tuple[Dialogue, int, list[tuple[str, str]]]]:
+        for dialogue in data.dialogues:
+            for turn in dialogue.turns:
+                if values := list(_values(dialogue, turn.index, kind)):
+                    yield dialogue, turn.index, values
+
+    found = LockShare(of_turns=sum(1 for _ in places()))
+    step = -(-found.of_turns // most) or 1
+    for dialogue, index, values in islice(places(), 0, None, step):
         found.turns += 1
         for slot, text in values:
             found.values += 1

@@ -81,7 +81,7 @@ def test_what_was_recorded_comes_back_the_same(recording: dict[str, Any]) -> Non
     with TemporaryDirectory() as name:
         folder = Path(name)
         dialogues = loaded(folder, json.dumps(recording))
-        assert loaded(folder, json_lines(dialogues)) == dialogues
+        assert loaded(folder, "".join(json_lines(dialogues))) == dialogues
 
 
 def test_messages_are_written_as_they_were_recorded(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_dialogues_that_are_texts_become_messages_and_stay_unlabelled(tmp_path: 
     plain = load_dialogues(SAMPLE).dialogues[0]
     roles = [message["role"] for message in messages_of(plain)]
     assert roles[:3] == ["user", "assistant", "user"]
-    (found,) = loaded(tmp_path, json_lines([plain]))
+    (found,) = loaded(tmp_path, "".join(json_lines([plain])))
     assert [(turn.system, turn.user, turn.state) for turn in found.turns] == [
         (turn.system, turn.user, turn.state) for turn in plain.turns
     ]

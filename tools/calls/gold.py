@@ -27,6 +27,7 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.paraphrases import sgd_paraphrases
 from pytest_dstfuzz.dialogue.writing import json_lines
+from pytest_dstfuzz.files import write_lines
 
 #: Where the canonical form of a value is looked for.
 STEPS: Final = (
@@ -151,7 +152,7 @@ def comes_back(data: DialogueSet) -> bool:
     """Whether all dialogues are the same after they were written as messages."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "messages.jsonl"
-        path.write_text(json_lines(data.dialogues), encoding="utf-8", newline="")
+        write_lines(path, json_lines(data.dialogues))
         return load_dialogues(path, data.split, outcome="tool-calls").dialogues == data.dialogues
 
 

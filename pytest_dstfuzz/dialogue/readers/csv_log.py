@@ -9,11 +9,16 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final
+
+import msgspec
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.spool import Records
 from pytest_dstfuzz.errors import DataError, nearest
 
 #: What a column holds -> the names that it may have.
@@ -48,8 +53,8 @@ def read_csv(
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Dialogue]:
     """Yield the dialogues of a table; ``tell`` hears which columns and speakers were taken."""
-    text = file.text()
-    header = _header(text)
+    head = next(file.lines(), "")
+    header = _header(head)
     columns = _columns(header)
     if missing := [kind for kind in COLUMNS if kind not in columns]:
         names = "; ".join(f"{kind}: {', '.join(COLUMNS[kind])}" for kind in missing)
@@ -57,27 +62,64 @@ def read_csv(
             f"{file.place}: line 1 has no column for {' and '.join(missing)} among "
             f"{', '.join(header)}; call it one of these: {names}"
         )
-    dialogues: dict[str, list[tuple[str, str]]] = {}
-    called: dict[str, str] = {}
-    for line, row in _rows(file, text, _parted(text), len(header)):
-        place = f"{file.place}: line {line}"
-        name = row[columns["dialogue"]].strip()
-        if not name:
-            raise DataError(f"{place} does not say which dialogue it is of")
-        speaker = row[columns["speaker"]].strip()
-        called.setdefault(speaker, _who(speaker, place))
-        dialogues.setdefault(name, []).append((called[speaker], row[columns["text"]]))
+    table = _Table(file, columns, len(header), _parted(head))
     taken = ", ".join(f"{kind} = {header[place]!r}" for kind, place in columns.items())
-    who = ", ".join(f"{name!r} is the {kind}" for name, kind in called.items())
+    who = ", ".join(f"{name!r} is the {kind}" for name, kind in table.called.items())
     tell(
         f"Columns of {file.place}: {taken}; {who}. A table has no tool calls: no turn is labelled."
     )
-    for name, said in dialogues.items():
-        turns = tuple(_turns(said))
+    for name in table.first:
+        turns = tuple(_turns(table.said(name)))
         if turns:
             yield Dialogue(name, turns)
         else:
             tell(f"In the dialogue {name} of {file.place} the user says nothing: it is left out.")
+
+
+class _Table:
+    """The rows of a table by their dialogues; the texts are in a file, see `Records`."""
+
+    def __init__(
+        self, file: SourceFile, columns: Mapping[str, int], width: int, delimiter: str
+    ) -> None:
+        #: Speakers as they are called -> who they are.
+        self.called: dict[str, str] = {}
+        #: Dialogues as they come, with their first row.
+        self.first: dict[str, int] = {}
+        #: The row of the same dialogue after each row; 0 = it is the last.
+        self._after = array("Q")
+        self._rows = Records(self._taken(_rows(file, delimiter, width), file.place, columns))
+
+    def _taken(
+        self, rows: Iterator[tuple[int, list[str]]], name: str, columns: Mapping[str, int]
+    ) -> Iterator[bytes]:
+        last: dict[str, int] = {}
+        for line, row in rows:
+            place = f"{name}: line {line}"
+            dialogue = row[columns["dialogue"]].strip()
+            if not dialogue:
+                raise DataError(f"{place} does not say which dialogue it is of")
+            speaker = row[columns["speaker"]].strip()
+            if speaker not in self.called:
+                self.called[speaker] = _who(speaker, place)
+            number = len(self._after)
+            self._after.append(0)
+            if dialogue in last:
+                self._after[last[dialogue]] = number
+            else:
+                self.first[dialogue] = number
+            last[dialogue] = number
+            yield msgspec.msgpack.encode((self.called[speaker], row[columns["text"]]))
+
+    def said(self, dialogue: str) -> Iterator[tuple[str, str]]:
+        """Yield who says what in a dialogue."""
+        row = self.first[dialogue]
+        yield _SAID.decode(self._rows[row])
+        while row := self._after[row]:
+            yield _SAID.decode(self._rows[row])
+
+
+_SAID: Final = msgspec.msgpack.Decoder(tuple[str, str])
 
 
 def _header(text: str) -> list[str]:
@@ -102,11 +144,11 @@ def _columns(header: list[str]) -> dict[str, int]:
     return found
 
 
-def _rows(
-    file: SourceFile, text: str, delimiter: str, width: int
-) -> Iterator[tuple[int, list[str]]]:
+def _rows(file: SourceFile, delimiter: str, width: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows below the header, each with its last line."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    # Some end lines with a carriage return alone.
+    lines = chain.from_iterable(io.StringIO(f"{line}\n", newline="") for line in file.lines())
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         next(reader)
         for row in reader:
@@ -137,7 +179,7 @@ def _who(speaker: str, place: str) -> str:
     )
 
 
-def _turns(said: list[tuple[str, str]]) -> Iterator[Turn]:
+def _turns(said: Iterable[tuple[str, str]]) -> Iterator[Turn]:
     """Yield the turns of a dialogue; what the system says in several rows is one utterance."""
     system: list[str] = []
     users: list[tuple[str, str]] = []

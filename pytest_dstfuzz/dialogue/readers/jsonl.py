@@ -22,7 +22,7 @@ from typing import Any, Final
 import msgspec
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
-from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked, filled_lines
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.json_data import parse_json
 
@@ -57,25 +57,24 @@ def read(
 
     Unless users may be ``silent``, an utterance without a text is a `DataError`.
     """
-    alternating: list[Dialogue] = []
-    # Not splitlines: an utterance may hold separators that JSON does not escape.
-    for number, line in enumerate(file.text().split("\n"), start=1):
-        if line.strip():
-            place = f"{file.place}: line {number}"
-            dialogue, form = _dialogue(line, place, normalisation)
-            mute = next((turn.index for turn in dialogue.turns if not turn.user.strip()), None)
-            if mute is not None and not silent:
-                raise DataError(f"{place}, turn {mute}: 'user' is empty; leave the turn out")
-            if form == "utterances" and all(turn.state is None for turn in dialogue.turns):
-                alternating.append(dialogue)
-            yield dialogue
+    alternating = 0
+    shown = ""
+    for number, line in filled_lines(file):
+        place = f"{file.place}: line {number}"
+        dialogue, form = _dialogue(line, place, normalisation)
+        mute = next((turn.index for turn in dialogue.turns if not turn.user.strip()), None)
+        if mute is not None and not silent:
+            raise DataError(f"{place}, turn {mute}: 'user' is empty; leave the turn out")
+        if form == "utterances" and all(turn.state is None for turn in dialogue.turns):
+            alternating += 1
+            shown = shown or f"of {dialogue.id}, {len(dialogue.turns)} are the user's"
+        yield dialogue
     if alternating:
-        first = alternating[0]
-        noun = "dialogue" if len(alternating) == 1 else "dialogues"
+        noun = "dialogue" if alternating == 1 else "dialogues"
         tell(
-            f"In {len(alternating)} {noun} of {file.place} 'utterances' are taken as the user's "
-            f"and the system's in turn, the user's first (of {first.id}, {len(first.turns)} are "
-            "the user's). Where all are the user's, call them 'users'."
+            f"In {alternating} {noun} of {file.place} 'utterances' are taken as the user's "
+            f"and the system's in turn, the user's first ({shown}). Where all are the user's, "
+            "call them 'users'."
         )
 
 

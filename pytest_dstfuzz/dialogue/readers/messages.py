@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.calls import Tool, calls_outcome, canonical
@@ -26,7 +27,13 @@ from pytest_dstfuzz.dialogue.readers.chat_form import (
     uniform,
     without_text,
 )
-from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
+from pytest_dstfuzz.dialogue.readers.source import (
+    SourceFile,
+    as_state,
+    checked,
+    filled_lines,
+    is_one_a_line,
+)
 from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.json_data import parse_json, shown_value
@@ -60,12 +67,12 @@ def read_messages(
 
 
 def _entries(file: SourceFile) -> Iterator[_Entry]:
-    text = file.text()
-    # Not splitlines: a text may hold separators that JSON does not escape.
-    lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    whole = _whole(text, [line for _, line in lines], file.place)
+    lines = filled_lines(file)
+    # Whether it is one dialogue a line, the first two tell.
+    begun = list(islice(lines, 2))
+    whole = None if is_one_a_line(begun) else _whole(file)
     if whole is None:
-        for number, line in lines:
+        for number, line in chain(begun, lines):
             yield _entry(
                 _line(line, f"{file.place}: line {number}"),
                 f"{file.place}: line {number}",
@@ -78,22 +85,16 @@ def _entries(file: SourceFile) -> Iterator[_Entry]:
         yield _entry(whole, file.place, f"{file.stem}-1")
 
 
-def _whole(text: str, lines: list[str], place: str) -> Any:
+def _whole(file: SourceFile) -> Any:
     """Return the value of a file that is one value of JSON; ``None`` = it is one a line."""
-    try:
-        parse_json(lines[0])
-    except DataError:
-        broken = True
-    else:
-        broken = False
-    if not broken and len(lines) > 1:
-        return None
+    text = file.text()
     try:
         return parse_json(text)
     except DataError as error:
         if not text.lstrip().startswith("["):
             return None
-        raise DataError(f"{place} {error}; expected a list of dialogues, {DIALOGUE_FORM}") from None
+        told = f"{file.place} {error}; expected a list of dialogues, {DIALOGUE_FORM}"
+        raise DataError(told) from None
 
 
 def _line(line: str, place: str) -> object:

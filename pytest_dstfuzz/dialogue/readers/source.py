@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, TypeVar
+from typing import IO, Any, Final, TypeVar
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.dialogue.normalise import normalise_state
@@ -65,10 +66,25 @@ class SourceFile:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
-            raise DataError(
-                f"{self.place}: line {line} is not UTF-8 (byte 0x{content[error.start]:02x}); "
-                "convert the file to UTF-8"
-            ) from None
+            raise self._not_utf8(line, content[error.start]) from None
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines one after the other, as `text` has them, each without its end.
+
+        Not as ``splitlines``: an utterance may hold separators that JSON does not escape.
+        """
+        with self._opened() as stream:
+            for number, line in enumerate(stream, start=1):
+                try:
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    raise self._not_utf8(number, line[error.start]) from None
+                yield text.removesuffix("\n")
+
+    def _not_utf8(self, line: int, byte: int) -> DataError:
+        return DataError(
+            f"{self.place}: line {line} is not UTF-8 (byte 0x{byte:02x}); convert the file to UTF-8"
+        )
 
     def json(self) -> object:
         """Return the parsed JSON."""
@@ -88,12 +104,18 @@ class SourceFile:
             yield checked(kind, raw, place), place
 
     def _read(self, size: int) -> bytes:
+        with self._opened() as stream:
+            return stream.read(size)
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
         try:
             if self.member is None:
                 with self.path.open("rb") as stream:
-                    return stream.read(size)
-            with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as member:
-                return member.read(size)
+                    yield stream
+            else:
+                with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as member:
+                    yield member
         except _ZIP_ERRORS as error:
             raise DataError(
                 f"{self.place} cannot be unpacked ({error}); get the archive again"
@@ -109,6 +131,22 @@ _ZIP_ERRORS: Final = (
     RuntimeError,  # A password is needed; covers NotImplementedError, an unknown compression.
     KeyError,
 )
+
+
+def filled_lines(file: SourceFile) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file that are not blank, each with its number from 1 on."""
+    return ((number, line) for number, line in enumerate(file.lines(), start=1) if line.strip())
+
+
+def is_one_a_line(begun: Sequence[tuple[int, str]]) -> bool:
+    """Whether the first two lines of a file that are not blank begin JSON Lines."""
+    if len(begun) < 2:
+        return False
+    try:
+        parse_json(begun[0][1])
+    except DataError:
+        return False
+    return True
 
 
 def checked(kind: type[_Kind], value: object, place: str) -> _Kind:

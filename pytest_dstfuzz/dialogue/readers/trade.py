@@ -53,15 +53,15 @@ def read_tsv(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
 
 
 def _rows(file: SourceFile, normalisation: str) -> Iterator[_Row]:
-    lines = file.text().split("\n")  # Not splitlines: utterances may hold other separators.
-    header = lines[0].rstrip("\r\t").split("\t")
+    lines = file.lines()
+    header = next(lines, "").rstrip("\r\t").split("\t")
     if tuple(header[: len(COLUMNS)]) != COLUMNS or len(header) == len(COLUMNS):
         raise DataError(
             f"{file.place}: line 1 is no header of the TRADE layout; expected the columns "
             f"{', '.join(COLUMNS)} and one per slot"
         )
     slots = header[len(COLUMNS) :]
-    for number, line in enumerate(lines[1:], start=2):
+    for number, line in enumerate(lines, start=2):
         if not line.strip():
             continue
         cells = line.rstrip("\r").split("\t")

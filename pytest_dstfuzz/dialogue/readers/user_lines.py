@@ -7,10 +7,11 @@ Each text is a dialogue of one turn. Several of one dialogue stand in a list of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
-from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, filled_lines, is_one_a_line
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.json_data import parse_json, shown_value
 
@@ -55,24 +56,27 @@ def read_users(
 
 def _said(file: SourceFile) -> Iterator[tuple[object, str, str]]:
     """Yield what is in a file with its place and the id of the dialogue."""
-    text = file.text()
     plain = file.name.lower().endswith(_PLAIN)
-    if not plain and text.lstrip().startswith("["):
-        try:
-            whole = parse_json(text)
-        except DataError:
-            whole = None  # Perhaps a list a line.
+    lines = filled_lines(file)
+    begun = list(islice(lines, 2))
+    if not plain and not is_one_a_line(begun):
+        whole = _whole(file.text())
         if isinstance(whole, list):
             for number, said in enumerate(whole, start=1):
                 yield said, f"{file.place}: entry {number - 1}", f"{file.stem}-{number}"
             return
-    # Not splitlines: a text may hold separators that JSON does not escape.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
+    for number, line in chain(begun, lines):
         place = f"{file.place}: line {number}"
         try:
             said = line.strip() if plain else parse_json(line)
         except DataError as error:
             raise DataError(f"{place} {error}; {_FORM}") from None
         yield said, place, f"{file.stem}-{number}"
+
+
+def _whole(text: str) -> object:
+    """Return the value that a file is; ``None`` = perhaps it is one a line."""
+    try:
+        return parse_json(text)
+    except DataError:
+        return None

@@ -54,7 +54,7 @@ class CallView:
         places: dict[str, CallPath] = {}
         values: dict[str, dict[str, None]] = {}
         required: dict[str, bool] = {}
-        for tool in dict.fromkeys(tool for one in data.dialogues for tool in one.tools):
+        for tool in data.tools:
             for place, listed in _of_schema(tool):
                 slot = _slot(place)
                 places.setdefault(slot, place)

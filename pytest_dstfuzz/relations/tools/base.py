@@ -32,7 +32,7 @@ class ToolRelation(Relation):
 
     def impossible(self, data: DialogueSet) -> str:
         """Say so where no dialogue has tools."""
-        if any(dialogue.tools for dialogue in data.dialogues):
+        if data.tools:
             return ""
         return "it edits the list of tools, and no dialogue has one"
 

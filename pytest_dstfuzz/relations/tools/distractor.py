@@ -66,9 +66,8 @@ def _with_one(scene: Scene, clean: Transcript, apart: Iterable[Tool]) -> Iterato
 def _tools_of(data: DialogueSet) -> tuple[Tool, ...]:
     """Return the tools of the data, each name once."""
     found: dict[str, Tool] = {}
-    for tools in dict.fromkeys(dialogue.tools for dialogue in data.dialogues):
-        for tool in tools:
-            found.setdefault(tool.name, tool)
+    for tool in data.tools:
+        found.setdefault(tool.name, tool)
     return tuple(found.values())
 
 

@@ -38,7 +38,7 @@ class ToolsParaphrase(ToolRelation):
                 "it needs the tools in other words (--dst-tools-paraphrase: a JSON file, or the "
                 "folder with SGD and SGD-X)"
             )
-        named = {tool.name for one in data.dialogues for tool in one.tools}
+        named = {tool.name for tool in data.tools}
         if not any(named & one.tools.keys() for one in data.paraphrases):
             return "--dst-tools-paraphrase has other words for none of the tools of the data"
         return ""

@@ -52,7 +52,7 @@ def chosen(choice: str | None, data: DialogueSet) -> str | Mapping[str, Any] | N
     Raises:
         UserError: no dialogue has tools, or none of them has that name.
     """
-    names = {tool.name for dialogue in data.dialogues for tool in dialogue.tools}
+    names = {tool.name for tool in data.tools}
     if data.dialogues and not names:
         raise UserError(
             "the data brings no tools, so that a model has nothing to call: give them beside the "

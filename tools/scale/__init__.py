@@ -1,0 +1,1 @@
+"""What data of any size costs: many dialogues made of the shipped ones, and peak memory."""
