@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -23,7 +23,7 @@ from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.rollout import with_history
-from pytest_dstfuzz.dialogue.sampling import in_shard, sample_set, sample_turns
+from pytest_dstfuzz.dialogue.sampling import part_of, sample_set, sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
@@ -182,16 +182,10 @@ class RunContext:
 
         They are those that are drawn, or the part of their dialogues that the settings name.
         """
-        shard = settings.data.shard
-        drawn = self.drawn(settings)
-        return [
-            (dialogue, index)
-            for dialogue, last in drawn
-            if in_shard(dialogue.id, shard)
-            for index in range(last + 1)
-        ]
+        part = part_of(self.drawn(settings), settings.data.shard)
+        return [(dialogue, index) for dialogue, last in part for index in range(last + 1)]
 
-    def drawn(self, settings: Settings) -> tuple[tuple[Dialogue, int], ...]:
+    def drawn(self, settings: Settings) -> Sequence[tuple[Dialogue, int]]:
         """Return the dialogues that are drawn with some settings, each with its last turn."""
         wanted = settings.data
         return sample_turns(self.data, wanted.turns, settings.variant.seed, wanted.domains)
@@ -215,7 +209,7 @@ class RunContext:
     def check(self, settings: Settings) -> None:
         """Refuse settings that contradict the data."""
         if settings not in self._checked:
-            self.turns(settings)
+            self.drawn(settings)
             comparison = self.comparison(settings.reply)
             for one in each_of(settings, self.relations(settings)):
                 CampaignSpec.of(
