@@ -95,6 +95,15 @@ def _losses(network: NegotiatorNetwork, rows: NegotiationBatch) -> tuple[Tensor,
     return said, chosen, logits
 
 
+def row_loss(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> Tensor:
+    """Return what training lessens: mean loss of a word, and a share of that of selections."""
+    batch = NegotiationBatch(rows, network.numbers)
+    said, selected, _ = _losses(network, batch)
+    count, words = max(int(batch.agreed.sum()), 1), int((batch.lengths - 1).sum())
+    loss: Tensor = said / words + _SELECTION * selected / count
+    return loss
+
+
 def measure(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> tuple[float, float]:
     """Return the perplexity of all words but a row's first, and how often selections are right.
 

@@ -1,0 +1,182 @@
+"""Many negotiations at once: two negotiators at each of some tables, a word of all at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from pytest_dstfuzz.games.deal import ITEMS, DealGame
+from pytest_dstfuzz.games.game import Goal, Scenario
+from pytest_dstfuzz.games.negotiation.corpus import END, SELECT, THEM, YOU
+from pytest_dstfuzz.games.negotiation.network import (
+    PAD,
+    RESERVED,
+    NegotiatorNetwork,
+    of_counts,
+)
+
+#: Words of an utterance at most.
+MOST_WORDS: Final = 20
+
+
+@dataclass(frozen=True)
+class TableTalk:
+    """What was said at some tables, as one of the two sides saw it, and what came of it."""
+
+    goals: Tensor  #: ``[tables, 6]``: counts and values of this side.
+    words: Tensor  #: ``[tables, words]``: numbers of words, padded.
+    lengths: Tensor  #: ``[tables]``, in words.
+    said: Tensor  #: ``[tables, words]``: whether this side drew the word.
+    #: ``[tables]``: scores of this side and of the other, 0 where they did not agree.
+    own: Tensor
+    other: Tensor
+    agreed: Tensor
+
+
+class TableSide:
+    """One side of all tables: what it heard and said, and what its network made of it."""
+
+    def __init__(self, network: NegotiatorNetwork, goals: Sequence[Goal]) -> None:
+        self.network = network.eval()
+        known = network.numbers
+        self.goals = torch.tensor(
+            [
+                [int(goal[item][0]) for item in ITEMS] + [int(goal[item][1]) for item in ITEMS]
+                for goal in goals
+            ]
+        )
+        self._goal = network.encode_goal(self.goals)
+        self._state = torch.zeros(1, len(goals), network.shape.hidden)
+        self._last = torch.zeros(len(goals), network.shape.hidden)
+        self.end, self.select = known[END], known[SELECT]
+        self.you, self.them = known[YOU], known[THEM]
+        #: By table: numbers of words, and whether this side drew them.
+        self.heard: list[list[tuple[int, bool]]] = [[] for _ in goals]
+
+    def take(self, words: Tensor, at: Tensor, *, drawn: bool = False) -> None:
+        """Read one word at each table of the mask ``at`` (``[tables]``)."""
+        embedded = self.network.embedding(words[:, None])
+        reading = self.network.read(embedded, self._goal, self._state)
+        self._state = torch.where(at[None, :, None], reading.state, self._state)
+        self._last = torch.where(at[:, None], reading.outputs[:, -1], self._last)
+        for table in at.nonzero()[:, 0].tolist():
+            self.heard[table].append((int(words[table]), drawn))
+
+    def draw(self, *, first: bool, temperature: float, generator: torch.Generator) -> Tensor:
+        """Draw the next word of each table; the first of an utterance may end the talk."""
+        logits = self.network.next_words(self._last) / temperature
+        logits[:, forbidden(self.network, first=first)] = -torch.inf
+        drawn: Tensor = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
+        return drawn
+
+    def sequences(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return words, lengths, and which of them were drawn."""
+        lengths = torch.tensor([len(row) for row in self.heard])
+        words = torch.full((len(self.heard), int(lengths.max())), PAD)
+        drawn = torch.zeros(words.shape, dtype=torch.bool)
+        for table, row in enumerate(self.heard):
+            words[table, : len(row)] = torch.tensor([word for word, _ in row])
+            drawn[table, : len(row)] = torch.tensor([by_me for _, by_me in row])
+        return words, lengths, drawn
+
+    def selections(self) -> Tensor:
+        """Return the most likely amounts, ``[tables, items]``."""
+        network = self.network
+        words, lengths, _ = self.sequences()
+        embedded = network.embedding(words)
+        outputs = network.read(embedded, self._goal).outputs
+        amounts = network.amounts_of(embedded, outputs, self._goal, lengths)
+        best: Tensor = of_counts(amounts, self.goals[:, : len(ITEMS)]).argmax(-1)
+        return best
+
+
+def forbidden(network: NegotiatorNetwork, *, first: bool) -> list[int]:
+    """Return the words that may not come next: an utterance has one, and a talk ends with none."""
+    known = network.numbers
+    never = [known[word] for word in (*RESERVED, YOU, THEM) if word in known]
+    return [*never, known[END if first else SELECT]]
+
+
+def talk(
+    scenarios: Sequence[Scenario],
+    side: NegotiatorNetwork,
+    other: NegotiatorNetwork,
+    generator: torch.Generator,
+    *,
+    temperature: float = 0.5,
+    complement: bool = False,
+) -> TableTalk:
+    """Let two networks negotiate in some scenarios, and return what the first saw and got.
+
+    ``side`` has the adversary's goal, ``other`` the target's; both know the same words. At the
+    end each selects for itself, and where that does not add up neither has anything; with
+    ``complement`` the first takes what the other leaves.
+    """
+    if side.words != other.words:
+        raise ValueError("the two negotiators know other words")
+    sides = (
+        TableSide(side, [one.adversary for one in scenarios]),
+        TableSide(other, [one.target for one in scenarios]),
+    )
+    tables = len(scenarios)
+    target_first = torch.tensor([one.target_first for one in scenarios])
+    playing = torch.ones(tables, dtype=torch.bool)
+    with torch.no_grad():
+        for line in range(DealGame.most_turns):
+            for speaker in (0, 1):
+                begins = ~target_first if speaker == 0 else target_first
+                at = playing & (begins if line % 2 == 0 else ~begins)
+                if bool(at.any()):
+                    ended = _utterance(
+                        sides[speaker], sides[1 - speaker], at, temperature, generator
+                    )
+                    playing = playing & ~ended
+        # Who has not ended it hears that it is over.
+        both = torch.full((tables,), sides[0].them)
+        for one in sides:
+            one.take(both, playing)
+            one.take(torch.full((tables,), one.select), playing)
+        chosen = [one.selections() for one in sides]
+    counts = sides[0].goals[:, : len(ITEMS)]
+    if complement:
+        chosen[0] = counts - chosen[1]
+    agreed = (chosen[0] + chosen[1] == counts).all(-1)
+    scores = [
+        (amounts * one.goals[:, len(ITEMS) :]).sum(-1) * agreed
+        for amounts, one in zip(chosen, sides, strict=True)
+    ]
+    words, lengths, said = sides[0].sequences()
+    return TableTalk(
+        sides[0].goals, words, lengths, said, scores[0].float(), scores[1].float(), agreed
+    )
+
+
+def _utterance(
+    speaker: TableSide,
+    hearer: TableSide,
+    at: Tensor,
+    temperature: float,
+    generator: torch.Generator,
+) -> Tensor:
+    """Let one side speak at the tables of a mask; return at which it ended the talk."""
+    tables = len(at)
+    speaker.take(torch.full((tables,), speaker.you), at)
+    hearer.take(torch.full((tables,), hearer.them), at)
+    ended = torch.zeros(tables, dtype=torch.bool)
+    speaking = at.clone()
+    for place in range(MOST_WORDS + 1):
+        if not bool(speaking.any()):
+            break
+        words = speaker.draw(first=place == 0, temperature=temperature, generator=generator)
+        if place == MOST_WORDS:
+            words = torch.full((tables,), speaker.end)
+        # The end that stands for too many words was not drawn.
+        speaker.take(words, speaking, drawn=place < MOST_WORDS)
+        hearer.take(words, speaking)
+        ended |= speaking & (words == speaker.select)
+        speaking = speaking & (words != speaker.end) & (words != speaker.select)
+    return ended
