@@ -117,7 +117,7 @@ class TrackerPool:
             deadline = self.budget.deadline
             with bounded(deadline, self._settings.budget.preflight_seconds):
                 self._tracker = tracker_for(
-                    self._settings, context.data, context.search_path, deadline
+                    self._settings, context.data, context.search_path, deadline, later=True
                 )
         return self._tracker
 

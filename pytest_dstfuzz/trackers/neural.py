@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -17,12 +16,10 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import digest_of, write_bytes
+from pytest_dstfuzz.files import write_bytes
 
 Network = TypeVar("Network", bound=nn.Module)
 
-#: The tokeniser that the trackers share.
-TOKENISER: Final = Path(__file__).with_name("tokenise.py")
 #: Where a worker of pytest-xdist finds how many there are.
 _WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
 
@@ -73,17 +70,6 @@ def write_tensors(
         for name, tensor in tensors.items()
     }
     write_bytes(path, save(ready, dict(about) if about else None))
-
-
-def files_fingerprint(files: Iterable[Path], code: Path, *more: str) -> str:
-    """Return the SHA-256 of all that the answers of a tracker depend on, as 64 digits.
-
-    That is the files of the model, the folder of the Python files that read and run it, and
-    whatever else may change an answer in its last digits, such as the version of a library.
-    """
-    # The words of a text depend on the shared tokeniser too.
-    digest = digest_of((*sorted(files), *sorted(code.glob("*.py")), TOKENISER))
-    return hashlib.sha256("\0".join((digest, *more)).encode("utf-8")).hexdigest()
 
 
 @dataclass(frozen=True)

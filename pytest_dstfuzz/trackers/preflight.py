@@ -25,6 +25,7 @@ from pytest_dstfuzz.trackers.tracker import (
     declared,
     is_repeatable,
 )
+from pytest_dstfuzz.trackers.unloaded import UnloadedTracker
 from pytest_dstfuzz.trackers.validation import (
     TrackerRaisedError,
     ask,
@@ -70,6 +71,8 @@ def preflight(
         UserError: the tracker is in training mode, raises, returns nonsense, is not
             deterministic, or answers differently in another order or batch.
     """
+    if isinstance(tracker, UnloadedTracker):
+        tracker.load()
     refuse_training_mode(tracker)
     repeatable = is_repeatable(tracker, repeatable, outcome)
     normalisation = "plain" if ontology is None else ontology.normalisation

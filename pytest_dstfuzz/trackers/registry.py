@@ -29,6 +29,7 @@ from pytest_dstfuzz.trackers.factories import call_factory, parameters_of, takes
 from pytest_dstfuzz.trackers.replies.adapters import LEAVE_OUT
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.trackers.unloaded import UnloadedTracker
 from pytest_dstfuzz.trackers.validation import as_user_error, cause_of, passes_through
 from pytest_dstfuzz.trackers.web.secrets import secrets_of
 
@@ -44,10 +45,12 @@ class ShippedTracker:
     """The factory of a network that ships; torch is loaded when it is called.
 
     ``name`` is also that of its folder and of its extra, which has the packages that it ``needs``.
+    ``known``: the module ``files`` of its folder has a ``fingerprint``, which needs none of them.
     """
 
     name: str
     needs: tuple[str, ...]
+    known: bool = False
 
     def __call__(
         self, checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
@@ -57,6 +60,21 @@ class ShippedTracker:
             module = importlib.import_module(f"pytest_dstfuzz.trackers.{self.name}.tracker")
         load = getattr(module, f"load_{self.name}")
         return cast("Tracker", load(checkpoint, device, batch_size))
+
+    def later(
+        self, checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
+    ) -> Tracker:
+        """Return the tracker, to be loaded when it is first asked where it is known before."""
+        if not self.known:
+            return self(checkpoint, device, batch_size)
+        files = importlib.import_module(f"pytest_dstfuzz.trackers.{self.name}.files")
+        with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
+            fingerprint = files.fingerprint(checkpoint, device)
+        return UnloadedTracker(fingerprint, partial(self._made, checkpoint, device, batch_size))
+
+    def _made(self, checkpoint: str | Path | None, device: str, batch_size: int) -> Tracker:
+        with as_user_error(f"the tracker {self.name!r} cannot be created"):
+            return self(checkpoint, device, batch_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +89,7 @@ class ShippedAssistant:
 
 
 _SHIPPED: Final[tuple[ShippedTracker | ShippedAssistant, ...]] = (
-    ShippedTracker("trade", ("torch", "safetensors")),
+    ShippedTracker("trade", ("torch", "safetensors"), known=True),
     ShippedTracker("simpletod", ("torch", "transformers", "tokenizers", "safetensors")),
     ShippedAssistant(),
 )
@@ -102,11 +120,14 @@ def tracker_for(
     data: DialogueSet,
     search_path: tuple[str, ...] = (),
     deadline: Deadline | None = None,
+    *,
+    later: bool = False,
 ) -> Tracker:
     """Return the tracker that settings name, for the dialogues that it is asked about.
 
     Their ``model`` is a name or an address; an adapter may need the slots and the normalisation
-    of the data. A service is not waited for after the deadline.
+    of the data. A service is not waited for after the deadline. ``later``: a shipped network may be
+    an `UnloadedTracker`.
     """
     if settings.tracker.model is None:
         raise UserError(
@@ -135,6 +156,7 @@ def tracker_for(
         history=settings.reply.history,
         search_path=search_path,
         keys=_keys(settings.tracker, TRACKERS.find(name) if name in TRACKERS.names else None),
+        later=later,
     )
 
 
@@ -209,12 +231,14 @@ def resolve_tracker(  # noqa: PLR0913 - all but the first are given by their nam
     history: History = "recorded",
     search_path: tuple[str, ...] = (),
     keys: Mapping[str, str] | None = None,
+    later: bool = False,
 ) -> Tracker:
     """Return the tracker called ``name``: a registered one, or ``package.module:attribute``.
 
     An attribute is anything that `as_tracker` takes, to which ``normalisation``, ``outcome`` and
     ``history`` go; its module is looked for in ``search_path``, by default the working folder. All
-    else is for the factory of a registered tracker, see `call_factory`.
+    else is for the factory of a registered tracker, see `call_factory`, and for ``later`` see
+    `tracker_for`.
     """
     adapted = partial(as_tracker, normalisation=normalisation, outcome=outcome, history=history)
     if ":" in name:
@@ -249,5 +273,9 @@ def resolve_tracker(  # noqa: PLR0913 - all but the first are given by their nam
         if chosen and not takes(factory, option):
             raise UserError(f"{who} takes no {option}: leave the option {option} out")
     with as_user_error(f"{who} cannot be created"):
-        made = call_factory(factory, who, offered, keys or {})
+        made = call_factory(_used(factory, later=later), who, offered, keys or {})
     return adapted(made)
+
+
+def _used(factory: TrackerFactory, *, later: bool) -> TrackerFactory:
+    return factory.later if later and isinstance(factory, ShippedTracker) else factory

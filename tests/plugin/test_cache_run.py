@@ -283,3 +283,14 @@ def test_a_killed_run_goes_on_where_it_was(
     assert sum(again.values()) <= 16
     # Nothing is left beside the file once it was closed in order.
     assert [path.name for path in (bot.path / CACHE.parent).iterdir()] == [CACHE.name]
+
+
+def test_a_run_whose_answers_are_kept_loads_no_torch(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("torch")
+    told = 'def pytest_unconfigure(): print("torch", "torch" in __import__("sys").modules)'
+    pytester.makeconftest(told)
+    options = ("--dst-model=trade", "--dst-turns=2", "--dst-variants=1", "--dst-fail-on=gate")
+    for loaded in (True, False):
+        run = pytester.runpytest_subprocess(*options, "-p", "no:hypothesispytest")
+        assert run.ret == 0
+        run.stdout.fnmatch_lines([f"*torch {loaded}"])

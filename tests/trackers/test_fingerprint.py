@@ -10,10 +10,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from pytest_dstfuzz.trackers import neural
-from pytest_dstfuzz.trackers.neural import files_fingerprint
+from pytest_dstfuzz.trackers import fingerprints
+from pytest_dstfuzz.trackers.fingerprints import files_fingerprint
 from pytest_dstfuzz.trackers.tracker import fingerprint_of
-from pytest_dstfuzz.trackers.trade.tracker import SHIPPED, load_trade
+from pytest_dstfuzz.trackers.trade.files import SHIPPED
+from pytest_dstfuzz.trackers.trade.tracker import load_trade
 
 
 @pytest.fixture
@@ -50,8 +51,8 @@ def test_every_file_counts(model: Path, name: str) -> None:
 def test_the_shared_tokeniser_counts(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = taken(model)
     other = model / "tokenise.py"
-    other.write_bytes(neural.TOKENISER.read_bytes() + b"#")
-    monkeypatch.setattr(neural, "TOKENISER", other)
+    other.write_bytes(fingerprints.TOKENISER.read_bytes() + b"#")
+    monkeypatch.setattr(fingerprints, "TOKENISER", other)
     assert taken(model) != first
 
 

@@ -17,7 +17,8 @@ from trade_data import dialogues  # noqa: E402
 
 from pytest_dstfuzz.errors import UserError  # noqa: E402
 from pytest_dstfuzz.trackers.trade.checkpoint import TradeReading, build_network, save_model  # noqa: E402
-from pytest_dstfuzz.trackers.trade.tracker import SHIPPED, load_trade  # noqa: E402
+from pytest_dstfuzz.trackers.trade.files import SHIPPED  # noqa: E402
+from pytest_dstfuzz.trackers.trade.tracker import load_trade  # noqa: E402
 from pytest_dstfuzz.trackers.trade.vocabulary import training_vocabulary  # noqa: E402
 
 WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.json", "vocabulary.json"

@@ -16,7 +16,8 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.multiwoz import SLOTS
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import TrackerError, UserError, nearest
-from pytest_dstfuzz.trackers.neural import fair_threads, files_fingerprint, move
+from pytest_dstfuzz.trackers.fingerprints import files_fingerprint
+from pytest_dstfuzz.trackers.neural import fair_threads, move
 from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
 from pytest_dstfuzz.trackers.simpletod.decoder import SpeculativeDecoder
 from pytest_dstfuzz.trackers.simpletod.greedy import Generation, GreedyDecoder

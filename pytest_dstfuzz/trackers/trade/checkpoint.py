@@ -16,13 +16,12 @@ from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import is_pickled, read_json, write_json
 from pytest_dstfuzz.trackers.neural import write_tensors
+from pytest_dstfuzz.trackers.trade.files import CONFIG_FILE, MODEL_FILE, VOCABULARY_FILE
 from pytest_dstfuzz.trackers.trade.network import Shape, TradeNetwork
 from pytest_dstfuzz.trackers.trade.vocabulary import SPECIAL_WORDS, Vocabulary
 
 #: Raised when the files of a model change their meaning.
 FORMAT_VERSION = 1
-FILES = ("model.safetensors", "config.json", "vocabulary.json")
-MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE = FILES
 
 
 @dataclass(frozen=True)
@@ -90,17 +89,6 @@ def _object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _bad(path, "not a JSON object")
     return value
-
-
-def folder_of(checkpoint: Path) -> Path:
-    """Return the folder of a model that is named by it or by one of its files."""
-    folder = checkpoint.parent if checkpoint.name in FILES else checkpoint
-    if missing := [name for name in FILES if not (folder / name).is_file()]:
-        raise UserError(
-            f"no TRADE checkpoint at {folder}: {missing[0]} is missing; expected a folder with "
-            f"{', '.join(FILES)}"
-        )
-    return folder
 
 
 def read_config(folder: Path) -> dict[str, Any]:

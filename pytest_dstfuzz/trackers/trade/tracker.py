@@ -13,20 +13,18 @@ import torch
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.neural import files_fingerprint, move, pad, threads
+from pytest_dstfuzz.trackers.neural import move, pad, threads
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.trade.checkpoint import (
-    FILES,
-    MODEL_FILE,
     TradeReading,
     build_network,
     fill_network,
-    folder_of,
     read_config,
     read_vocabulary,
     read_weights,
 )
 from pytest_dstfuzz.trackers.trade.decode import Decoded, decode
+from pytest_dstfuzz.trackers.trade.files import MODEL_FILE, fingerprint, folder_of
 from pytest_dstfuzz.trackers.trade.gru import LEAST_ROWS
 from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, TradeNetwork
 from pytest_dstfuzz.trackers.trade.vocabulary import (
@@ -44,10 +42,6 @@ _LEAST_WORDS = 16
 _LEAST_SHARE = 16
 
 
-#: The model that ships with the package.
-SHIPPED = Path(__file__).parents[2] / "resources" / "trade"
-
-
 def load_trade(
     checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
 ) -> TradeTracker:
@@ -56,22 +50,20 @@ def load_trade(
     It is that of a folder with ``model.safetensors``, ``config.json`` and ``vocabulary.json`` (or
     the path of one of them); ``None`` is the shipped model. Nothing is ever unpickled.
     """
-    folder = folder_of(SHIPPED if checkpoint is None else Path(checkpoint))
+    folder = folder_of(checkpoint)
     config = read_config(folder)
     vocabulary = read_vocabulary(folder, config)
     network = build_network(vocabulary, config["embedding"], config["hidden"])
     fill_network(network, read_weights(folder / MODEL_FILE), folder / MODEL_FILE)
     reading = TradeReading(config["history_limit"], config["normalisation"])
     network = move(network, device, "TRADE")
-    files = [folder / name for name in FILES]
-    versions = (torch.__version__, torch.device(device).type)
     return TradeTracker(
         network,
         vocabulary,
         reading,
         device=device,
         batch_size=batch_size,
-        fingerprint=files_fingerprint(files, Path(__file__).parent, *versions),
+        fingerprint=fingerprint(checkpoint, device),
     )
 
 
