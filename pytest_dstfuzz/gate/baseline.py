@@ -8,14 +8,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.expected import counted, turn_failures
-from pytest_dstfuzz.campaign.results import Cause, TurnResult, VariantOutcome, VariantResult
+from pytest_dstfuzz.campaign.result_views import JoinedResults
+from pytest_dstfuzz.campaign.results import (
+    Cause,
+    Results,
+    TurnResult,
+    VariantOutcome,
+    VariantResult,
+)
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
@@ -23,7 +30,7 @@ from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
 from pytest_dstfuzz.json_data import to_json
-from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
+from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally
 from pytest_dstfuzz.weaknesses.keys import read
 
 #: What decides what a clean answer looks like.
@@ -56,7 +63,7 @@ _DEFAULT: Final = "metamorphic"
 _T = TypeVar("_T")
 
 #: Group of results -> its turns. The name of a group tells its relation, see `group_name`.
-Groups = Mapping[str, Sequence[TurnResult]]
+Groups = Mapping[str, Results]
 #: Dialogue id -> key of each of its turns, see `turn_keys`.
 Contents = Mapping[str, Sequence[str]]
 State = Mapping[str, str]
@@ -164,7 +171,7 @@ class Baseline:
     hidden: bool = False
     #: Sorted by id; ``None`` in a baseline of a version that kept none.
     weaknesses: tuple[KnownWeakness, ...] | None = None
-    #: See `are_shrunk`.
+    #: See `WeaknessTally.shrunk`.
     shrunk: bool | None = None
 
 
@@ -196,9 +203,9 @@ class Session:
     compared: frozenset[str] = frozenset()
 
     @property
-    def results(self) -> tuple[TurnResult, ...]:
+    def results(self) -> Results:
         """All results."""
-        return tuple(result for turns in self.groups.values() for result in turns)
+        return JoinedResults(tuple(self.groups.values()))
 
 
 def digest_of(variant: VariantResult) -> str:
@@ -223,14 +230,14 @@ def group_name(name: str, relation: str) -> str:
 def named_groups(groups: Groups) -> Groups:
     """Return groups of results under names that tell their relation."""
     return {
-        group_name(name, turns[0].relation) if turns else name: turns
+        group_name(name, next(iter(turns)).relation) if turns else name: turns
         for name, turns in groups.items()
     }
 
 
-def by_relation(groups: Mapping[str, Sequence[_T]]) -> dict[str, dict[str, Sequence[_T]]]:
+def by_relation(groups: Mapping[str, _T]) -> dict[str, dict[str, _T]]:
     """Return the groups of each relation, under their names without it, in their order."""
-    found: dict[str, dict[str, Sequence[_T]]] = {}
+    found: dict[str, dict[str, _T]] = {}
     for name, turns in groups.items():
         base, _, relation = name.rpartition(_RELATION) if _NAMED.search(name) else (name, "", "")
         found.setdefault(relation or _DEFAULT, {})[base] = turns
@@ -331,26 +338,17 @@ def make_baseline(
     hidden: bool = False,
 ) -> Baseline:
     """Return the baseline of a build, ``hidden`` with digests in the place of slot values."""
-    kept = {
-        name: [
-            TurnOutcomes.of(turn, contents[turn.dialogue_id][turn.turn_index], hidden=hidden)
-            for turn in sorted(turns, key=lambda turn: (turn.dialogue_id, turn.turn_index))
-        ]
-        for name, turns in sorted(named_groups(groups).items())
-    }
-    results = [turn for turns in groups.values() for turn in turns]
-    weaknesses = sorted(map(KnownWeakness.of, find_weaknesses(results)), key=attrgetter("id"))
-    shrunk = are_shrunk(results)
-    return Baseline(model, __version__, campaign, kept, hidden, tuple(weaknesses), shrunk)
-
-
-def are_shrunk(results: Iterable[TurnResult]) -> bool | None:
-    """Say whether smallest versions of violations were looked for: they decide the weakness.
-
-    ``None`` without a violation.
-    """
-    found = [variant.minimal is not None for turn in results for variant in turn.violations]
-    return any(found) if found else None
+    kept: dict[str, list[TurnOutcomes]] = {}
+    tally = WeaknessTally()
+    for name, turns in sorted(named_groups(groups).items()):
+        group = kept[name] = []
+        for turn in turns:
+            tally.add(turn)
+            key = contents[turn.dialogue_id][turn.turn_index]
+            group.append(TurnOutcomes.of(turn, key, hidden=hidden))
+        group.sort(key=attrgetter("dialogue", "turn"))
+    weaknesses = sorted(map(KnownWeakness.of, tally.weaknesses), key=attrgetter("id"))
+    return Baseline(model, __version__, campaign, kept, hidden, tuple(weaknesses), tally.shrunk)
 
 
 def _digest(texts: Sequence[str]) -> str:

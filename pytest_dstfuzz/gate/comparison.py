@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Session, changes
-from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, Drift, clean_drift, judge_drift
+from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, Drift, judge_drift
 from pytest_dstfuzz.gate.expected import compare_expected, judge_expected_rise
 from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
 from pytest_dstfuzz.gate.pairing import Pairing, Tally, pair_up
@@ -20,7 +20,7 @@ from pytest_dstfuzz.gate.statistics import (
     interval,
     permutation_test,
 )
-from pytest_dstfuzz.gate.tested import Tested, main_of, tested, unnamed
+from pytest_dstfuzz.gate.tested import Tested, main_of, unnamed
 from pytest_dstfuzz.gate.verdict import Judgement, LimitFinding, judge_difference
 from pytest_dstfuzz.gate.weaknesses import compare_weaknesses, judge_new_weaknesses
 from pytest_dstfuzz.seeding import stream
@@ -29,8 +29,10 @@ from pytest_dstfuzz.seeding import stream
 LEAST_SHARE: Final = 0.5
 
 
-def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
-    """Compare a run with a baseline: first the clean answers, then the failure rates.
+def compare(
+    baseline: Baseline, session: Session, gates: Gates, every: Sequence[Tested]
+) -> Judgement:
+    """Compare a run, and its relations, with a baseline: clean answers first, then failure rates.
 
     The whole session is judged at 95 %. Parts share another 5 % among them (Bonferroni), so
     that limits for thirty slots do not make a false alarm of every run. Clean answers do not
@@ -38,7 +40,6 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
     expected failures depend on which variants were drawn.
     """
     pairing = pair_up(baseline, session.groups, session.contents, session.comparison)
-    every = tested(session, gates)
     asked = [one for one in every if one.name in pairing.asked]
     unlike = {
         one.name: changes(baseline.campaign, session.campaign, own_edits=one.own_edits)
@@ -60,7 +61,7 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
         others = others or _not_comparable(first, None, session)
     else:
         first, others = pairings[main.name], ways[main.name]
-    drift = clean_drift(pairing.clean, pairing.silenced)
+    drift = pairing.clean.drift(pairing.silenced)
     figures = {
         **_figures(baseline, first),
         **_relations(pairing, every),
@@ -96,7 +97,7 @@ def _judge_clean(
         most, noise = gates.whole.max_clean_drift, session.summary.noise
         limit = DEFAULT_MAX_DRIFT if most is None else most
         chance = 0.0 if noise is None else noise.disagreement
-        unanswered = pairing.turns - len(pairing.clean)
+        unanswered = pairing.turns - pairing.clean.turns
         yield judge_drift(drift, limit, chance, unanswered, _by_what(baseline, session))
 
 
@@ -220,7 +221,7 @@ def _not_comparable(pairing: Pairing, relation: Tested | None, session: Session)
         before, now = map(", ".join, (pairing.only_baseline_relations, pairing.only_run_relations))
         return [f"the baseline is of the relation {before}, this run of {now}"]
     share = pairing.share
-    if share is None or not pairing.pairs:
+    if share is None or not pairing.variants:
         return ["no variant was answered in both builds"]
     if share >= LEAST_SHARE:
         return []

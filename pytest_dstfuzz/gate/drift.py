@@ -9,7 +9,7 @@ and that is what a limit above 0 is for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -92,21 +92,46 @@ class Drift:
         }
 
 
-def clean_drift(pairs: Sequence[CleanPair], silenced: int = 0) -> Drift:
-    """Compare the answers of two builds to the clean turns that both answered; see `Drift`."""
-    moved = [pair for pair in pairs if pair.changed]
-    labelled = [(pair, pair.label) for pair in pairs if pair.label is not None]
-    return Drift(
-        turns=len(pairs),
-        moved=tuple(moved),
-        slots=_slots(moved),
-        labelled=len(labelled),
-        right_before=sum(pair.before == label for pair, label in labelled),
-        right_after=sum(pair.after == label for pair, label in labelled),
-        excused=_excused(labelled),
-        unlabelled=sum(pair.label is None for pair in moved),
-        silenced=silenced,
-    )
+class DriftTally:
+    """Compares the answers of two builds to clean turns, one turn after the other.
+
+    It keeps those that changed: a report names each of them.
+    """
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self._moved: list[CleanPair] = []
+        self._labelled = self._right_before = self._right_after = 0
+        #: Whether either build ever meets a label that has a slot; the slots of labels.
+        self._met = False
+        self._known: set[str] = set()
+
+    def add(self, pair: CleanPair) -> None:
+        """Take in the answers to a turn that both builds answered."""
+        self.turns += 1
+        if pair.changed:
+            self._moved.append(pair)
+        if (label := pair.label) is not None:
+            self._labelled += 1
+            self._right_before += pair.before == label
+            self._right_after += pair.after == label
+            self._met = self._met or bool(label and label in (pair.before, pair.after))
+            self._known.update(label)
+
+    def drift(self, silenced: int = 0) -> Drift:
+        """Return how far the answers differ; see `Drift`."""
+        moved = sorted(self._moved, key=lambda pair: (pair.dialogue, pair.turn_id))
+        return Drift(
+            turns=self.turns,
+            moved=tuple(moved),
+            slots=_slots(moved),
+            labelled=self._labelled,
+            right_before=self._right_before,
+            right_after=self._right_after,
+            excused=self._met and _excused(moved, self._known),
+            unlabelled=sum(pair.label is None for pair in moved),
+            silenced=silenced,
+        )
 
 
 def judge_drift(
@@ -177,22 +202,19 @@ def _words(drift: Drift) -> _DriftWords:
     return _DriftWords("the tracker", "accuracy", "labels", "slots")
 
 
-def _excused(pairs: Sequence[tuple[CleanPair, State]]) -> bool:
+def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
     """Whether labels say that the answers got no worse where they changed.
 
     No fewer turns may be right, no fewer slots, and no fewer values that the user did name:
     where no answer is right as a whole, every other one is as good, and an empty one has no
     wrong slot. Labels that neither build ever meets, as with slots of other names, say nothing,
-    nor do labels without a slot about what becomes of that slot.
+    nor do labels without a slot about what becomes of that slot: ``known`` are those of labels.
     """
-    if not any(label and label in (pair.before, pair.after) for pair, label in pairs):
-        return False
-    known = {slot for _, label in pairs for slot in label}
-    if {slot for pair, _ in pairs for slot, *_ in diff_states(pair.before, pair.after)} - known:
-        return False
     turns = slots = named = 0
-    moved = [(pair, label) for pair, label in pairs if pair.changed]
+    moved = [(pair, pair.label) for pair in changed if pair.label is not None]
     for pair, label in moved:
+        if any(slot not in known for slot, *_ in diff_states(pair.before, pair.after)):
+            return False
         turns += (pair.after == label) - (pair.before == label)
         for slot in {*pair.before, *pair.after, *label}:
             wanted = label.get(slot)

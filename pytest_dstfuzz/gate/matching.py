@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_dstfuzz.gate.baseline import Contents, TurnOutcomes
@@ -27,16 +27,18 @@ class Matching:
     #: Baseline's id and run's id.
     renamed: tuple[tuple[str, str], ...] = ()
 
+    def of_tested(self, tested: Collection[str]) -> Matching:
+        """Return it for a run that tested these dialogues: the others were not added."""
+        return replace(self, added=tuple(sorted(set(tested) - set(self.known.values()))))
+
     def to_json(self) -> dict[str, Any]:
         """Return the object ``suite`` of the JSON report's comparison."""
         plain: dict[str, Any] = to_json(self)
         return {name: plain[name] for name in ("added", "removed", "changed", "renamed")}
 
 
-def match_dialogues(
-    old: Iterable[TurnOutcomes], contents: Contents, tested: Collection[str]
-) -> Matching:
-    """Find the dialogues of a baseline in the data of a run that ``tested`` some of them."""
+def match_dialogues(old: Iterable[TurnOutcomes], contents: Contents) -> Matching:
+    """Find the dialogues of a baseline in the data of a run."""
     #: Place and key of the last turn that the baseline has of a dialogue.
     lasts: dict[str, tuple[int, str]] = {}
     for turn in old:
@@ -59,7 +61,6 @@ def match_dialogues(
     known |= {name: name for name in changed}
     return Matching(
         known=known,
-        added=tuple(sorted(set(tested) - set(known.values()))),
         removed=tuple(sorted(lasts.keys() - known.keys())),
         changed=tuple(sorted(changed)),
         renamed=tuple(sorted(renamed)),

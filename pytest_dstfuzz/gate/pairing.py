@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from pytest_dstfuzz.campaign.folding import Folding
 from pytest_dstfuzz.campaign.results import (
     RUN_OUTCOMES,
+    Results,
     TurnResult,
     VariantOutcome,
     VariantResult,
 )
+from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.dialogue.calls import part_of
@@ -32,11 +34,10 @@ from pytest_dstfuzz.gate.baseline import (
     kept_state,
     named_groups,
 )
-from pytest_dstfuzz.gate.drift import CleanPair
+from pytest_dstfuzz.gate.drift import CleanPair, DriftTally
 from pytest_dstfuzz.gate.limits import Part
 from pytest_dstfuzz.gate.matching import Matching, match_dialogues
-
-_T = TypeVar("_T")
+from pytest_dstfuzz.weaknesses.groups import WeaknessTally
 
 #: Outcomes that say what the tracker makes of a variant; an error says nothing about it.
 _ANSWERED: tuple[VariantOutcome, ...] = tuple(name for name in RUN_OUTCOMES if name != "error")
@@ -56,11 +57,6 @@ class Pair:
     #: Its transformations, and slots and domains at stake in either build: of the clean
     #: prediction, or changed by the variant.
     parts: frozenset[Part]
-
-    @property
-    def place(self) -> tuple[str, int]:
-        """Turn id and number of the variant."""
-        return self.turn_id, self.index
 
     @property
     def moved(self) -> int:
@@ -83,11 +79,6 @@ class Tally(NamedTuple):
     before: int = 0
     after: int = 0
 
-    def plus(self, pair: Pair, part: Part | None) -> Tally:
-        """Return the tally with one more variant, in the part where one is given."""
-        before, after = (pair.violates(build, part) for build in (pair.before, pair.after))
-        return Tally(self.variants + 1, self.before + before, self.after + after)
-
 
 class Failing(NamedTuple):
     """Turns of some dialogue that failures are expected of, and those failures in each build."""
@@ -101,12 +92,11 @@ class Failing(NamedTuple):
 class Pairing:
     """What two builds have in common."""
 
-    pairs: tuple[Pair, ...]
+    #: The variants that both were asked.
+    shared: Asked
     #: Clean answers of both builds.
-    clean: tuple[CleanPair, ...]
+    clean: DriftTally
     matching: Matching
-    #: Variants that either build ran at the turns that both have.
-    possible: int
     #: Turns that both have, and those of one alone.
     turns: int
     only_baseline: int
@@ -115,57 +105,116 @@ class Pairing:
     dialogues: int
     tested: int
     #: Turns that the baseline has an answer to, and at which the tracker failed now.
-    silenced: int = 0
-    #: Turn id and number of variants that are a violation in one build alone.
-    new: tuple[tuple[str, int], ...] = ()
-    gone: tuple[tuple[str, int], ...] = ()
+    silenced: int
     #: Of the turns that failures are expected of in both builds, by dialogue, sorted: of the first
     #: relation with any.
-    failing: Mapping[str, Failing] = field(default_factory=dict)
+    failing: Mapping[str, Failing]
     #: Relation that both builds tested -> what both were asked.
-    asked: Mapping[str, Asked] = field(default_factory=dict)
+    asked: Mapping[str, Asked]
     #: Relations that one build alone tested.
-    only_baseline_relations: tuple[str, ...] = ()
-    only_run_relations: tuple[str, ...] = ()
+    only_baseline_relations: tuple[str, ...]
+    only_run_relations: tuple[str, ...]
+    #: The weaknesses of the run under relations that both have, or where there is none under all.
+    weaknesses: WeaknessTally
+
+    @property
+    def variants(self) -> int:
+        """Variants that were identical and answered in both builds."""
+        return self.shared.variants
 
     @property
     def share(self) -> float | None:
-        """Share of the possible variants that were identical and answered in both builds."""
-        return len(self.pairs) / self.possible if self.possible else None
+        """Their share of the variants that either build ran at the turns that both have."""
+        possible = self.shared.possible
+        return self.variants / possible if possible else None
+
+    @property
+    def new(self) -> tuple[tuple[str, int], ...]:
+        """Turn id and number of variants that are a violation in the run alone."""
+        return self.shared.moved(1)
+
+    @property
+    def gone(self) -> tuple[tuple[str, int], ...]:
+        """Likewise of those that are one in the baseline alone."""
+        return self.shared.moved(-1)
 
     def of(self, relation: str) -> Pairing:
         """Return the pairing with the variants of one relation alone."""
-        asked = self.asked.get(relation, Asked((), 0, {}))
-        pairs = sorted(asked.pairs, key=lambda pair: (pair.dialogue, pair.turn_id, pair.index))
-        return replace(
-            self,
-            pairs=tuple(pairs),
-            possible=asked.possible,
-            new=tuple(pair.place for pair in pairs if pair.moved > 0),
-            gone=tuple(pair.place for pair in pairs if pair.moved < 0),
-        )
+        return replace(self, shared=self.asked.get(relation, Asked()))
 
     def by_dialogue(self, part: Part | None = None) -> dict[str, Tally]:
         """Return the tally of each dialogue with a variant in the part, sorted by dialogue."""
-        found: dict[str, Tally] = {}
-        for pair in self.pairs:
-            if part is None or part in pair.parts:
-                found[pair.dialogue] = found.get(pair.dialogue, Tally()).plus(pair, part)
-        return dict(sorted(found.items()))
+        return self.shared.by_dialogue(part)
 
     def by_part(self) -> dict[Part, Tally]:
         """Return the tally of every domain, slot and transformation, sorted."""
-        found: dict[Part, Tally] = {}
-        for pair in self.pairs:
-            for part in pair.parts:
-                found[part] = found.get(part, Tally()).plus(pair, part)
+        return self.shared.by_part()
+
+
+class Asked:
+    """What two builds were both asked: sums by dialogue, and the variants whose outcome moved."""
+
+    def __init__(self) -> None:
+        #: Variants that either build ran at the turns that both have, and of them those that were
+        #: identical and answered in both.
+        self.possible = self.variants = 0
+        #: Ids of the weaknesses of the violations.
+        self.weaknesses: set[str] = set()
+        self._numbers = DialogueNumbers()
+        #: Part, or ``None`` = all -> variants, violations before and after of each dialogue.
+        self._sums: dict[Part | None, DialogueSums] = {None: DialogueSums(3, self._numbers)}
+        #: Dialogue, turn id, number, and whether it is a violation in the run alone, or before.
+        self._moved: list[tuple[str, str, int, int]] = []
+
+    def add(self, pair: Pair) -> None:
+        """Take in a variant."""
+        self.variants += 1
+        self.weaknesses |= {pair.before.weakness, pair.after.weakness}
+        if pair.moved:
+            self._moved.append((pair.dialogue, pair.turn_id, pair.index, pair.moved))
+        for part in (None, *pair.parts):
+            if part not in self._sums:
+                self._sums[part] = DialogueSums(3, self._numbers)
+            before, after = (pair.violates(build, part) for build in (pair.before, pair.after))
+            self._sums[part].add(pair.dialogue, 1, before, after)
+
+    def moved(self, sign: int) -> tuple[tuple[str, int], ...]:
+        """Return turn id and number of the variants that moved one way, by dialogue and turn."""
+        return tuple((turn, index) for _, turn, index, way in sorted(self._moved) if way == sign)
+
+    def take(self, other: Asked) -> None:
+        """Add what was asked under another relation."""
+        self.possible += other.possible
+        self.variants += other.variants
+        self.weaknesses |= other.weaknesses
+        self._moved += other._moved
+        for part, sums in other._sums.items():
+            if part not in self._sums:
+                self._sums[part] = DialogueSums(3, self._numbers)
+            for dialogue, row in zip(other._numbers, sums.rows(0, 1, 2), strict=False):
+                self._sums[part].add(dialogue, *row)
+
+    def by_dialogue(self, part: Part | None = None) -> dict[str, Tally]:
+        """Return the tally of each dialogue with a variant in the part, sorted by dialogue."""
+        sums = self._sums.get(part)
+        rows = [] if sums is None else sums.rows(0, 1, 2)
+        found = {name: Tally(*row) for name, row in zip(self._numbers, rows, strict=False)}
+        return {name: tally for name, tally in sorted(found.items()) if tally.variants}
+
+    def by_part(self) -> dict[Part, Tally]:
+        """Return the tally of every domain, slot and transformation, sorted."""
+        found = {
+            part: Tally(*map(sum, zip(*sums.rows(0, 1, 2), strict=True)))
+            for part, sums in self._sums.items()
+            if part is not None
+        }
         return dict(sorted(found.items()))
 
 
 def pair_up(
     baseline: Baseline, groups: Groups, contents: Contents, comparison: Comparison = EXACT
 ) -> Pairing:
-    """Return the turns and the variants that a baseline and a run share.
+    """Return the turns and the variants that a baseline and a run share, from one pass over it.
 
     Variants are compared with those of the same relation. Each has an answer to the clean turns of
     its own, and that is one answer: the first relation counts. Where the builds have no relation in
@@ -174,42 +223,47 @@ def pair_up(
     """
     before, after = by_relation(baseline.groups), by_relation(named_groups(groups))
     shared = tuple(name for name in after if name in before)
-    joined = [(name, name) for name in shared] or list(zip(before, after, strict=False))[:1]
-    tested = {
-        turn.dialogue_id for turns in groups.values() for turn in turns if turn.outcome != "skipped"
-    }
+    joined = {new: old for old, new in zip(before, after, strict=False)}
+    joined = {name: name for name in shared} or dict(list(joined.items())[:1])
     # Of what is kept back only digests are there.
     how = _HowCompared(baseline.hidden, Folding(EXACT if baseline.hidden else comparison))
     every = chain.from_iterable(baseline.groups.values())
-    matching = match_dialogues(every, contents, tested)
-    found = [_Common.of(before[old], after[new], matching, contents, how) for old, new in joined]
-    asked = {name: each.asked() for name, each in zip(shared, found, strict=False)}
-    pairs = sorted(
-        chain.from_iterable(each.pairs for each in asked.values()),
-        key=lambda pair: (pair.dialogue, pair.turn_id, pair.index),
-    )
-    clean = _once(each.clean for each in found)
-    both = _once(each.both for each in found)
+    matching = match_dialogues(every, contents)
+    common = _Common(matching, contents, how)
+    tested: set[str] = set()
+    weaknesses, asked = WeaknessTally(), dict[str, Asked]()
+    failing: list[dict[str, Failing]] = []
+    # Relations that both have first, in their order: what one knows of a turn counts once.
+    for name in (*joined, *(name for name in after if name not in joined)):
+        found = None
+        if name in joined:
+            found = common.begin(before[joined[name]])
+            if name in shared:
+                asked[name] = found.asked
+                failing.append(found.failing)
+        for own, turns in _named(before[joined[name]] if name in joined else {}, after[name]):
+            for turn in turns:
+                if turn.outcome != "skipped":
+                    tested.add(turn.dialogue_id)
+                    if found is not None:
+                        found.add(own, turn)
+                if not shared or name in asked:
+                    weaknesses.add(turn)
     return Pairing(
-        pairs=tuple(pairs),
-        clean=tuple(sorted(clean, key=lambda pair: (pair.dialogue, pair.turn_id))),
-        matching=matching,
-        possible=sum(each.possible for each in asked.values()),
-        turns=len(both),
-        silenced=sum(
-            old.state is not None and turn.clean_state is None and turn.outcome == "error"
-            for old, turn in both
-        ),
-        only_baseline=len(_once(each.old for each in found)) - len(both),
-        only_run=len(_once(each.new for each in found)) - len(both),
-        dialogues=len({turn.dialogue_id for _, turn in both}),
+        shared=_together(asked),
+        clean=common.clean,
+        matching=matching.of_tested(tested),
+        turns=common.both.count,
+        silenced=common.silenced,
+        only_baseline=common.old.count - common.both.count,
+        only_run=common.new.count - common.both.count,
+        dialogues=len(common.dialogues),
         tested=len(tested),
-        new=tuple(pair.place for pair in pairs if pair.moved > 0),
-        gone=tuple(pair.place for pair in pairs if pair.moved < 0),
-        failing=next((each.failing for each in asked.values() if each.failing), {}),
+        failing=next((dict(sorted(each.items())) for each in failing if each), {}),
         asked=asked,
         only_baseline_relations=tuple(name for name in before if name not in after),
         only_run_relations=tuple(name for name in after if name not in before),
+        weaknesses=weaknesses,
     )
 
 
@@ -221,85 +275,111 @@ class _HowCompared(NamedTuple):
     folding: Folding
 
 
-class Asked(NamedTuple):
-    """What two builds were both asked under one relation."""
+class _Places:
+    """Counts turns that the first relation knows which knows anything of them.
 
-    pairs: tuple[Pair, ...]
-    possible: int
-    failing: Mapping[str, Failing]
+    A turn may be there in several groups of one relation: each counts.
+    """
+
+    def __init__(self, numbers: DialogueNumbers) -> None:
+        self._numbers = numbers
+        self._earlier: set[int] = set()
+        self._now: set[int] = set()
+        self.count = 0
+
+    def begin(self) -> None:
+        """Go on with the next relation."""
+        self._earlier |= self._now
+        self._now = set()
+
+    def add(self, dialogue: str, turn: int) -> bool:
+        """Take in a turn, and say whether it counts."""
+        place = self._numbers[dialogue] << 32 | turn
+        self._now.add(place)
+        self.count += (counts := place not in self._earlier)
+        return counts
 
 
-#: Dialogue and turn -> what is known of it.
-_Placed = dict[tuple[str, int], list[_T]]
-
-
-@dataclass(frozen=True, slots=True)
 class _Common:
-    """What two builds have of one relation; a turn may be there in several groups."""
+    """What two builds have in common, under one relation after the other."""
 
-    old: _Placed[TurnOutcomes]
-    new: _Placed[TurnResult]
-    both: _Placed[tuple[TurnOutcomes, TurnResult]]
-    clean: _Placed[CleanPair]
-    #: Ids of this run.
-    renamed: frozenset[str]
+    def __init__(self, matching: Matching, contents: Contents, how: _HowCompared) -> None:
+        self.matching, self.contents, self.how = matching, contents, how
+        #: Ids of this run: variants are drawn by the name of a dialogue.
+        self.renamed = frozenset(new_name for _, new_name in matching.renamed)
+        numbers = DialogueNumbers()
+        self.old, self.new = _Places(numbers), _Places(numbers)
+        self.both, self._answered = _Places(numbers), _Places(numbers)
+        self.clean = DriftTally()
+        self.dialogues: set[str] = set()
+        self.silenced = 0
 
-    @classmethod
-    def of(
-        cls,
-        before: Mapping[str, Sequence[TurnOutcomes]],
-        after: Mapping[str, Sequence[TurnResult]],
-        matching: Matching,
-        contents: Contents,
-        how: _HowCompared,
-    ) -> _Common:
-        """Join the groups of two builds; each holds results of one relation alone."""
-        known = matching.known
-        old = {
+    def begin(self, before: Mapping[str, Sequence[TurnOutcomes]]) -> _OfOne:
+        """Go on with the next relation; ``before`` are its turns in the baseline."""
+        for places in (self.old, self.new, self.both, self._answered):
+            places.begin()
+        known = self.matching.known
+        for turn in chain.from_iterable(before.values()):
+            self.old.add(known.get(turn.dialogue, f"{turn.dialogue} (removed)"), turn.turn)
+        return _OfOne(self, before)
+
+    def note(self, was: TurnOutcomes, turn: TurnResult) -> None:
+        """Take in a turn that both builds have."""
+        if self.both.add(turn.dialogue_id, turn.turn_index):
+            self.dialogues.add(turn.dialogue_id)
+            failed = turn.clean_state is None and turn.outcome == "error"
+            self.silenced += was.state is not None and failed
+        pair = _clean(was, turn, self.how)
+        if pair is not None and self._answered.add(turn.dialogue_id, turn.turn_index):
+            self.clean.add(pair)
+
+
+class _OfOne:
+    """What two builds have in common under one relation."""
+
+    def __init__(self, common: _Common, before: Mapping[str, Sequence[TurnOutcomes]]) -> None:
+        self._common = common
+        known = common.matching.known
+        self._old = {
             TurnPosition(name, known[turn.dialogue], turn.turn): turn
             for name, turns in before.items()
             for turn in turns
             if turn.dialogue in known
         }
-        found = cls({}, {}, {}, {}, frozenset(new_name for _, new_name in matching.renamed))
-        for turn in chain.from_iterable(before.values()):
-            place = known.get(turn.dialogue, f"{turn.dialogue} (removed)"), turn.turn
-            found.old.setdefault(place, []).append(turn)
-        for name, turns in _named(before, after):
-            for result in turns:
-                if result.outcome == "skipped":
-                    continue
-                at = TurnPosition(name, result.dialogue_id, result.turn_index)
-                found.new.setdefault(at[1:], []).append(result)
-                was = old.get(at)
-                if was is not None and was.key == contents[at.dialogue][at.turn]:
-                    found.both.setdefault(at[1:], []).append((was, result))
-                    if pair := _clean(was, result, how):
-                        found.clean.setdefault(at[1:], []).append(pair)
-        return found
+        self.asked = Asked()
+        #: Expected failures of each dialogue; other variants estimate the same.
+        self.failing: dict[str, Failing] = {}
 
-    def asked(self) -> Asked:
-        """Return the variants; they are drawn by the name of a dialogue, so not of others."""
-        both = [each for placed in self.both.values() for each in placed]
-        drawn = [each for each in both if each[1].dialogue_id not in self.renamed]
-        return Asked(
-            tuple(chain.from_iterable(_pairs(*each) for each in drawn)),
-            sum(_possible(*each) for each in drawn),
-            _failing(both),
-        )
+    def add(self, group: str, turn: TurnResult) -> None:
+        """Take in a turn of the run that was not skipped."""
+        at = TurnPosition(group, turn.dialogue_id, turn.turn_index)
+        self._common.new.add(at.dialogue, at.turn)
+        was = self._old.get(at)
+        if was is None or was.key != self._common.contents[at.dialogue][at.turn]:
+            return
+        self._common.note(was, turn)
+        if at.dialogue not in self._common.renamed:
+            self.asked.possible += _possible(was, turn)
+            for pair in _pairs(was, turn):
+                self.asked.add(pair)
+        now = failures_of(turn)
+        if was.failures is not None and now is not None:
+            turns, before, after = self.failing.get(turn.dialogue_id, Failing())
+            more = Failing(turns + 1, before + was.failures, after + now)
+            self.failing[turn.dialogue_id] = more
 
 
-def _once(found: Iterable[_Placed[_T]]) -> list[_T]:
-    """Return what is known of each turn by the first that knows anything."""
-    kept: _Placed[_T] = {}
-    for each in found:
-        kept = {**each, **kept}
-    return [one for placed in kept.values() for one in placed]
+def _together(asked: Mapping[str, Asked]) -> Asked:
+    """Return what was asked under all relations."""
+    found = Asked()
+    for one in asked.values():
+        found.take(one)
+    return found
 
 
 def _named(
-    before: Mapping[str, object], after: Mapping[str, Sequence[TurnResult]]
-) -> Iterable[tuple[str, Sequence[TurnResult]]]:
+    before: Mapping[str, object], after: Mapping[str, Results]
+) -> Iterable[tuple[str, Results]]:
     """Return the groups of a run under the names that the baseline has for them.
 
     Where each has but one that the other does not know it is the same, whatever became of the
@@ -342,17 +422,6 @@ def _is_rewrite(turn: TurnResult, variant: VariantResult) -> bool:
     return bool(variant.moves) or any(
         edit.transformation == turn.relation for edit in variant.edits
     )
-
-
-def _failing(both: Iterable[tuple[TurnOutcomes, TurnResult]]) -> dict[str, Failing]:
-    """Add up the expected failures of each dialogue; other variants estimate the same."""
-    found: dict[str, Failing] = {}
-    for old, turn in sorted(both, key=lambda each: (each[1].dialogue_id, each[1].turn_index)):
-        now = failures_of(turn)
-        if old.failures is not None and now is not None:
-            turns, before, after = found.get(turn.dialogue_id, Failing())
-            found[turn.dialogue_id] = Failing(turns + 1, before + old.failures, after + now)
-    return found
 
 
 def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair | None:

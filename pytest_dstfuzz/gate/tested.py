@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
+from pytest_dstfuzz.campaign.ledger import Counts, LedgerTally
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.campaign.summary import Summary, SummaryTally, YieldsTally
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.gate.baseline import Session
-from pytest_dstfuzz.gate.limits import Gates, Limits, Part
+from pytest_dstfuzz.gate.limits import Gates, Kind, Limits, Part
 from pytest_dstfuzz.gate.verdict import Gate, LimitFinding
 from pytest_dstfuzz.printable import listed
 
@@ -25,21 +26,25 @@ class Tested:
     """One relation of a session."""
 
     name: str
-    results: Sequence[TurnResult]
     #: Whether the state must change under it.
     must_change: bool
     #: ``None`` = the whole session: it has no other relation.
     part: Part | None
     #: Its own limits, where it has any.
     own: Limits
+    summary: Summary
+    #: How many results it has, and what of the answers was tested.
+    count: int
+    kind: OutcomeKind
+    #: Whether there is a noise model.
+    noisy: bool
+    _rows: Mapping[Kind, Mapping[str, Counts]]
     #: Whether it makes the edits itself, and no search.
     own_edits: bool = False
-    known: Summary | None = None
 
-    @cached_property
-    def summary(self) -> Summary:
-        """Its figures."""
-        return summarise(self.results) if self.known is None else self.known
+    def counts_of(self, part: Part) -> Counts:
+        """Return what became of the variants of a domain, slot or transformation."""
+        return self._rows[part.kind].get(part.name, Counts())
 
     def limit(self, whole: float | None, own: float | None) -> tuple[Part | None, float] | None:
         """Return the limit that holds for it of one kind, and what that is a limit of."""
@@ -48,25 +53,60 @@ class Tested:
         return None if self.must_change or whole is None else (self.part, whole)
 
 
-def tested(session: Session, gates: Gates) -> list[Tested]:
-    """Return the relations of a session in the order in which they were named."""
-    found: dict[str, list[TurnResult]] = {name: [] for name in session.relations}
-    for turn in session.results:
-        found.setdefault(turn.relation, []).append(turn)
-    kept: Mapping[str, list[TurnResult]] = {name: turns for name, turns in found.items() if turns}
-    several = len(kept) > 1
-    return [
-        Tested(
-            name,
-            turns,
-            turns[0].side == "should-change",
-            Part("relation", name) if several else None,
-            gates.parts.get(Part("relation", name), _NONE),
-            name in session.own_edits,
-            None if several else session.summary,
-        )
-        for name, turns in kept.items()
-    ]
+class RelationsTally:
+    """Adds up the figures of the relations of a session, one turn after the other."""
+
+    def __init__(self, session: Session) -> None:
+        self._session: Final = session
+        self._found: dict[str, _OfRelation] = {}
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a turn."""
+        if (one := self._found.get(turn.relation)) is None:
+            one = self._found[turn.relation] = _OfRelation(turn)
+        one.add(turn)
+
+    def tested(self, gates: Gates) -> list[Tested]:
+        """Return the relations in the order in which they were named."""
+        session = self._session
+        names = dict.fromkeys([*session.relations, *self._found])
+        several = len(self._found) > 1
+        return [
+            Tested(
+                name,
+                one.must_change,
+                Part("relation", name) if several else None,
+                gates.parts.get(Part("relation", name), _NONE),
+                one.summary.summary if several else session.summary,
+                one.count,
+                one.kind,
+                one.noisy,
+                {
+                    "domain": one.yields.domains,
+                    "slot": one.yields.slots,
+                    "transformation": one.ledger.ledger.transformations,
+                },
+                name in session.own_edits,
+            )
+            for name in names
+            if (one := self._found.get(name))
+        ]
+
+
+class _OfRelation:
+    """The figures of one relation."""
+
+    def __init__(self, first: TurnResult) -> None:
+        self.must_change = first.side == "should-change"
+        self.kind = first.outcome_kind
+        self.count, self.noisy = 0, False
+        self.summary, self.yields, self.ledger = SummaryTally(), YieldsTally(), LedgerTally()
+
+    def add(self, turn: TurnResult) -> None:
+        self.count += 1
+        self.noisy = self.noisy or turn.noise is not None
+        for tally in (self.summary, self.yields, self.ledger):
+            tally.add(turn)
 
 
 def own_tables(names: Sequence[str]) -> str:

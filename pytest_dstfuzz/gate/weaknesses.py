@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     KnownWeakness,
     Session,
-    are_shrunk,
     by_relation,
     other_estimates,
 )
 from pytest_dstfuzz.gate.pairing import Pairing
 from pytest_dstfuzz.gate.verdict import Gate, LimitFinding, Verdict
 from pytest_dstfuzz.printable import listed
-from pytest_dstfuzz.weaknesses.groups import find_weaknesses
 from pytest_dstfuzz.weaknesses.keys import key_of_id
 
 #: Ids that a sentence names.
@@ -44,10 +41,10 @@ def compare_weaknesses(
     if any(key_of_id(each.id) is None for each in baseline.weaknesses):
         reason = "the baseline is of another pytest-dstfuzz, which grouped violations otherwise"
         return figures | {"reason": reason}
-    results, known = _shared(baseline, session, pairing)
-    now = [KnownWeakness.of(each) for each in find_weaknesses(results)]
+    known = _shared(baseline, pairing)
+    now = [KnownWeakness.of(each) for each in pairing.weaknesses.weaknesses]
     before, after = {each.id: each for each in known}, {each.id: each for each in now}
-    otherwise = {baseline.shrunk, are_shrunk(results)} == {True, False}
+    otherwise = {baseline.shrunk, pairing.weaknesses.shrunk} == {True, False}
     # What counts as a violation, and what one is read from, is the same in both builds.
     proven = frozenset(
         weakness
@@ -56,8 +53,7 @@ def compare_weaknesses(
         if not other_estimates(
             baseline.campaign, session.campaign, own_edits=name in session.own_edits
         )
-        for pair in asked.pairs
-        for weakness in (pair.before.weakness, pair.after.weakness)
+        for weakness in asked.weaknesses
     )
     figures["new"] = _only(now, before, proven)
     figures["fixed"] = _only(known, after, proven)
@@ -76,24 +72,20 @@ def compare_weaknesses(
     return figures
 
 
-def _shared(
-    baseline: Baseline, session: Session, pairing: Pairing
-) -> tuple[Sequence[TurnResult], Sequence[KnownWeakness]]:
-    """Return results and weaknesses without those of relations that one build alone tested."""
-    results, known = session.results, baseline.weaknesses or ()
-    if pairing.only_run_relations and pairing.asked:
-        results = tuple(turn for turn in results if turn.relation in pairing.asked)
-    if pairing.only_baseline_relations and pairing.asked:
-        ids = {
-            variant.weakness
-            for relation, groups in by_relation(baseline.groups).items()
-            if relation in pairing.asked
-            for turns in groups.values()
-            for turn in turns
-            for variant in turn.variants
-        }
-        known = tuple(each for each in known if each.id in ids)
-    return results, known
+def _shared(baseline: Baseline, pairing: Pairing) -> Sequence[KnownWeakness]:
+    """Return the baseline's weaknesses without those of relations that it alone tested."""
+    known = baseline.weaknesses or ()
+    if not (pairing.only_baseline_relations and pairing.asked):
+        return known
+    ids = {
+        variant.weakness
+        for relation, groups in by_relation(baseline.groups).items()
+        if relation in pairing.asked
+        for turns in groups.values()
+        for turn in turns
+        for variant in turn.variants
+    }
+    return tuple(each for each in known if each.id in ids)
 
 
 def judge_new_weaknesses(limit: float, found: Mapping[str, Any]) -> LimitFinding:

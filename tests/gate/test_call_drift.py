@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from gate_cases import Contents, build, saved
@@ -9,18 +10,24 @@ from gate_cases import Contents, build, saved
 from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.gate.baseline import digest_of, make_baseline
-from pytest_dstfuzz.gate.drift import clean_drift, judge_drift
-from pytest_dstfuzz.gate.judge import judge_answers, one_answer, unstable_text
+from pytest_dstfuzz.gate.drift import judge_drift
+from pytest_dstfuzz.gate.judge import judge_answers
 from pytest_dstfuzz.gate.pairing import pair_up
+from pytest_dstfuzz.gate.troubles import AnswersTally, TroublesTally
 from pytest_dstfuzz.gate.verdict import judge_accuracy
 
 ANY = comparison_of_calls(DialogueSet("talks", "test", ()), ReplySettings())
 Calls = list[ToolCall]
+
+
+def one_answer(turns: Iterable[TurnResult]) -> str:
+    return tallied(AnswersTally(), turns).text
 
 
 def table(people: object, **more: object) -> ToolCall:
@@ -48,7 +55,7 @@ def called(*messages: Calls, right: Calls | None = None) -> dict[str, list[TurnR
 def test_the_same_calls_in_another_order_or_spelling_are_no_drift() -> None:
     old = called([table(2), TAXI], [table(2, area="north")], [table(3)])
     new = called([TAXI, table(2)], [table("2", area="North")], [table(4)])
-    drift = clean_drift(pair_up(saved(old), new, Contents(new), ANY).clean)
+    drift = pair_up(saved(old), new, Contents(new), ANY).clean.drift()
     assert len(drift.changed) == 1
     reason = judge_drift(drift, 0.0).reason
     assert "arguments with another value book_table.people (1)" in reason
@@ -57,7 +64,7 @@ def test_the_same_calls_in_another_order_or_spelling_are_no_drift() -> None:
 
 def test_labels_speak_of_recorded_calls() -> None:
     old, new = called([table(2)], right=[table(3)]), called([table(3)], right=[table(3)])
-    drift = clean_drift(pair_up(saved(old), new, Contents(new), ANY).clean)
+    drift = pair_up(saved(old), new, Contents(new), ANY).clean.drift()
     reason = judge_drift(drift, 1.0).reason
     assert "right calls on the 1 turns with recorded calls" in reason
     assert judge_accuracy(0.5, 1, 4, "tool-calls").reason.startswith(
@@ -97,7 +104,10 @@ def test_calls_that_differ_each_time_are_told() -> None:
         replace(turn, outcome="untested", reason=UNSTABLE, variants=())
         for turn in called([TAXI], [TAXI])["only"]
     ]
-    assert "the assistant's calls to the very same messages" in unstable_text(turns)
+    assert (
+        "the assistant's calls to the very same messages"
+        in tallied(TroublesTally(), turns).unstable_text
+    )
 
 
 def test_variants_that_differ_in_the_tools_alone_are_told_apart() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -11,14 +12,27 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.gate.baseline import Session, make_baseline
-from pytest_dstfuzz.gate.drift import CleanPair, clean_drift, judge_drift
-from pytest_dstfuzz.gate.judge import judge, one_answer
+from pytest_dstfuzz.gate.drift import CleanPair, Drift, DriftTally, judge_drift
+from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates, Limits
+from pytest_dstfuzz.gate.troubles import AnswersTally
 
 State = dict[str, str]
 STATES = st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"), max_size=3)
+
+
+def one_answer(turns: Iterable[TurnResult]) -> str:
+    return tallied(AnswersTally(), turns).text
+
+
+def clean_drift(pairs: Iterable[CleanPair]) -> Drift:
+    tally = DriftTally()
+    for one in pairs:
+        tally.add(one)
+    return tally.drift()
 
 
 def pair(before: State, after: State, label: State | None = None) -> CleanPair:

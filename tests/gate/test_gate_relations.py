@@ -14,12 +14,14 @@ from gate_cases import CAMPAIGN, Contents, build, saved, turn, variant
 
 from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.gate.baseline import Baseline, Session, by_relation, digest_of, group_name
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
-from pytest_dstfuzz.gate.judge import judge, troubles
+from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates, Limits, Part, check_relations
+from pytest_dstfuzz.gate.troubles import TroublesTally
 from pytest_dstfuzz.gate.verdict import Judgement
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Move
@@ -245,7 +247,7 @@ def test_failures_of_the_tracker_do_not_hide_behind_turns_without_a_rewrite() ->
         replace(one, outcome="inapplicable")
         for one in run(swap="h" * 5)["only relation=value-swap"]
     ]
-    assert troubles([*few, *none * 10]) == [
+    assert tallied(TroublesTally(), [*few, *none * 10]).troubles() == [
         "the tracker failed on 6 of 6 turns (relation metamorphic), more than 5 %"
     ]
 

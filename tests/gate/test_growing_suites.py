@@ -139,13 +139,15 @@ def test_dialogues_that_went_changed_or_have_another_name_are_named(tmp_path: Pa
 
 def matched(old: list[str], new: list[str]) -> Matching:
     turns = saved(build(*old)).groups["only"] if old else []
-    return match_dialogues(turns, Contents(build(*new)), {f"D{n:03}" for n in range(len(new))})
+    return match_dialogues(turns, Contents(build(*new))).of_tested(
+        {f"D{n:03}" for n in range(len(new))}
+    )
 
 
 def test_equal_dialogues_are_matched_by_name_first() -> None:
     turns = [replace(turn, key="same") for turn in saved(build("h", "h")).groups["only"]]
     contents = {"D001": ["same"], "X": ["same"], "Y": ["same"]}
-    found = match_dialogues(turns, contents, contents)
+    found = match_dialogues(turns, contents).of_tested(contents)
     assert found.known == {"D001": "D001", "D000": "X"}
     assert (found.renamed, found.added) == ((("D000", "X"),), ("Y",))
 

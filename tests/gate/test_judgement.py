@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
-from pytest_dstfuzz.gate.judge import cut_short, enough, judge, troubles
+from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates, Limits, Part
+from pytest_dstfuzz.gate.troubles import TroublesTally
 from pytest_dstfuzz.gate.verdict import (
     Judgement,
     LimitFinding,
@@ -264,14 +266,14 @@ def results(letters: str) -> list[TurnResult]:
     ],
 )
 def test_what_makes_figures_mean_nothing(turns: list[TurnResult], expected: list[str]) -> None:
-    assert troubles(turns) == expected
+    assert tallied(TroublesTally(), turns).troubles() == expected
 
 
 @pytest.mark.parametrize(("held", "unstable"), [(1, 8), (0, 2), (18, 1)])
 def test_replies_that_never_settle_down_fail_a_run(held: int, unstable: int) -> None:
     never = [replace(one, outcome="untested", reason=UNSTABLE) for one in results("h" * unstable)]
     turns = [*(replace(one, id=f"{one.id}-held") for one in results("h" * held)), *never]
-    (text,) = troubles([*turns, *turns])
+    (text,) = tallied(TroublesTally(), [*turns, *turns]).troubles()
     assert text.startswith(f"{unstable} of {held + unstable} turns could not be tested, more than")
     assert all(told in text for told in ("--dst-compare", "--dst-threshold", "dstfuzz calibrate"))
 
@@ -288,13 +290,13 @@ def test_replies_that_never_settle_down_fail_a_run(held: int, unstable: int) -> 
 def test_a_run_that_ended_early_is_told(done: int, missing: int, ended: str, short: bool) -> None:
     skipped = [replace(turn("S", 0, ""), outcome="skipped")] * (missing // 2)
     run = [*results("h" * done), *skipped]
-    found = cut_short(run, missing - missing // 2, ended)
-    assert found == (
+    seen = tallied(TroublesTally(), run)
+    assert seen.cut_short(missing - missing // 2, ended) == (
         f"only {done} of 10 turns were run (the budget ended): a part never passes a gate"
         if short
         else ""
     )
-    assert enough(run, missing - missing // 2) == (done >= 5)
+    assert seen.enough(missing - missing // 2) == (done >= 5)
 
 
 @pytest.mark.parametrize("limits", [Limits(max_failure_rate=1.0), Limits(min_accuracy=0.0)])

@@ -34,7 +34,7 @@ def test_what_a_build_has_no_answer_to_is_not_compared() -> None:
     pairing = paired(baseline("hehdd"), build("vhedh"))
     assert pairing.by_dialogue() == {"D000": Tally(1, 0, 1)}
     # Variants 0 to 2 and the last were run by one of them at least.
-    assert pairing.possible == 4
+    assert pairing.shared.possible == 4
 
 
 def test_a_variant_with_another_text_is_another() -> None:
@@ -110,7 +110,7 @@ def test_swapping_the_builds_swaps_their_tallies(texts: list[tuple[str, str]]) -
         name: Tally(t.variants, t.after, t.before) for name, t in other.by_dialogue().items()
     }
     assert one.by_dialogue() == swapped
-    assert (one.new, one.possible) == (other.gone, other.possible)
+    assert (one.new, one.shared.possible) == (other.gone, other.shared.possible)
 
 
 @given(BUILDS, st.integers(1, 1000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from gate_cases import Contents, build, saved
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -20,14 +22,18 @@ from pytest_dstfuzz.gate.baseline import (
     changes,
     make_baseline,
 )
-from pytest_dstfuzz.gate.comparison import compare
-from pytest_dstfuzz.gate.drift import clean_drift, judge_drift
-from pytest_dstfuzz.gate.judge import one_answer
+from pytest_dstfuzz.gate.drift import judge_drift
+from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates
 from pytest_dstfuzz.gate.pairing import pair_up
+from pytest_dstfuzz.gate.troubles import AnswersTally
 from pytest_dstfuzz.gate.verdict import judge_accuracy
 
 NUMBERS = comparison_by_name("numbers", Settings().reply)
+
+
+def one_answer(turns: Iterable[TurnResult]) -> str:
+    return tallied(AnswersTally(), turns).text
 
 
 def replied(*texts: str, right: str | None = None) -> dict[str, list[TurnResult]]:
@@ -51,15 +57,15 @@ def test_a_reply_in_other_words_is_no_drift() -> None:
     old = replied("It opens at 9", "It costs 30", "Line 7")
     new = replied("We open at 9", "It costs 31", "Take line 7")
     pairing = pair_up(saved(old), new, Contents(new), NUMBERS)
-    drift = clean_drift(pairing.clean)
+    drift = pairing.clean.drift()
     assert [pair.after for pair in drift.moved] == [{"reply": "It costs 31"}]
-    assert len(clean_drift(pair_up(saved(old), new, Contents(new)).clean).changed) == 3
+    assert len(pair_up(saved(old), new, Contents(new)).clean.drift().changed) == 3
 
 
 def test_what_is_kept_back_is_compared_by_equality() -> None:
     old, new = replied("It opens at 9", "Line 7"), replied("We open at 9", "Line 7")
     hidden = make_baseline(old, {}, "mybot", Contents(old), hidden=True)
-    drift = clean_drift(pair_up(hidden, new, Contents(new), NUMBERS).clean)
+    drift = pair_up(hidden, new, Contents(new), NUMBERS).clean.drift()
     assert len(drift.changed) == 1
     assert "(--dst-redact), so they are compared by equality alone" in reason(hidden, new)
 
@@ -82,7 +88,7 @@ def reason(before: Baseline, now: dict[str, list[TurnResult]], *compared: str) -
         comparison=NUMBERS,
         compared=frozenset(compared),
     )
-    found = compare(before, session, Gates())
+    found = judge(session, Gates(), before)
     return next(one.reason for one in found.findings if one.gate == "max-clean-drift")
 
 
@@ -93,7 +99,7 @@ def test_labels_excuse_replies_that_came_to_say_the_same(
     before: str, after: str, excused: bool
 ) -> None:
     old, new = replied(before, right="Until 9"), replied(after, right="Until 9")
-    drift = clean_drift(pair_up(saved(old), new, Contents(new), NUMBERS).clean)
+    drift = pair_up(saved(old), new, Contents(new), NUMBERS).clean.drift()
     assert (len(drift.changed), drift.excused) == (1, excused)
     assert (drift.right_before, drift.right_after) == (not excused, excused)
     reason = judge_drift(drift, 1.0).reason

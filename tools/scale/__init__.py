@@ -1,1 +1,1 @@
-"""What data of any size costs: many dialogues made of the shipped ones, and peak memory."""
+"""What data and runs of any size cost, in seconds and peak memory, of many dialogues made of a few."""

@@ -1,0 +1,194 @@
+"""Whether the figures of a session mean anything: errors, unstable turns, one answer to all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from pytest_dstfuzz.campaign.answers import UNSTABLE
+from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
+from pytest_dstfuzz.campaign.sums import DistinctCount, LastByTurn
+from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome, OutcomeKind, who_answers
+
+#: Above this share of turns at which the tracker failed, the other figures mean little.
+MOST_ERRORS: Final = 0.05
+#: A run that ended early is judged when it has results for this share of the selected turns.
+LEAST_TESTED: Final = 0.5
+#: So many turns at which a tracker gives one and the same answer are no accident.
+LEAST_TELLING: Final = 20
+#: At so many turns with recorded calls and no call it is no accident that nothing is called.
+LEAST_CALLS: Final = 3
+#: Outcomes of turns at which the tracker was really put to the test.
+_TESTED: tuple[TurnOutcome, ...] = ("held", "violation", "error")
+
+
+class TroublesTally:
+    """Takes in the turns of a session, one after the other, and says what they tell of it."""
+
+    def __init__(self) -> None:
+        self._outcomes: Counter[TurnOutcome] = Counter()
+        self._any_tested = False
+        #: Relation -> its turns that were run, by outcome, and what of the answers was tested.
+        self._relations: dict[str, Counter[TurnOutcome]] = {}
+        self._kinds: dict[str, OutcomeKind] = {}
+        #: Whether something else was said each time, of turns that a relation says something of:
+        #: which settle down hangs on no relation.
+        self._unstable = LastByTurn(1)
+        self._calls = False
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a turn."""
+        self._outcomes[turn.outcome] += 1
+        if turn.outcome == "skipped":
+            return
+        self._any_tested = self._any_tested or turn.tested
+        # By relation, and without turns that it says nothing of: they would hide the failures.
+        self._relations.setdefault(turn.relation, Counter())[turn.outcome] += 1
+        if turn.outcome != "inapplicable":
+            self._kinds.setdefault(turn.relation, turn.outcome_kind)
+            self._unstable.add(turn.id, turn.reason == UNSTABLE)
+            self._calls = self._calls or turn.outcome_kind == TOOL_CALLS
+
+    def troubles(self, ended: str = "") -> list[str]:
+        """Return why the figures of a session mean nothing, one sentence each."""
+        outcomes = self._outcomes
+        if not any(outcomes[outcome] for outcome in _TESTED):
+            what = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
+            if text := self.unstable_text:
+                return [text]
+            nothing = what or ended or "none was selected, or all were skipped"
+            return [f"no turn was tested ({nothing})"]
+        found: list[str] = []
+        if not self._any_tested:
+            found.append("no valid variant was made of any turn, so nothing was tested")
+        for name, turns in self._relations.items():
+            own, errors = turns.total() - turns["inapplicable"], turns["error"]
+            if errors > MOST_ERRORS * own:
+                under = "" if len(self._relations) == 1 else f" (relation {name})"
+                found.append(
+                    f"{who_answers(self._kinds[name])} failed on {errors} of {own} turns{under}, "
+                    f"more than {percent(MOST_ERRORS, 0)}"
+                )
+        if text := self.unstable_text:
+            found.append(text)
+        return found
+
+    @property
+    def unstable_text(self) -> str:
+        """That too many turns could not be tested for what is said anew each time, or ``""``."""
+        rows = self._unstable.rows()
+        unstable = sum(never > 0 for (never,) in rows)
+        if unstable <= MOST_ERRORS * len(rows):
+            return ""
+        untested = (
+            f"{unstable} of {len(rows)} turns could not be tested, more than "
+            f"{percent(MOST_ERRORS, 0)}"
+        )
+        if self._calls:
+            return (
+                f"{untested}: there, the assistant's calls to the very same messages differ each "
+                "time. Say with --dst-arguments when two values of an argument say the same, or "
+                "lower the temperature of its model"
+            )
+        return (
+            f"{untested}: there, the bot's replies to the very same messages differ each time. Say "
+            "with --dst-compare when two replies say the same, or with --dst-threshold how far "
+            "apart they may lie; dstfuzz calibrate finds a threshold"
+        )
+
+    def cut_short(self, missing: int, ended: str) -> str:
+        """Say that a session ended before all was tested, or return ``""``."""
+        selected = self._outcomes.total() + missing
+        if not ended or self._done == selected:
+            return ""
+        return (
+            f"only {self._done:,} of {selected:,} turns were run ({ended}): a part never passes a "
+            "gate"
+        )
+
+    def enough(self, missing: int) -> bool:
+        """Whether so much of a session was run that its figures may fail it."""
+        return self._done >= LEAST_TESTED * (self._outcomes.total() + missing)
+
+    @property
+    def _done(self) -> int:
+        return self._outcomes.total() - self._outcomes["skipped"]
+
+
+class AnswersTally:
+    """Takes in clean answers, one turn after the other, and says whether all are one.
+
+    Turns that several tests share count once.
+    """
+
+    def __init__(self) -> None:
+        self._kind: OutcomeKind | None = None
+        #: The first answer, and whether another one came.
+        self._first: Outcome | None = None
+        self._differ = False
+        self._turns, self._answered = DistinctCount(), DistinctCount()
+        #: Turns with recorded calls, and all with an answer; whether anything was called there.
+        self._recorded, self._assisted = DistinctCount(), DistinctCount()
+        self._called_recorded = self._called = False
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in the clean answer to a turn."""
+        if self._kind is None:
+            self._kind = turn.outcome_kind
+        if turn.outcome_kind == TOOL_CALLS and turn.clean_state is not None:
+            self._called = self._called or bool(turn.clean_state)
+            self._assisted.add(turn.id)
+            if turn.label:
+                self._recorded.add(turn.id)
+                self._called_recorded = self._called_recorded or bool(turn.clean_state)
+        if turn.outcome == "skipped" or self._differ:
+            return
+        self._turns.add(turn.id)
+        if turn.clean_state is not None:
+            self._answered.add(turn.id)
+            if self._first is None:
+                self._first = turn.clean_state
+            self._differ = turn.clean_state != self._first
+
+    @property
+    def text(self) -> str:
+        """That a tracker gives one clean answer to everything, or ``""``.
+
+        Nothing can break it then, and nothing that is found says anything. Fewer turns than
+        `LEAST_TELLING` may well have one answer.
+        """
+        if text := self._no_calls():
+            return text
+        if self._turns.value < LEAST_TELLING or self._first is None or self._differ:
+            return ""
+        what = f"the same: {', '.join(self._first)}" if self._first else "empty"
+        if self._kind == REPLY:
+            what = "one and the same reply"
+        who = who_answers(self._kind or "state")
+        one = who.replace("the bot", "the tracker").removeprefix("the ")
+        return (
+            f"the clean answers to all {self._answered.value:,} turns are {what}; {_an(one)} that "
+            "understands nothing cannot be broken, so nothing was tested"
+        )
+
+    def _no_calls(self) -> str:
+        """Say that an assistant never calls anything where calls were recorded, or return ``""``.
+
+        At fewer turns than `LEAST_CALLS` with recorded calls that may be chance, but not where it
+        calls nothing at any other of so many turns either.
+        """
+        recorded = self._recorded.value
+        if not recorded or self._called_recorded:
+            return ""
+        if recorded < LEAST_CALLS and (self._called or self._assisted.value < LEAST_CALLS):
+            return ""
+        turns = "1 turn" if recorded == 1 else f"all {recorded:,} turns"
+        return (
+            f"at {turns} with recorded calls the assistant calls nothing, so nothing was tested: "
+            "does it get the tools?"
+        )
+
+
+def _an(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
