@@ -1,1 +1,1 @@
-"""What data and runs of any size cost, in seconds and peak memory, of many dialogues made of a few."""
+"""What data and runs of any size cost: many dialogues made of the shipped ones, and peak memory."""
