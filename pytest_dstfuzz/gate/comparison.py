@@ -7,11 +7,12 @@ from itertools import chain
 from typing import Any, Final
 
 from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.gate.asked import Tally
 from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Session, changes
 from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, Drift, judge_drift
 from pytest_dstfuzz.gate.expected import compare_expected, judge_expected_rise
 from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
-from pytest_dstfuzz.gate.pairing import Pairing, Tally, pair_up
+from pytest_dstfuzz.gate.pairing import Pairing, pair_up
 from pytest_dstfuzz.gate.statistics import (
     LEVEL,
     Paired,

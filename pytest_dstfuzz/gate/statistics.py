@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from pytest_dstfuzz.gate.pairing import Tally
+from pytest_dstfuzz.gate.asked import Tally
 
 #: Permutations, and subsets of the dialogues; all there are, where there are no more.
 RESAMPLES: Final = 9_999

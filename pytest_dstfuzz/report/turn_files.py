@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import tempfile
+import weakref
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -58,7 +59,8 @@ class SpooledTurns(TurnLines):
     def __init__(self, turns: Iterable[Mapping[str, Any]]) -> None:
         """Write turns, those of a dialogue best next to each other."""
         self._count = 0
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it is collected
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when this is collected
+        weakref.finalize(self, self._file.close)
         #: Dialogue -> where some turns of it begin, and how long they are together.
         self._places: dict[str, list[tuple[int, int]]] = {}
         dialogue, lines = "", list[_Line]()

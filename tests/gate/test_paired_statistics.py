@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_dstfuzz.gate.pairing import Tally
+from pytest_dstfuzz.gate.asked import Tally
 from pytest_dstfuzz.gate.statistics import (
     POWER,
     RESAMPLES,
