@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.games.fluency import Fluency
 from pytest_dstfuzz.games.game import (
     Game,
     GameScores,
@@ -18,6 +19,7 @@ from pytest_dstfuzz.games.game import (
     name_of,
     scored,
 )
+from pytest_dstfuzz.games.insight import FluencyModel
 from pytest_dstfuzz.printable import shortened
 
 #: What an adversary says, one line after the other; then it closes the talk.
@@ -96,6 +98,28 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
     return selected(answer)
 
 
+@dataclass(frozen=True)
+class AdversarySide:
+    """What adversaries are given beside the game."""
+
+    #: Plays the adversary's side, told its goal; lines of the game by chance without one. It must
+    #: be another object than the agent under test.
+    voice: GoalAgent | None = None
+    #: Plays that side where winning lines are gathered; without one the voice does.
+    teacher: GoalAgent | None = None
+    #: Says how odd an utterance of that side is.
+    fluency: FluencyModel | None = None
+    #: Highest perplexity of an utterance that an attack rewrote; ``None`` = any.
+    most_perplexity: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a bound that cannot be kept."""
+        if self.most_perplexity is not None and self.fluency is None:
+            raise UserError("a bound of the perplexity needs a language model: give fluency, too")
+        if self.most_perplexity is not None and not self.most_perplexity > 1:
+            raise UserError(f"the perplexity is above 1, the bound is {self.most_perplexity:g}")
+
+
 class Arena:
     """Where an agent is played against: it counts the games, and plays none of them twice.
 
@@ -103,9 +127,17 @@ class Arena:
     always played anew (`fresh`).
     """
 
-    def __init__(self, game: Game, agent: GoalAgent, seed: int) -> None:
-        if not isinstance(agent, GoalAgent):
-            raise UserError(f"{agent!r} is no agent: it would have start(goal) and reply(history)")
+    def __init__(
+        self, game: Game, agent: GoalAgent, seed: int, side: AdversarySide | None = None
+    ) -> None:
+        self.side = side or AdversarySide()
+        for one in (agent, self.side.voice, self.side.teacher):
+            if one is not None and not isinstance(one, GoalAgent):
+                raise UserError(
+                    f"{one!r} is no agent: it would have start(goal) and reply(history)"
+                )
+        if agent in (self.side.voice, self.side.teacher):
+            raise UserError("the agent cannot play both sides: give another object as the voice")
         self.game, self.agent, self.seed = game, agent, seed
         self.games = 0  #: That were played.
         self._known: dict[tuple[str, Script], PlayedGame] = {}
@@ -142,3 +174,14 @@ class Arena:
         self.lines(scenario)
         self.games += 1
         return play_game(self.game, scenario, self.agent, script)
+
+    def hear(self, scenario: Scenario, speak: Speaker) -> PlayedGame:
+        """Play a game against one who hears the agent."""
+        self.lines(scenario)
+        self.games += 1
+        return play_against(self.game, scenario, self.agent, speak)
+
+    def fluency(self, scenario: Scenario) -> Fluency:
+        """Return what may be said, and how odd it is, in a scenario."""
+        side = self.side
+        return Fluency(side.fluency, scenario.adversary, side.most_perplexity)

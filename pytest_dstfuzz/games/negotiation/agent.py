@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
+import numpy as np
 import torch
 
 from pytest_dstfuzz.games.deal import ITEMS, DealGame
 from pytest_dstfuzz.games.game import GameScores, Goal, GoalSelection, Scenario, TalkLine
-from pytest_dstfuzz.games.negotiation.corpus import END, SELECT, THEM, YOU
+from pytest_dstfuzz.games.insight import Closing
+from pytest_dstfuzz.games.negotiation.corpus import SELECT, YOU
 from pytest_dstfuzz.games.negotiation.network import (
+    PAD,
     RESERVED,
-    UNKNOWN,
     NegotiatorNetwork,
     load_network,
     of_counts,
 )
+from pytest_dstfuzz.games.negotiation.reader import MOST_WORDS, Talk, TalkReader, words_of
 from pytest_dstfuzz.seeding import derive
-
-#: Words of an utterance at most.
-_MOST_WORDS: Final = 20
 
 
 class NegotiatorAgent:
@@ -41,9 +40,7 @@ class NegotiatorAgent:
     ) -> None:
         self.network, self.name = network.eval(), name
         self._seed, self._temperature = seed, temperature
-        known = network.numbers
-        self._never = [known[word] for word in (*RESERVED, YOU, THEM) if word in known]
-        self._end, self._select = known[END], known[SELECT]
+        self.blank = RESERVED[PAD]
 
     @classmethod
     def load(cls, path: Path | str, *, seed: int = 0) -> NegotiatorAgent:
@@ -52,59 +49,96 @@ class NegotiatorAgent:
 
     def start(self, goal: Goal) -> None:
         """Take counts and values of the items."""
-        pairs = [goal[item] for item in ITEMS]
-        self._counts = tuple(int(count) for count, _ in pairs)
-        self._goal = (*self._counts, *(int(value) for _, value in pairs))
+        self._reader = TalkReader(self.network, goal)
 
     def reply(self, history: Sequence[TalkLine]) -> str | GoalSelection:
         """Say something, or select: where the talk is closed, or where its next word is to."""
-        words: list[str] = []
-        for line in history:
-            text = [SELECT] if line.closes else [*line.text.lower().split(), END]
-            words += [YOU if line.mine else THEM, *text]
+        words = words_of(history)
         if history and history[-1].closes:
             return self._selection(words)
         said = self._drawn(words)
         return self._selection([*words, YOU, SELECT]) if said is None else " ".join(said)
 
-    def _numbers(self, words: Sequence[str]) -> torch.Tensor:
-        known = self.network.numbers
-        return torch.tensor([[known.get(word, UNKNOWN) for word in words]])
+    def closing(self, goal: Goal, talks: Sequence[Talk]) -> Closing:
+        """Say whether it would select at once after each talk."""
+        with torch.inference_mode():
+            reader = TalkReader(self.network, goal)
+            logits = reader.first_words(talks)
+            chance = (logits / self._temperature).softmax(-1)[:, reader.select]
+            own = logits[:, reader.select].clone()
+            logits[:, reader.select] = -torch.inf
+            return Closing((own - logits.max(-1).values).numpy(), chance.numpy())
+
+    def selection_scores(
+        self, goal: Goal, talks: Sequence[Talk], selections: Sequence[GoalSelection]
+    ) -> np.ndarray:
+        """Return log-probabilities ``[talks, selections]`` of what it selects."""
+        with torch.inference_mode():
+            found: np.ndarray = (
+                TalkReader(self.network, goal).selection_scores(talks, selections).numpy()
+            )
+        return found
+
+    def answers(self, goal: Goal, talks: Sequence[Talk]) -> list[str | None]:
+        """Return what it most likely says next at each talk; ``None`` where it selects."""
+        with torch.inference_mode():
+            return TalkReader(self.network, goal).answers(talks)
+
+    def replacements(
+        self,
+        goal: Goal,
+        talk: Talk,
+        line: int,
+        wanted: Sequence[bool],
+        selections: Sequence[GoalSelection],
+        most: int,
+    ) -> list[list[str]]:
+        """Return the words for each place of a line that help most, by the gradient."""
+        gains = TalkReader(self.network, goal).replacements(talk, line, wanted, selections)
+        known = min(most, gains.shape[1] - len(RESERVED) - 4)
+        best = gains.topk(known, dim=-1).indices.tolist()
+        return [[self.network.words[number] for number in row] for row in best]
+
+    def surprise(
+        self, goal: Goal, talk: Talk, utterances: Sequence[str]
+    ) -> list[tuple[float, int]]:
+        """Return how unlikely it finds each utterance as its own next: nats, and words."""
+        with torch.inference_mode():
+            return TalkReader(self.network, goal).surprise(talk, utterances)
 
     def _drawn(self, words: Sequence[str]) -> list[str] | None:
         """Draw an utterance of one word at least; ``None`` where it is to select."""
-        network = self.network
+        reader, network = self._reader, self.network
         draws = torch.Generator().manual_seed(
-            derive(self._seed, "negotiator", *self._goal, *words) % 2**63
+            derive(self._seed, "negotiator", *reader.goal[0].tolist(), *words) % 2**63
         )
         said: list[str] = []
         with torch.inference_mode():
-            goal = network.encode_goal(torch.tensor([self._goal]))
-            reading = network.read(network.embedding(self._numbers([*words, YOU])), goal)
-            while len(said) < _MOST_WORDS:
-                logits = network.next_words(reading.outputs[0, -1]) / self._temperature
-                logits[self._never] = -torch.inf
-                logits[self._end if not said else self._select] = -torch.inf
+            goal = network.encode_goal(reader.goal)
+            state = reader.read([[*reader.numbers_of(words), reader.you]]).state
+            while len(said) < MOST_WORDS:
+                logits = network.next_words(state[0, 0]) / self._temperature
+                logits[reader.never] = -torch.inf
+                logits[reader.end if not said else reader.select] = -torch.inf
                 number = int(torch.multinomial(logits.softmax(-1), 1, generator=draws))
-                if number == self._select:
+                if number == reader.select:
                     return None
-                if number == self._end:
+                if number == reader.end:
                     break
                 said.append(network.words[number])
                 step = network.embedding(torch.tensor([[number]]))
-                reading = network.read(step, goal, reading.state)
+                state = network.read(step, goal, state).state
         return said
 
     def _selection(self, words: Sequence[str]) -> GoalSelection:
         """Return the most likely amounts that there are."""
-        network = self.network
+        reader, network = self._reader, self.network
         with torch.inference_mode():
-            numbers = torch.tensor([self._goal])
-            goal = network.encode_goal(numbers)
-            embedded = network.embedding(self._numbers(words))
-            outputs = network.read(embedded, goal).outputs
-            amounts = network.amounts_of(embedded, outputs, goal, torch.tensor([len(words)]))
-            best = of_counts(amounts, numbers[:, : len(ITEMS)]).argmax(-1)[0].tolist()
+            read = reader.read([reader.numbers_of(words)])
+            goal = network.encode_goal(reader.goal)
+            embedded = network.embedding(read.numbers)
+            amounts = network.amounts_of(embedded, read.outputs, goal, read.lengths)
+            best = of_counts(amounts, reader.goal[:, : len(ITEMS)]).argmax(-1)[0].tolist()
         return GoalSelection(dict(zip(ITEMS, best, strict=True)))
 
 

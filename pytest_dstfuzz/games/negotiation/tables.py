@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import torch
 from torch import Tensor
@@ -18,10 +17,7 @@ from pytest_dstfuzz.games.negotiation.network import (
     NegotiatorNetwork,
     of_counts,
 )
-
-#: Words of an utterance at most.
-MOST_WORDS: Final = 20
-
+from pytest_dstfuzz.games.negotiation.reader import MOST_WORDS
 
 @dataclass(frozen=True)
 class TableTalk:
@@ -51,24 +47,24 @@ class TableSide:
         )
         self._goal = network.encode_goal(self.goals)
         self._state = torch.zeros(1, len(goals), network.shape.hidden)
-        self._last = torch.zeros(len(goals), network.shape.hidden)
         self.end, self.select = known[END], known[SELECT]
         self.you, self.them = known[YOU], known[THEM]
         #: By table: numbers of words, and whether this side drew them.
         self.heard: list[list[tuple[int, bool]]] = [[] for _ in goals]
 
-    def take(self, words: Tensor, at: Tensor, *, drawn: bool = False) -> None:
-        """Read one word at each table of the mask ``at`` (``[tables]``)."""
+    def take(self, words: Tensor, rows: Tensor, *, drawn: bool = False) -> None:
+        """Read one word (``[rows]``) at each table of ``rows``, which are their numbers."""
         embedded = self.network.embedding(words[:, None])
-        reading = self.network.read(embedded, self._goal, self._state)
-        self._state = torch.where(at[None, :, None], reading.state, self._state)
-        self._last = torch.where(at[:, None], reading.outputs[:, -1], self._last)
-        for table in at.nonzero()[:, 0].tolist():
-            self.heard[table].append((int(words[table]), drawn))
+        reading = self.network.read(embedded, self._goal[rows], self._state[:, rows])
+        self._state[:, rows] = reading.state
+        for table, word in zip(rows.tolist(), words.tolist(), strict=True):
+            self.heard[table].append((word, drawn))
 
-    def draw(self, *, first: bool, temperature: float, generator: torch.Generator) -> Tensor:
-        """Draw the next word of each table; the first of an utterance may end the talk."""
-        logits = self.network.next_words(self._last) / temperature
+    def draw(
+        self, rows: Tensor, *, first: bool, temperature: float, generator: torch.Generator
+    ) -> Tensor:
+        """Draw the next word at some tables; the first of an utterance may end the talk."""
+        logits = self.network.next_words(self._state[0, rows]) / temperature
         logits[:, forbidden(self.network, first=first)] = -torch.inf
         drawn: Tensor = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
         return drawn
@@ -122,24 +118,22 @@ def talk(
         TableSide(side, [one.adversary for one in scenarios]),
         TableSide(other, [one.target for one in scenarios]),
     )
-    tables = len(scenarios)
     target_first = torch.tensor([one.target_first for one in scenarios])
-    playing = torch.ones(tables, dtype=torch.bool)
+    playing = torch.ones(len(scenarios), dtype=torch.bool)
     with torch.no_grad():
         for line in range(DealGame.most_turns):
             for speaker in (0, 1):
                 begins = ~target_first if speaker == 0 else target_first
-                at = playing & (begins if line % 2 == 0 else ~begins)
-                if bool(at.any()):
-                    ended = _utterance(
-                        sides[speaker], sides[1 - speaker], at, temperature, generator
-                    )
-                    playing = playing & ~ended
+                rows = (playing & (begins if line % 2 == 0 else ~begins)).nonzero()[:, 0]
+                if len(rows):
+                    pair = sides[speaker], sides[1 - speaker]
+                    playing[_utterance(*pair, rows, temperature, generator)] = False
         # Who has not ended it hears that it is over.
-        both = torch.full((tables,), sides[0].them)
-        for one in sides:
-            one.take(both, playing)
-            one.take(torch.full((tables,), one.select), playing)
+        rows = playing.nonzero()[:, 0]
+        if len(rows):
+            for one in sides:
+                one.take(torch.full((len(rows),), one.them), rows)
+                one.take(torch.full((len(rows),), one.select), rows)
         chosen = [one.selections() for one in sides]
     counts = sides[0].goals[:, : len(ITEMS)]
     if complement:
@@ -158,25 +152,23 @@ def talk(
 def _utterance(
     speaker: TableSide,
     hearer: TableSide,
-    at: Tensor,
+    rows: Tensor,
     temperature: float,
     generator: torch.Generator,
 ) -> Tensor:
-    """Let one side speak at the tables of a mask; return at which it ended the talk."""
-    tables = len(at)
-    speaker.take(torch.full((tables,), speaker.you), at)
-    hearer.take(torch.full((tables,), hearer.them), at)
-    ended = torch.zeros(tables, dtype=torch.bool)
-    speaking = at.clone()
+    """Let one side speak at some tables; return the numbers of those at which it ended the talk."""
+    speaker.take(torch.full((len(rows),), speaker.you), rows)
+    hearer.take(torch.full((len(rows),), hearer.them), rows)
+    ended = [rows[:0]]
     for place in range(MOST_WORDS + 1):
-        if not bool(speaking.any()):
-            break
-        words = speaker.draw(first=place == 0, temperature=temperature, generator=generator)
+        words = speaker.draw(rows, first=place == 0, temperature=temperature, generator=generator)
         if place == MOST_WORDS:
-            words = torch.full((tables,), speaker.end)
+            words = torch.full((len(rows),), speaker.end)
         # The end that stands for too many words was not drawn.
-        speaker.take(words, speaking, drawn=place < MOST_WORDS)
-        hearer.take(words, speaking)
-        ended |= speaking & (words == speaker.select)
-        speaking = speaking & (words != speaker.end) & (words != speaker.select)
-    return ended
+        speaker.take(words, rows, drawn=place < MOST_WORDS)
+        hearer.take(words, rows)
+        ended.append(rows[words == speaker.select])
+        rows = rows[(words != speaker.end) & (words != speaker.select)]
+        if not len(rows):
+            break
+    return torch.cat(ended)

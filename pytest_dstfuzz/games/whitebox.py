@@ -1,0 +1,110 @@
+"""Attacks that look into the agent: words of an utterance replaced so that it decides badly.
+
+After Cheng et al. (2019): `reactive` lets the agent select at once and badly (formula 7),
+`preemptive` lets it answer first and closes the talk then (formula 8). Both replace at most two
+words, greedily: the word that is spared best, then the best other word in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pytest_dstfuzz.games.fluency import Fluency
+from pytest_dstfuzz.games.insight import Said, TargetView
+
+#: Words of an utterance that are replaced at most, as in the source.
+REPLACED: Final = 2
+#: Words that are tried for each place, the best by the gradient; the source tries all of them.
+SHORTLIST: Final = 48
+#: Confidence: what is below minus this is as good (kappa of the source, which names no value).
+CONFIDENCE: Final = 5.0
+#: Added to the loss of an utterance after which the agent would not select at once.
+_UNMET: Final = 1e3
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """An utterance as an attack changed it."""
+
+    text: str
+    loss: float  #: Below 0 the agent is expected to select what the adversary hopes for.
+
+
+#: Utterances -> their losses.
+Losses = Callable[[Sequence[str]], np.ndarray]
+
+
+class WhiteBoxAttack:
+    """Rewrites what is said next in one scenario."""
+
+    def __init__(self, view: TargetView, fluency: Fluency, shortlist: int = SHORTLIST) -> None:
+        self._view, self._fluency, self._shortlist = view, fluency, shortlist
+
+    def reactive(self, said: Said, text: str) -> Rewritten:
+        """Rewrite an utterance so that the agent selects at once, and badly."""
+        view = self._view
+
+        def losses(utterances: Sequence[str]) -> np.ndarray:
+            # What the agent would select is looked at only where it would.
+            found = _UNMET - view.closing(said, utterances).margin
+            met = np.flatnonzero(found <= _UNMET)
+            if len(met):
+                talks = view.talks(said, [utterances[place] for place in met])
+                found[met] = np.maximum(view.losses(view.scores(talks)), -CONFIDENCE)
+            return found
+
+        def words(utterance: str) -> list[list[str]]:
+            (talk,) = view.talks(said, [utterance])
+            return view.replacements(talk, len(said), self._shortlist)
+
+        return self._rewritten(said, text, losses, words)
+
+    def preemptive(self, said: Said, text: str) -> Rewritten:
+        """Rewrite an utterance so that the agent's answer to it leads to a bad selection.
+
+        The answer is the likeliest one; the agent may draw another.
+        """
+        view = self._view
+
+        def losses(utterances: Sequence[str]) -> np.ndarray:
+            talks = view.answered(said, utterances, view.answers(said, utterances))
+            return np.maximum(view.losses(view.scores(talks)), -CONFIDENCE)
+
+        def words(utterance: str) -> list[list[str]]:
+            (talk,) = view.answered(said, [utterance], view.answers(said, [utterance]))
+            return view.replacements(talk, len(said), self._shortlist)
+
+        return self._rewritten(said, text, losses, words)
+
+    def _rewritten(
+        self,
+        said: Said,
+        text: str,
+        losses: Losses,
+        words_for: Callable[[str], list[list[str]]],
+    ) -> Rewritten:
+        best = Rewritten(text, float(losses([text])[0]))
+        for _ in range(REPLACED):
+            if best.loss <= -CONFIDENCE:
+                break
+            words = best.text.split()
+            blank = self._view.agent.blank
+            place = int(losses([_with(words, at, blank) for at in range(len(words))]).argmin())
+            offered = [word for word in words_for(best.text)[place] if word != words[place]]
+            tries = self._fluency.of(said, [_with(words, place, word) for word in offered])
+            if not tries:
+                break
+            found = losses(tries)
+            least = int(found.argmin())
+            if found[least] >= best.loss:
+                break
+            best = Rewritten(tries[least], float(found[least]))
+        return best
+
+
+def _with(words: Sequence[str], place: int, word: str) -> str:
+    return " ".join([*words[:place], word, *words[place + 1 :]])
