@@ -36,6 +36,7 @@ EXPERIMENTS = {
     "rq3": "searches at equally many variants: rates and turns broken for every call",
     "curves": "searches at equal calls: weaknesses, turns broken and failing mass over calls",
     "relations": "each relation of one tracker: too sensitive here, too stable there",
+    "negotiation": "who talks a trained negotiator into a bad deal, and what hardening helps",
 }
 
 

@@ -7,12 +7,11 @@ own, the other half shared among the scenarios that are reported.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 import numpy as np
 
-from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.games.game import Scenario
 from pytest_dstfuzz.games.playing import Arena, PlayedGame, Script
 from pytest_dstfuzz.seeding import stream
@@ -116,7 +115,7 @@ class ReplacingAdversary(GameAdversary):
         script = self.plain(scenario, rng)
         if budget < 1:
             return script
-        words = self._words(scenario)
+        words, fluency = self._words(scenario), self.arena.fluency(scenario)
         end = self.arena.games + budget
         best = self.arena.play(scenario, script)
         script = best.script or script
@@ -134,7 +133,10 @@ class ReplacingAdversary(GameAdversary):
             for word in rng.permutation(words).tolist():
                 if self.arena.games >= end:
                     break
-                found = self._tried(scenario, script, [*last[:place], word, *last[place + 1 :]])
+                changed = [*last[:place], word, *last[place + 1 :]]
+                if not fluency.of((), [" ".join(changed)]):
+                    continue
+                found = self._tried(scenario, script, changed)
                 better = max(better, found, key=lambda played: played.advantage)
             if better is best:
                 break
@@ -278,8 +280,8 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
     return chances
 
 
-#: By name, in the order of reports.
-ADVERSARIES: Final[dict[str, Callable[[Arena], GameAdversary]]] = {
+#: By name, in the order of reports: what they say hangs on no answer.
+SCRIPTED: Final[dict[str, type[GameAdversary]]] = {
     kind.name: kind
     for kind in (
         PlainAdversary,
@@ -289,14 +291,3 @@ ADVERSARIES: Final[dict[str, Callable[[Arena], GameAdversary]]] = {
         ClimbingAdversary,
     )
 }
-
-
-def adversary_by_name(name: str, arena: Arena) -> GameAdversary:
-    """Return an adversary.
-
-    Raises:
-        UserError: there is none of that name.
-    """
-    if name not in ADVERSARIES:
-        raise unknown_name("adversary", name, ADVERSARIES)
-    return ADVERSARIES[name](arena)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.games.adversaries import ADVERSARIES, GameAdversary, adversary_by_name
+from pytest_dstfuzz.games.adversaries import GameAdversary
 from pytest_dstfuzz.games.figures import GameFigures
+from pytest_dstfuzz.games.fluency import perplexity
 from pytest_dstfuzz.games.game import Game, GoalAgent, Scenario
-from pytest_dstfuzz.games.playing import Arena, PlayedGame
+from pytest_dstfuzz.games.playing import AdversarySide, Arena, PlayedGame
+from pytest_dstfuzz.games.roster import ADVERSARIES, adversary_by_name, playing_against
 from pytest_dstfuzz.games.shrinking import TurnedGame, shrink
 
 #: Scenarios to learn on, which are not reported.
@@ -29,6 +31,8 @@ class AdversaryResult:
     asked: int  #: Games that it played to learn and to search; those reported come on top.
     played: tuple[PlayedGame, ...]  #: The games of the figures.
     turned: tuple[TurnedGame, ...]  #: Some that it won, in their plainest form.
+    #: Of its utterances in the reported games; ``None`` without a language model.
+    perplexity: float | None = None
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class GameAttack:
     games: int = 50  #: Scenarios that are reported, one game each.
     budget: int = 1_000  #: Games of each adversary: half to learn, half to search.
     seed: int = 0
-    adversaries: tuple[str, ...] = tuple(ADVERSARIES)
+    adversaries: tuple[str, ...] | None = None  #: Names; ``None`` = all that can play.
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
@@ -48,11 +52,14 @@ class GameAttack:
             raise UserError(f"budget must be at least 0, not {self.budget}")
         if self.seed < 0:
             raise UserError(f"seed must be at least 0, not {self.seed}")
-        if not self.adversaries:
+        if self.adversaries == ():
             raise UserError(f"no adversary; there are {', '.join(ADVERSARIES)}")
 
-    def run(self, agent: GoalAgent, game: Game) -> tuple[AdversaryResult, ...]:
+    def run(
+        self, agent: GoalAgent, game: Game, side: AdversarySide | None = None
+    ) -> tuple[AdversaryResult, ...]:
         """Play; each adversary's games hang on the seed alone, not on the other adversaries."""
+        side = side or AdversarySide()
         every = list(game.scenarios(self.games + _LEARNING, self.seed))
         ids = {scenario.id for scenario in every}
         if len(every) != self.games + _LEARNING or len(ids) != len(every):
@@ -62,7 +69,8 @@ class GameAttack:
                 "an id of its own"
             )
         # Made before any game, so that a wrong name costs none.
-        made = [adversary_by_name(name, Arena(game, agent, self.seed)) for name in self.adversaries]
+        names = playing_against(agent, side) if self.adversaries is None else self.adversaries
+        made = [adversary_by_name(name, Arena(game, agent, self.seed, side)) for name in names]
         return tuple(self._result(one, every) for one in made)
 
     def _result(self, adversary: GameAdversary, every: Sequence[Scenario]) -> AdversaryResult:
@@ -81,4 +89,7 @@ class GameAttack:
         )
         turned = tuple(shrink(arena, game, _SHRINKING) for game in won[:_SHRUNK])
         figures = GameFigures.of([game.scores for game in played])
-        return AdversaryResult(adversary.name, figures, asked, played, turned)
+        odd = [arena.fluency(game.scenario).surprise(game.lines) for game in played]
+        nats, words = (sum(part) for part in zip(*odd, strict=True))
+        own = perplexity(nats, int(words))
+        return AdversaryResult(adversary.name, figures, asked, played, turned, own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,9 +34,9 @@ class DealGame:
     adversary takes the rest.
     """
 
-    name: ClassVar[str] = "deal-or-no-deal"
-    most_turns: ClassVar[int] = 10
-    most_score: ClassVar[float] = TOTAL
+    name: str = "deal-or-no-deal"
+    most_turns: int = 10
+    most_score: float = TOTAL
 
     def scenarios(self, count: int, seed: int) -> list[Scenario]:
         """Return scenarios in which each item is worth something to one side, and one to both."""

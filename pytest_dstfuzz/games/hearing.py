@@ -35,6 +35,11 @@ class HearingAdversary(GameAdversary):
     learns = False
     searches = False
 
+    def __init__(self, arena: Arena) -> None:
+        super().__init__(arena)
+        #: Ids of the scenarios in which it said something that its voice did not.
+        self.struck: set[str] = set()
+
     def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - it searches nothing
         """Play a game, and return what it said there."""
         return self.arena.hear(scenario, self.speaker(scenario)).script
@@ -90,6 +95,7 @@ class HandedOnAdversary(HearingAdversary):
         def speak(said: Said) -> str | None:
             if len(said) < _TRANSFERRED_AFTER or not self._won:
                 return voice(said)
+            self.struck.add(scenario.id)
             return self._won[int(rng.integers(len(self._won)))]
 
         return speak
@@ -147,6 +153,7 @@ class ReactiveAdversary(LookingAdversary):
             if done or text is None or len(said) < self.after:
                 return text
             done = True
+            self.struck.add(scenario.id)
             return attack.reactive(said, text).text
 
         return speak
@@ -171,6 +178,7 @@ class PreemptiveAdversary(LookingAdversary):
             if text is None or len(said) < self.after:
                 return text
             done = True
+            self.struck.add(scenario.id)
             return attack.preemptive(said, text).text
 
         return speak
@@ -196,9 +204,11 @@ class DelayedAdversary(LookingAdversary):
                 return None
             found = attack.reactive(said, text)
             if found.loss < 0:
+                self.struck.add(scenario.id)
                 return found.text
             found = attack.preemptive(said, text)
             if found.loss < 0:
+                self.struck.add(scenario.id)
                 closes = True
                 return found.text
             return self.otherwise(text, rng)

@@ -39,12 +39,12 @@ class LookaheadAdversary(LookingAdversary):
         def speak(said: Said) -> str | None:
             own = voice(said)
             every = dict.fromkeys([*lines, *([] if own is None else [own])])
-            # A line that was said already is worth saying again only if nothing else is left.
             pool = fluency.of(said, list(every)) or list(every)
             values = expected(view, said, pool)
             best = int(values.argmax())
             if len(said) >= _TALKED and _closing_now(view, said) >= values[best]:
                 return None
+            self.struck.add(scenario.id)
             return pool[best]
 
         return speak

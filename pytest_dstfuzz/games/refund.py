@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from pytest_dstfuzz.games.game import GameScores, GoalSelection, Scenario
 from pytest_dstfuzz.seeding import stream
@@ -32,9 +32,9 @@ class RefundGame:
     as a share of what could be got; what it pays above or below counts against the shop.
     """
 
-    name: ClassVar[str] = "refund"
-    most_turns: ClassVar[int] = 10
-    most_score: ClassVar[float] = 10.0
+    name: str = "refund"
+    most_turns: int = 10
+    most_score: float = 10.0
 
     def scenarios(self, count: int, seed: int) -> list[Scenario]:
         """Return orders that the rule does not give back in full: there is something to get."""

@@ -100,6 +100,7 @@ class GameReport:
                     "name": one.name,
                     "asked": one.asked,
                     "figures": asdict(one.figures),
+                    "perplexity": one.perplexity,
                     "won": [
                         {**self._entry(turned), "times": turned.times, "without": turned.without}
                         for turned in one.turned
@@ -118,17 +119,19 @@ class GameReport:
             f"{self.agent} in {self.game}: {counted(how.games, 'game')} against each adversary, "
             f"budget {how.budget}, seed {how.seed}"
         )
+        odd = any(one.perplexity is not None for one in self.results)
         yield (
-            f"{'adversary':<10} {'advantage [95 %]':<24} {'positive':<24} "
-            f"{'adversary : target':<19} {'agreed':<7} asked"
-        )
+            f"{'adversary':<11} {'advantage [95 %]':<24} {'positive':<24} "
+            f"{'adversary : target':<19} {'agreed':<7} {'asked':<6} {'perplexity' if odd else ''}"
+        ).rstrip()
         for one in self.results:
             found = one.figures
             score = f"{found.adversary:.2f} : {found.target:.2f}"
+            own = "" if one.perplexity is None else f"{one.perplexity:.1f}"
             yield (
-                f"{one.name:<10} {found.advantage.text():<24} {found.positive.text():<24} "
-                f"{score:<19} {100 * found.agreement:.0f} %   {one.asked}"
-            )
+                f"{one.name:<11} {found.advantage.text():<24} {found.positive.text():<24} "
+                f"{score:<19} {100 * found.agreement:.0f} %   {one.asked:<6} {own}"
+            ).rstrip()
         every = [turned for one in self.results for turned in one.turned]
         moved = sum(not turned.stays for turned in every)
         if moved:

@@ -53,7 +53,7 @@ class WhiteBoxAttack:
             found = _UNMET - view.closing(said, utterances).margin
             met = np.flatnonzero(found <= _UNMET)
             if len(met):
-                talks = view.talks(said, [utterances[place] for place in met])
+                talks = view.talks(said, [utterances[place] for place in met.tolist()])
                 found[met] = np.maximum(view.losses(view.scores(talks)), -CONFIDENCE)
             return found
 
@@ -72,7 +72,8 @@ class WhiteBoxAttack:
 
         def losses(utterances: Sequence[str]) -> np.ndarray:
             talks = view.answered(said, utterances, view.answers(said, utterances))
-            return np.maximum(view.losses(view.scores(talks)), -CONFIDENCE)
+            least: np.ndarray = np.maximum(view.losses(view.scores(talks)), -CONFIDENCE)
+            return least
 
         def words(utterance: str) -> list[list[str]]:
             (talk,) = view.answered(said, [utterance], view.answers(said, [utterance]))

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.errors import DstFuzzError
-from pytest_dstfuzz.games.adversaries import ADVERSARIES
 from pytest_dstfuzz.games.attack import GameAttack
 from pytest_dstfuzz.games.game import Game, GoalAgent, name_of
+from pytest_dstfuzz.games.playing import AdversarySide
 from pytest_dstfuzz.games.report import GameReport, ReplayedGame, replay
 from pytest_dstfuzz.plugin.options import read_settings
 
-EVERY = tuple(ADVERSARIES)
 _HOOKS: pytest.StashKey[GameHooks] = pytest.StashKey()
 #: What the games of a test came to, as texts.
 _TOLD: pytest.StashKey[list[str]] = pytest.StashKey()
@@ -38,7 +37,8 @@ class DstGame:
         games: int = GameAttack.games,
         budget: int = GameAttack.budget,
         seed: int | None = None,
-        adversaries: Sequence[str] = EVERY,
+        adversaries: Sequence[str] | None = None,
+        side: AdversarySide | None = None,
     ) -> GameReport:
         """Let adversaries play against an agent.
 
@@ -49,13 +49,15 @@ class DstGame:
             budget: games of each adversary before those, half to learn in other scenarios and
                 half to search in these.
             seed: of scenarios and adversaries; by default that of --dst-seed.
-            adversaries: their names; by default all of them.
+            adversaries: their names; by default all that can play against this agent.
+            side: what they are given: a voice, a language model, a bound of the perplexity.
         """
         __tracebackhide__ = True
         try:
             chosen = read_settings(self._item.config).variant.seed if seed is None else seed
-            how = GameAttack(games, budget, chosen, tuple(adversaries))
-            report = GameReport(name_of(agent), game.name, how, how.run(agent, game))
+            names = None if adversaries is None else tuple(adversaries)
+            how = GameAttack(games, budget, chosen, names)
+            report = GameReport(name_of(agent), game.name, how, how.run(agent, game, side))
         except DstFuzzError as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         self._item.stash.setdefault(_TOLD, []).append(str(report))

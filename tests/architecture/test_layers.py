@@ -88,6 +88,7 @@ ALLOWED: dict[str, set[str]] = {
         "campaign",
         "weaknesses",
         "report",
+        "games",
     },
     "plugin": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
@@ -95,7 +96,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
     | {"research", "training", "audit", "regressions", "noise", "weaknesses", "comparisons"}
-    | {"results"},
+    | {"results", "games"},
 }
 
 #: The one way from a campaign to the agent, which runs without torch.

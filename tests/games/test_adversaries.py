@@ -10,7 +10,7 @@ import pytest
 from refund_bots import CoinGame, RuleBot, SayingBot
 
 from pytest_dstfuzz import DataError, GameReport, GoalSelection, RefundGame, TalkLine, UserError
-from pytest_dstfuzz.games.adversaries import ADVERSARIES
+from pytest_dstfuzz.games.adversaries import SCRIPTED
 from pytest_dstfuzz.games.attack import GameAttack
 from pytest_dstfuzz.games.game import Goal
 from pytest_dstfuzz.games.report import replay
@@ -48,7 +48,7 @@ def test_insisting_three_times_is_found_and_shrunk_to_the_sentence(tired: GameRe
 
 def test_a_robust_bot_passes(robust: GameReport) -> None:
     robust.assert_advantage_below(0)
-    assert [one.name for one in robust.results] == list(ADVERSARIES)
+    assert [one.name for one in robust.results] == list(SCRIPTED)
     for one in robust.results:
         assert (one.figures.advantage.high, one.turned) == (-10.0, ())
 

@@ -43,8 +43,12 @@ def main(arguments: Sequence[str]) -> int:
     with threads(1):
         history = train_supervised(config, lambda line: print(line, flush=True))
         agent = NegotiatorAgent.load(config.output / MODEL_FILE, seed=config.seed)
-        perplexity, selected = measure(agent.network, load_negotiations(config.data).test)
-        print(f"test: perplexity {perplexity:.3f}, selections right {selected:.3f}", flush=True)
+        fit = measure(agent.network, load_negotiations(config.data).test)
+        print(
+            f"test: perplexity {fit.perplexity:.3f} ({fit.published:.3f} as the published figures "
+            f"count), selections right {fit.selected:.3f}",
+            flush=True,
+        )
         start = time.monotonic()
         other = NegotiatorAgent(agent.network, seed=config.seed + 1)
         scenarios = DealGame().scenarios(games, config.seed)
@@ -59,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
         config.output / "negotiation.json",
         {
             "epochs": [asdict(epoch) for epoch in history],
-            "test": {"perplexity": perplexity, "selected": selected},
+            "test": fit._asdict(),
             "self_play": asdict(figures),
         },
     )

@@ -6,7 +6,6 @@ share is read once.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -74,9 +73,8 @@ class TalkReader:
     def read(self, rows: Sequence[Sequence[int]]) -> ReadTalks:
         """Read rows of words; what all of them begin with is read once."""
         network = self.network
-        shared = os.path.commonprefix([list(row) for row in rows])
         # A row that ends where the others go on still has a word of its own.
-        shared = shared[: min(len(row) for row in rows) - 1]
+        shared = _common(rows)[: min(len(row) for row in rows) - 1]
         lengths = torch.tensor([len(row) for row in rows])
         numbers = torch.full((len(rows), int(lengths.max())), PAD)
         for place, row in enumerate(rows):
@@ -161,7 +159,9 @@ class TalkReader:
         chances = self.network.next_words(read.outputs[:, len(before) - 1 : -1]).log_softmax(-1)
         said = read.numbers[:, len(before) :]
         nats = -chances.gather(-1, said[..., None])[..., 0]
-        inside = torch.arange(said.shape[1])[None] < torch.tensor([len(row) for row in own])[:, None]
+        inside = (
+            torch.arange(said.shape[1])[None] < torch.tensor([len(row) for row in own])[:, None]
+        )
         totals = (nats * inside).sum(-1).tolist()
         return [(total, len(row)) for total, row in zip(totals, own, strict=True)]
 
@@ -198,3 +198,13 @@ class TalkReader:
         gains: Tensor = (own * slope).sum(-1, keepdim=True) - slope @ weights.T
         gains[:, [*self.never, self.end, self.select]] = -torch.inf
         return gains
+
+
+def _common(rows: Sequence[Sequence[int]]) -> Sequence[int]:
+    """Return what all rows begin with."""
+    # It is enough to compare the first and the last of them in their order.
+    first, last = min(map(list, rows)), max(map(list, rows))
+    for place, (one, other) in enumerate(zip(first, last, strict=False)):
+        if one != other:
+            return first[:place]
+    return first

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +39,36 @@ Aim = Literal["score", "advantage"]
 
 
 @dataclass(frozen=True)
-class ReinforceConfig:
+class LearningGames:
+    """What a negotiator learns from: games of one kind."""
+
+    name: str  #: Of the stream of draws.
+    aim: Aim = "score"
+    #: Who takes what the other leaves: 0 = the learner, 1 = its partner, ``None`` = neither.
+    complement: int | None = None
+
+    @classmethod
+    def of(cls, aim: Aim) -> Self:
+        """Return the games of an aim: who attacks takes what the target leaves."""
+        return cls("", aim, 0 if aim == "advantage" else None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientConfig:
+    """How a step learns."""
+
+    tables: int = 64  #: Games of a step.
+    learning_rate: float = 3e-4
+    gradient_clip: float = 1.0
+    gamma: float = 0.95
+    temperature: float = 0.5
+    supervised_every: int = 4  #: Steps of games for each on talks of people.
+    batch_size: int = 16  #: Rows of those.
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReinforceConfig(GradientConfig):
     """How to train a negotiator by games against another."""
 
     data: Path  #: Talks of people, to keep the language.
@@ -49,14 +78,6 @@ class ReinforceConfig:
     aim: Aim = "score"
     rounds: int = 12
     steps: int = 40  #: Of a round.
-    tables: int = 64  #: Games of a step.
-    learning_rate: float = 3e-4
-    gradient_clip: float = 1.0
-    gamma: float = 0.95
-    temperature: float = 0.5
-    supervised_every: int = 4  #: Steps of games for each on talks of people.
-    batch_size: int = 16  #: Rows of those.
-    seed: int = 0
     resume: bool = False
 
 
@@ -72,40 +93,42 @@ class ReinforcedRound:
 
 
 class PolicyGradient:
-    """One negotiator that learns from games; what it knows is in `tensors` and ``mean``."""
+    """One negotiator that learns from games; what it knows is in `tensors` and ``means``."""
 
     def __init__(
         self,
         network: NegotiatorNetwork,
-        config: ReinforceConfig,
+        config: GradientConfig,
         rows: Sequence[NegotiationRow],
     ) -> None:
         self.network, self._config, self._rows = network, config, rows
-        self.adam = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
-        self.mean = 0.0  #: Of the rewards, running.
+        self.adam = torch.optim.Adam(network.parameters(), lr=config.learning_rate, fused=True)
+        self.means: dict[str, float] = {}  #: Of the rewards, running, by the name of the games.
 
-    def step(self, partner: NegotiatorNetwork, number: int, name: str = "") -> TableTalk:
-        """Play a batch of games against a partner, and learn from them."""
+    def step(
+        self, partner: NegotiatorNetwork, number: int, games: LearningGames, *, people: bool = True
+    ) -> TableTalk:
+        """Play a batch of games against a partner, and learn from them.
+
+        Every few steps it learns from talks of people as well, where ``people`` says so.
+        """
         config = self._config
-        seed = derive(config.seed, "reinforce", name, number) % 2**63
+        seed = derive(config.seed, "reinforce", games.name, number) % 2**63
         generator = torch.Generator().manual_seed(seed)
         scenarios = DealGame().scenarios(config.tables, _TRAINING + seed % 2**31)
-        attack = config.aim == "advantage"
         found = talk(
             scenarios,
             self.network,
             partner,
             generator,
             temperature=config.temperature,
-            complement=attack,
+            complement=games.complement,
         )
-        reward = found.own - found.other if attack else found.own
-        if number == 0:
-            self.mean = float(reward.mean())
-        loss = self._loss(found, reward - self.mean)
-        self.mean += _NEW * (float(reward.mean()) - self.mean)
-        self._learn(loss)
-        if config.supervised_every and number % config.supervised_every == 0:
+        reward = found.own - found.other if games.aim == "advantage" else found.own
+        mean = self.means.get(games.name, float(reward.mean()))
+        self._learn(self._loss(found, reward - mean))
+        self.means[games.name] = mean + _NEW * (float(reward.mean()) - mean)
+        if people and config.supervised_every and number % config.supervised_every == 0:
             rng = stream(seed, "rows")
             places = rng.integers(0, len(self._rows), config.batch_size)
             self._learn(row_loss(self.network, [self._rows[place] for place in places.tolist()]))
@@ -152,7 +175,7 @@ def played(
     games: int,
     seed: int,
     *,
-    complement: bool = False,
+    complement: int | None = None,
 ) -> GameFigures:
     """Let a network play against another in scenarios that no training draws.
 
@@ -184,6 +207,7 @@ def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[Reinf
     if network.words != partner.words:
         raise UserError(f"{config.start} and {config.partner} know other words: train both alike")
     learner = PolicyGradient(network, config, load_negotiations(config.data).train)
+    games = LearningGames.of(config.aim)
     history: list[ReinforcedRound] = []
     identity = {k: str(v) for k, v in asdict(config).items() if k not in _CHANGEABLE}
     if config.resume:
@@ -191,27 +215,26 @@ def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[Reinf
         saved.check(saved.about.get("identity", {}), identity)
         saved.fill(learner.tensors())
         history = [saved.built(ReinforcedRound, item) for item in saved.about["history"]]
-        learner.mean = float(saved.about["mean"])
+        learner.means = saved.built(dict[str, float], saved.about["means"])
         progress(f"resumed after round {len(history)}")
     while len(history) < config.rounds:
         for step in range(config.steps):
-            learner.step(partner, len(history) * config.steps + step)
-        attack = config.aim == "advantage"
-        figures = played(network, partner, 256, 7, complement=attack)
-        games = (len(history) + 1) * config.steps * config.tables
+            learner.step(partner, len(history) * config.steps + step, games)
+        figures = played(network, partner, 256, 7, complement=games.complement)
+        count = (len(history) + 1) * config.steps * config.tables
         history.append(
             ReinforcedRound(
-                len(history) + 1, figures.adversary, figures.target, figures.agreement, games
+                len(history) + 1, figures.adversary, figures.target, figures.agreement, count
             )
         )
         progress(
             f"round {len(history)}/{config.rounds}: {figures.adversary:.2f} : {figures.target:.2f}"
-            f", agreed {figures.agreement:.3f}, {games:,} games"
+            f", agreed {figures.agreement:.3f}, {count:,} games"
         )
         about = {
             "identity": identity,
             "history": [asdict(item) for item in history],
-            "mean": learner.mean,
+            "means": learner.means,
         }
         save_network(config.output / MODEL_FILE, network, about)
         write_run(config.output, _RUN, about, learner.tensors())

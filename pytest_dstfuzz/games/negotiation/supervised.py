@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
@@ -106,11 +106,19 @@ def row_loss(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> Tens
     return loss
 
 
-def measure(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> tuple[float, float]:
-    """Return the perplexity of all words but a row's first, and how often selections are right.
+class NegotiatorFit(NamedTuple):
+    """How well a negotiator fits talks of people.
 
     Words that are not known count as one, as in the published figures.
     """
+
+    perplexity: float  #: Of all words but the first of a row, which is not predicted.
+    published: float  #: The same, but spread over all words, as the published figures are.
+    selected: float  #: How often the selection is right, where people agreed: 0 to 1.
+
+
+def measure(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> NegotiatorFit:
+    """Return how well a negotiator fits some rows."""
     network.eval()
     total, words, right, agreed = 0.0, 0, 0, 0
     with torch.no_grad():
@@ -122,7 +130,8 @@ def measure(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> tuple
             same = (logits.argmax(-1) == batch.chosen).all(-1)
             right += int((same & batch.agreed).sum())
             agreed += int(batch.agreed.sum())
-    return math.exp(total / words), right / max(agreed, 1)
+    spread = math.exp(total / (words + len(rows)))
+    return NegotiatorFit(math.exp(total / words), spread, right / max(agreed, 1))
 
 
 def _tensors(network: NegotiatorNetwork, adam: torch.optim.Adam) -> Iterator[tuple[str, Tensor]]:
@@ -158,7 +167,8 @@ def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[Nego
         progress(f"resumed after epoch {len(history)}")
     while len(history) < config.epochs:
         loss = _epoch(network, adam, splits.train, config, len(history))
-        figures = NegotiatorEpoch(len(history) + 1, loss, *measure(network, splits.val))
+        fit = measure(network, splits.val)
+        figures = NegotiatorEpoch(len(history) + 1, loss, fit.perplexity, fit.selected)
         history.append(figures)
         progress(
             f"epoch {figures.epoch}/{config.epochs}: loss {loss:.3f}, perplexity "

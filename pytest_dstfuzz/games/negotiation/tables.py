@@ -19,6 +19,7 @@ from pytest_dstfuzz.games.negotiation.network import (
 )
 from pytest_dstfuzz.games.negotiation.reader import MOST_WORDS
 
+
 @dataclass(frozen=True)
 class TableTalk:
     """What was said at some tables, as one of the two sides saw it, and what came of it."""
@@ -104,13 +105,13 @@ def talk(
     generator: torch.Generator,
     *,
     temperature: float = 0.5,
-    complement: bool = False,
+    complement: int | None = None,
 ) -> TableTalk:
     """Let two networks negotiate in some scenarios, and return what the first saw and got.
 
     ``side`` has the adversary's goal, ``other`` the target's; both know the same words. At the
-    end each selects for itself, and where that does not add up neither has anything; with
-    ``complement`` the first takes what the other leaves.
+    end each selects for itself, and where that does not add up neither has anything. The one whose
+    number ``complement`` is (0 or 1) takes what the other leaves instead.
     """
     if side.words != other.words:
         raise ValueError("the two negotiators know other words")
@@ -136,8 +137,8 @@ def talk(
                 one.take(torch.full((len(rows),), one.select), rows)
         chosen = [one.selections() for one in sides]
     counts = sides[0].goals[:, : len(ITEMS)]
-    if complement:
-        chosen[0] = counts - chosen[1]
+    if complement is not None:
+        chosen[complement] = counts - chosen[1 - complement]
     agreed = (chosen[0] + chosen[1] == counts).all(-1)
     scores = [
         (amounts * one.goals[:, len(ITEMS) :]).sum(-1) * agreed
