@@ -56,37 +56,6 @@ class NegotiationRow:
         return self.counts, self.other_values, words
 
 
-#: Words of each item, in the order of the goals.
-_NAMES: Final = (("book", "books"), ("hat", "hats"), ("ball", "balls"))
-
-
-def exchanged(row: NegotiationRow, order: Sequence[int]) -> NegotiationRow:
-    """Return a negotiation in which the items have changed places: item n is now ``order[n]``.
-
-    The game is the same whatever the items are called, and people who say *books* where they said
-    *hats* say nothing else differently.
-    """
-
-    def moved(numbers: Sequence[int]) -> tuple[int, ...]:
-        found = [0] * _ITEMS
-        for old, new in enumerate(order):
-            found[new] = numbers[old]
-        return tuple(found)
-
-    names = {
-        word: _NAMES[new][form]
-        for old, new in enumerate(order)
-        for form, word in enumerate(_NAMES[old])
-    }
-    return NegotiationRow(
-        moved(row.counts),
-        moved(row.values),
-        moved(row.other_values),
-        tuple(names.get(word, word) for word in row.words),
-        None if row.chosen is None else moved(row.chosen),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class NegotiationSplits:
     """Rows to train on, to choose by, and to measure with; no negotiation is in two of them."""

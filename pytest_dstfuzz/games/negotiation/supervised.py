@@ -14,12 +14,10 @@ from torch import Tensor, nn
 
 from pytest_dstfuzz.games.negotiation.corpus import (
     NegotiationRow,
-    exchanged,
     load_negotiations,
     vocabulary_of,
 )
 from pytest_dstfuzz.games.negotiation.network import (
-    ITEMS,
     PAD,
     RESERVED,
     UNKNOWN,
@@ -213,10 +211,7 @@ def _epoch(
         # Seeded anew each epoch, a resumed run repeats what an uninterrupted one does.
         torch.manual_seed(derive(config.seed, "noise", number) % 2**63)
         for done, chosen in enumerate(batches):
-            orders = [rng.permutation(ITEMS).tolist() for _ in chosen]
-            taken = zip(chosen.tolist(), orders, strict=True)
-            drawn = [exchanged(rows[place], order) for place, order in taken]
-            batch = NegotiationBatch(drawn, network.numbers)
+            batch = NegotiationBatch([rows[place] for place in chosen.tolist()], network.numbers)
             said, selected, _ = _losses(network, batch)
             count = max(int(batch.agreed.sum()), 1)
             words = int((batch.lengths - 1).sum())
