@@ -50,7 +50,8 @@ class NegotiationRun:
     games: int = 500  #: Of each row.
     seed: int = 1_000  #: Of the games that are reported; trainings draw others.
     epochs: int = 12  #: Of the supervised training.
-    rounds: int = 12  #: Of each training by games.
+    rounds: int = 8  #: Of each training by games.
+    steps: int = 40  #: Of a round; half as many of each kind where two negotiators learn.
 
     def model(self, name: str) -> Path:
         """Return the file of a negotiator."""
@@ -85,6 +86,7 @@ def train(run: NegotiationRun) -> None:
             output=run.output / name,
             aim=aim,
             rounds=run.rounds,
+            steps=run.steps,
             seed=seed,
             resume=begun(name),
         )
@@ -102,6 +104,7 @@ def train(run: NegotiationRun) -> None:
         partner=run.model("sv"),
         output=run.output / "hardened",
         rounds=run.rounds,
+        steps=max(1, run.steps // 2),
         resume=begun("hardened"),
     )
     harden(hardened, say)
@@ -178,7 +181,8 @@ def _parser() -> Parser:
     parser.value("--games", number, "N", help="games of each row (default: 500)")
     parser.value("--seed", integer(0), "N", help="seed of the games that are reported")
     parser.value("--epochs", number, "N", help="of the supervised training (default: 12)")
-    parser.value("--rounds", number, "N", help="of each training by games (default: 12)")
+    parser.value("--rounds", number, "N", help="of each training by games (default: 8)")
+    parser.value("--steps", number, "N", help="of a round of 64 games each (default: 40)")
     about = "targets of the table, or all of them (default)"
     names = several(choice("target", TARGETS))
     parser.value("--targets", names, "NAME,...", default=tuple(TARGETS), help=about)

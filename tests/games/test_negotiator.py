@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_talks import write_talks
 
 from pytest_dstfuzz import DataError, DealGame, GoalSelection, UserError
 
@@ -24,39 +25,10 @@ from pytest_dstfuzz.games.negotiation.supervised import (
 from pytest_dstfuzz.games.playing import play_game
 from pytest_dstfuzz.trackers.runs import STATE_FILE
 
-GOALS = (("1 4 3 2 1 0", "1 0 3 2 1 4"), ("2 2 2 3 2 0", "2 0 2 1 2 4"))
-
-
-def talks(first: int, count: int) -> list[tuple[str, str, str, str, str]]:
-    """Return made-up talks: both goals, the words as either side has them, what the first takes."""
-    found = []
-    for number in range(first, first + count):
-        goal, other = GOALS[number % len(GOALS)]
-        counts = [int(part) for part in goal.split()[::2]]
-        words = f"YOU: number {number} : all hats for me <eos> THEM: fine <eos> YOU: <selection>"
-        flipped = words.replace("YOU:", "?").replace("THEM:", "YOU:").replace("?", "THEM:")
-        found.append((goal, other, words, flipped, f"item0=0 item1={counts[1]} item2=0"))
-    return found
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    lines = []
-    for goal, other, words, flipped, taken in talks(0, 30):
-        lines.append(f"{goal} {words} {taken} <eos> reward=6 agree {other}")
-        rest = "item0=1 item1=0 item2=1"
-        lines.append(f"{other} {flipped} {rest} <eos> reward=4 agree {goal}")
-    lines.append(f"{GOALS[0][0]} {words} no agreement <eos> reward=no agreement agree {other}")
-    (folder / "data.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    for name, first in (("val", 0), ("test", 3)):
-        rows = [
-            f"<input> {goal} </input> <dialogue> {words} </dialogue> <output> {taken} {taken} "
-            f"</output> <partner_input> {other} </partner_input>"
-            for goal, other, words, _, taken in talks(first, 3)
-        ]
-        (folder / f"{name}.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return folder
+    return write_talks(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +119,17 @@ def test_the_command_trains_and_measures(
 ) -> None:
     del config  # what is wrong with a run is told by `train_supervised`, and not trained here
     output = folder / "command"
-    words = ["--data", str(folder), "--output", str(output), "--epochs", "1", "--games", "2"]
+    words = [
+        "supervised",
+        "--data",
+        str(folder),
+        "--output",
+        str(output),
+        "--epochs",
+        "1",
+        "--games",
+        "2",
+    ]
     assert main(words) == 0
     said = capsys.readouterr().out
     assert "test: perplexity" in said

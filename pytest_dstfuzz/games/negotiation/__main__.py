@@ -1,8 +1,9 @@
-"""Trains the supervised negotiator, and measures it on what it never saw and against itself.
+"""Trains negotiators: ``python -m pytest_dstfuzz.games.negotiation supervised`` or ``reinforced``.
 
-``python -m pytest_dstfuzz.games.negotiation --data DIR --output DIR`` reads the files of Lewis et
-al. (2017) and writes ``negotiator.safetensors`` and ``negotiation.json``. The data is for research
-and not for trade (CC BY-NC), and so is what is trained on it.
+The supervised one learns to talk and select as people did, from the files of Lewis et al. (2017).
+One that is reinforced is trained further by games, towards its score or, as an attack, towards its
+score less the other's. The data is for research and not for trade (CC BY-NC), and so is what is
+trained on it.
 """
 
 from __future__ import annotations
@@ -12,50 +13,87 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any, Final
 
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.config.parsers import integer
+from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.files import write_json
 
+_PROGRAM: Final = "python -m pytest_dstfuzz.games.negotiation"
+_EXAMPLES: Final = f"""\
+  {_PROGRAM} supervised --data negotiation --output sv
+  {_PROGRAM} reinforced --data negotiation --start sv/negotiator.safetensors --output rl
+  {_PROGRAM} reinforced --data negotiation --start sv/negotiator.safetensors --output attack \\
+      --partner rl/negotiator.safetensors --aim advantage
+Each has its own --help."""
+#: Goal of a training -> what it is.
+_AIMS: Final = {"score": "the own score", "advantage": "an attack: the own score less the other's"}
+
 
 def main(arguments: Sequence[str]) -> int:
-    """Train and measure."""
-    given = vars(_parser().parse_all(arguments))
-    games = given.pop("games")
+    """Train."""
+    parser = Parser(_PROGRAM, __doc__ or "", _EXAMPLES)
+    kinds = {"supervised": _supervised, "reinforced": _reinforced}
+    kind = choice("training", kinds)
+    parser.add_argument("training", metavar="TRAINING", type=kind, help=" or ".join(kinds))
+    train = kinds[parser.parse_all(arguments[:1]).training]
     with needs_extra("training a negotiator", "train", "torch"):
-        from pytest_dstfuzz.games.negotiation.agent import (  # noqa: PLC0415 - torch
-            NegotiatorAgent,
-            negotiate,
-        )
-        from pytest_dstfuzz.games.negotiation.corpus import load_negotiations  # noqa: PLC0415 - with it
-        from pytest_dstfuzz.games.negotiation.supervised import (  # noqa: PLC0415 - torch
-            MODEL_FILE,
-            SupervisedConfig,
-            measure,
-            train_supervised,
-        )
         from pytest_dstfuzz.trackers.neural import threads  # noqa: PLC0415 - torch
+    with threads(1):
+        train(arguments[1:])
+    return 0
+
+
+def _parser(name: str, about: str) -> Parser:
+    parser = Parser(f"{_PROGRAM} {name}", about)
+    parser.value("--data", Path, "DIR", required=True, help="folder of data.txt, val.txt, test.txt")
+    parser.value("--output", Path, "DIR", required=True, help="folder for what is trained")
+    parser.value("--seed", integer(0), "N", default=0, help="seed of every draw")
+    goes_on = "go on from where the run in the output folder ended"
+    parser.option("--resume", action="store_true", help=goes_on)
+    return parser
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _supervised(arguments: Sequence[str]) -> None:
+    parser = _parser("supervised", "Train on talks of people, and play against itself.")
+    number = integer(1)
+    parser.value("--epochs", number, "N", default=12, help="passes over the data (default: 12)")
+    parser.value("--games", number, "N", default=500, help="games against itself (default: 500)")
+    given: dict[str, Any] = vars(parser.parse_all(arguments))
+    games = given.pop("games")
     from pytest_dstfuzz.games.deal import DealGame  # noqa: PLC0415 - help should not wait
     from pytest_dstfuzz.games.figures import GameFigures  # noqa: PLC0415 - likewise
+    from pytest_dstfuzz.games.negotiation.agent import (  # noqa: PLC0415 - torch
+        NegotiatorAgent,
+        negotiate,
+    )
+    from pytest_dstfuzz.games.negotiation.corpus import load_negotiations  # noqa: PLC0415 - with it
+    from pytest_dstfuzz.games.negotiation.supervised import (  # noqa: PLC0415 - torch
+        MODEL_FILE,
+        SupervisedConfig,
+        measure,
+        train_supervised,
+    )
 
     config = SupervisedConfig(**given)
-    with threads(1):
-        history = train_supervised(config, lambda line: print(line, flush=True))
-        agent = NegotiatorAgent.load(config.output / MODEL_FILE, seed=config.seed)
-        fit = measure(agent.network, load_negotiations(config.data).test)
-        print(
-            f"test: perplexity {fit.perplexity:.3f} ({fit.published:.3f} as the published figures "
-            f"count), selections right {fit.selected:.3f}",
-            flush=True,
-        )
-        start = time.monotonic()
-        other = NegotiatorAgent(agent.network, seed=config.seed + 1)
-        scenarios = DealGame().scenarios(games, config.seed)
-        ends = [negotiate(scenario, agent, other) for scenario in scenarios]
-        pace = games / (time.monotonic() - start)
+    history = train_supervised(config, _say)
+    agent = NegotiatorAgent.load(config.output / MODEL_FILE, seed=config.seed)
+    fit = measure(agent.network, load_negotiations(config.data).test)
+    _say(
+        f"test: perplexity {fit.perplexity:.3f} ({fit.published:.3f} as the published figures "
+        f"count), selections right {fit.selected:.3f}"
+    )
+    start = time.monotonic()
+    other = NegotiatorAgent(agent.network, seed=config.seed + 1)
+    ends = [negotiate(one, agent, other) for one in DealGame().scenarios(games, config.seed)]
+    pace = games / (time.monotonic() - start)
     figures = GameFigures.of([scores for scores, _ in ends], sum(agreed for _, agreed in ends))
-    print(
+    _say(
         f"self-play, {games} games: {figures.adversary:.2f} : {figures.target:.2f}, agreed "
         f"{figures.agreement:.3f}, {pace:.1f} games a second"
     )
@@ -67,20 +105,26 @@ def main(arguments: Sequence[str]) -> int:
             "self_play": asdict(figures),
         },
     )
-    return 0
 
 
-def _parser() -> Parser:
-    parser = Parser("python -m pytest_dstfuzz.games.negotiation", __doc__ or "")
-    parser.value("--data", Path, "DIR", required=True, help="folder of data.txt, val.txt, test.txt")
-    parser.value("--output", Path, "DIR", required=True, help="folder for what is trained")
-    number = integer(1)
-    parser.value("--epochs", number, "N", default=12, help="passes over the data (default: 12)")
-    parser.value("--games", number, "N", default=500, help="games against itself (default: 500)")
-    parser.value("--seed", integer(0), "N", default=0, help="seed of every draw")
-    goes_on = "go on from the last epoch in the output folder"
-    parser.option("--resume", action="store_true", help=goes_on)
-    return parser
+def _reinforced(arguments: Sequence[str]) -> None:
+    parser = _parser("reinforced", "Train a negotiator further by games against another.")
+    parser.value("--start", Path, "FILE", required=True, help="the negotiator that is trained")
+    partner = "who it plays against, which stays as it is (default: what it was at the start)"
+    parser.value("--partner", Path, "FILE", help=partner)
+    aims = "; ".join(f"{name}: {what}" for name, what in _AIMS.items())
+    parser.value(
+        "--aim", choice("aim", _AIMS), "NAME", default="score", help=f"{aims} (default: score)"
+    )
+    parser.value("--rounds", integer(1), "N", default=8, help="rounds (default: 8)")
+    given: dict[str, Any] = vars(parser.parse_all(arguments))
+    from pytest_dstfuzz.games.negotiation.reinforce import (  # noqa: PLC0415 - torch
+        ReinforceConfig,
+        train_reinforced,
+    )
+
+    given["partner"] = given["partner"] or given["start"]
+    train_reinforced(ReinforceConfig(**given), _say)
 
 
 if __name__ == "__main__":

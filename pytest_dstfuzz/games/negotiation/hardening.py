@@ -20,6 +20,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.games.negotiation.corpus import load_negotiations
 from pytest_dstfuzz.games.negotiation.network import load_network, save_network
 from pytest_dstfuzz.games.negotiation.reinforce import (
+    JUDGED_SEED,
     GradientConfig,
     LearningGames,
     PolicyGradient,
@@ -32,13 +33,10 @@ from pytest_dstfuzz.trackers.runs import Progress, SavedRun, check_output, write
 ATTACK_FILE: Final = "attack.safetensors"
 _RUN: Final = "dstfuzz.negotiator.hardened"
 #: What a resumed run may change.
-_CHANGEABLE: Final = ("resume", "output", "rounds")
+_CHANGEABLE: Final = ("resume", "output", "rounds", "judged")
 _ATTACK: Final = LearningGames("attack", "advantage", 0)
 _DEFENCE: Final = LearningGames("defence", "advantage", 1)
 _PLAIN: Final = LearningGames("plain", "score")
-#: Games that are played after a round, and their seed.
-_GAMES: Final = 256
-_SEED: Final = 7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +48,7 @@ class HardenConfig(GradientConfig):
     attack: Path  #: The attack that it begins with, such as one that was trained against it.
     partner: Path  #: Who it plays as well, where both have to agree.
     output: Path
-    rounds: int = 12
+    rounds: int = 8
     steps: int = 20  #: Of a round and each kind of games.
     resume: bool = False
 
@@ -102,8 +100,8 @@ def harden(config: HardenConfig, progress: Progress) -> tuple[HardenedRound, ...
             pair[0].step(partner, number, _PLAIN, people=False)
             pair[1].step(target, number, _ATTACK)
         games = 3 * (len(history) + 1) * config.steps * config.tables
-        attacked = played(attack, target, _GAMES, _SEED, complement=0)
-        plain = played(target, partner, _GAMES, _SEED)
+        attacked = played(attack, target, config.judged, JUDGED_SEED, complement=0)
+        plain = played(target, partner, config.judged, JUDGED_SEED)
         advantage = attacked.advantage.value
         history.append(
             HardenedRound(len(history) + 1, advantage, plain.adversary, plain.agreement, games)

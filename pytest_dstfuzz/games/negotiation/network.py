@@ -137,7 +137,7 @@ def load_network(path: Path) -> NegotiatorNetwork:
     Raises:
         UserError: there is none, or it is something else.
     """
-    command = "python -m pytest_dstfuzz.games.negotiation"
+    command = "python -m pytest_dstfuzz.games.negotiation supervised"
     file = read_weights("negotiator", path, _FORM, _VERSION, command)
     try:
         shape = NegotiatorShape(**file.described["shape"])

@@ -28,11 +28,13 @@ from pytest_dstfuzz.trackers.runs import Progress, SavedRun, check_output, momen
 
 _RUN: Final = "dstfuzz.negotiator.reinforced"
 #: What a resumed run may change.
-_CHANGEABLE: Final = ("resume", "output", "rounds")
+_CHANGEABLE: Final = ("resume", "output", "rounds", "judged")
 #: Share of a new batch in the running mean of the rewards.
 _NEW: Final = 0.05
 #: Scenarios of training are drawn by seeds from here on, others by those below.
 _TRAINING: Final = 1_000_000
+#: Seed of the games after each round.
+JUDGED_SEED: Final = 7
 
 #: What the reward is: the own score, or what it is above the other's.
 Aim = Literal["score", "advantage"]
@@ -65,6 +67,7 @@ class GradientConfig:
     supervised_every: int = 4  #: Steps of games for each on talks of people.
     batch_size: int = 16  #: Rows of those.
     seed: int = 0
+    judged: int = 256  #: Games after each round that say how it went; nothing is chosen by them.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +79,7 @@ class ReinforceConfig(GradientConfig):
     partner: Path  #: The one that it plays against, which stays.
     output: Path
     aim: Aim = "score"
-    rounds: int = 12
+    rounds: int = 8
     steps: int = 40  #: Of a round.
     resume: bool = False
 
@@ -220,7 +223,7 @@ def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[Reinf
     while len(history) < config.rounds:
         for step in range(config.steps):
             learner.step(partner, len(history) * config.steps + step, games)
-        figures = played(network, partner, 256, 7, complement=games.complement)
+        figures = played(network, partner, config.judged, JUDGED_SEED, complement=games.complement)
         count = (len(history) + 1) * config.steps * config.tables
         history.append(
             ReinforcedRound(
