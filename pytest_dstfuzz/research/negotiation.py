@@ -87,6 +87,7 @@ def train(run: NegotiationRun) -> None:
             aim=aim,
             rounds=run.rounds,
             steps=run.steps,
+            judged=min(run.games, ReinforceConfig.judged),
             seed=seed,
             resume=begun(name),
         )
@@ -105,6 +106,7 @@ def train(run: NegotiationRun) -> None:
         output=run.output / "hardened",
         rounds=run.rounds,
         steps=max(1, run.steps // 2),
+        judged=min(run.games, HardenConfig.judged),
         resume=begun("hardened"),
     )
     harden(hardened, say)

@@ -23,8 +23,9 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.training.train_agent import AgentRun, train_agent
 from pytest_dstfuzz.training.trainer import TrainingConfig
 
-#: Training steps, at most; the issue allows 3,000.
-STEPS = 1500
+#: Training steps, at most; the issue allows 3,000. With 1,500 one training seed of three found
+#: 31 of 40 and the others all; with these each of three found all.
+STEPS = 2400
 
 
 def found(data: DialogueSet, search: str, seed: int) -> float:

@@ -143,7 +143,7 @@ def test_python_is_typed(tmp_path: Path) -> None:
         ("guides/python.md", "--dst-model=my_bot:track --dst-fail-on=gate"),
         ("guides/python.md", "--dst-model=batched:Tracker"),
         ("guides/python.md", "--dst-model=stateful:Tracker --dst-fail-on=gate"),
-        ("guides/games.md", "test_refunds.py test_remembered.py test_model.py"),
+        ("guides/games.md", "test_refunds.py test_voice.py test_remembered.py test_model.py"),
         ("guides/hypothesis.md", "test_with_hypothesis.py"),
         ("guides/hypothesis.md", "test_relations_with_hypothesis.py"),
     ],
