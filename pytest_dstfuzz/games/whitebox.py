@@ -61,7 +61,7 @@ class WhiteBoxAttack:
             (talk,) = view.talks(said, [utterance])
             return view.replacements(talk, len(said), self._shortlist)
 
-        return self._rewritten(said, text, losses, words)
+        return rewritten(view, self._fluency, said, text, losses, words)
 
     def preemptive(self, said: Said, text: str) -> Rewritten:
         """Rewrite an utterance so that the agent's answer to it leads to a bad selection.
@@ -79,32 +79,48 @@ class WhiteBoxAttack:
             (talk,) = view.answered(said, [utterance], view.answers(said, [utterance]))
             return view.replacements(talk, len(said), self._shortlist)
 
-        return self._rewritten(said, text, losses, words)
+        return rewritten(view, self._fluency, said, text, losses, words)
 
-    def _rewritten(
-        self,
-        said: Said,
-        text: str,
-        losses: Losses,
-        words_for: Callable[[str], list[list[str]]],
-    ) -> Rewritten:
-        best = Rewritten(text, float(losses([text])[0]))
-        for _ in range(REPLACED):
-            if best.loss <= -CONFIDENCE:
-                break
-            words = best.text.split()
-            blank = self._view.agent.blank
-            place = int(losses([_with(words, at, blank) for at in range(len(words))]).argmin())
-            offered = [word for word in words_for(best.text)[place] if word != words[place]]
-            tries = self._fluency.of(said, [_with(words, place, word) for word in offered])
-            if not tries:
-                break
-            found = losses(tries)
-            least = int(found.argmin())
-            if found[least] >= best.loss:
-                break
-            best = Rewritten(tries[least], float(found[least]))
-        return best
+
+def rewritten(
+    view: TargetView,
+    fluency: Fluency,
+    said: Said,
+    text: str,
+    losses: Losses,
+    helpful: Callable[[str], list[list[str]]],
+    enough: float = -CONFIDENCE,
+) -> Rewritten:
+    """Replace at most `REPLACED` words of an utterance, one after the other, for a lower loss.
+
+    Args:
+        view: the agent that is attacked.
+        fluency: what may be said.
+        said: what was said before.
+        text: the utterance.
+        losses: what is lessened.
+        helpful: returns words to try in each place.
+        enough: a loss at which nothing more is tried.
+    """
+    best = Rewritten(text, float(losses([text])[0]))
+    # Looked for once: words that help hardly change with one of them, and the slope is dear.
+    offered = helpful(text) if best.loss > enough else []
+    for _ in range(REPLACED):
+        if best.loss <= enough:
+            break
+        words = best.text.split()
+        spared = [_with(words, at, view.agent.blank) for at in range(len(words))]
+        place = int(losses(spared).argmin())
+        others = [word for word in offered[place] if word != words[place]]
+        tries = fluency.of(said, [_with(words, place, word) for word in others])
+        if not tries:
+            break
+        found = losses(tries)
+        least = int(found.argmin())
+        if found[least] >= best.loss:
+            break
+        best = Rewritten(tries[least], float(found[least]))
+    return best
 
 
 def _with(words: Sequence[str], place: int, word: str) -> str:

@@ -73,8 +73,13 @@ ROWS: Final[dict[str, Row]] = {
     "reactive-1": Row("Reactive attack, n = 1", _after(1), ("rl",)),
     "reactive-3": Row("Reactive attack, n = 3", _after(3), ("rl",)),
     "reactive-4": Row("Reactive attack, n = 4", _after(4), ("rl",)),
-    "delayed-fluent": Row("RA+PA+DA, lines up to 20", DelayedAdversary, most_perplexity=20.0),
     "lookahead": Row("Lookahead (ours)", LookaheadAdversary),
+    "lookahead-fluent": Row(
+        "Lookahead (ours), lines at perplexity 20 at most",
+        LookaheadAdversary,
+        ("sv", "rl"),
+        most_perplexity=20.0,
+    ),
 }
 
 
