@@ -64,6 +64,8 @@ def _after(count: int) -> Callable[[Arena], HearingAdversary]:
 #: Name -> row, in the order of the paper's table; what is ours comes last.
 ROWS: Final[dict[str, Row]] = {
     "no-attack": Row("RL model (w/o attack)", None),
+    # What the attacks go on from: they are worth what they have more than this.
+    "voice": Row("the voice of the attacks alone, taking what is left", VoicedAdversary),
     "transfer": Row("Transfer attack", HandedOnAdversary),
     "rl-attack": Row("RL attack", VoicedAdversary, speaks="attack"),
     "reactive": Row("Reactive attack", _after(2)),
@@ -147,7 +149,8 @@ class RowPlayer:
         if adversary.learns:
             adversary.learn(every[self._games :], _LEARNING)
         games = [arena.hear(one, adversary.speaker(one)) for one in every[: self._games]]
-        struck = len(adversary.struck) / len(games) if name != "rl-attack" else None
+        voiced = isinstance(adversary, VoicedAdversary)
+        struck = None if voiced else len(adversary.struck) / len(games)
         return self._row(target, name, arena, games, struck, time.monotonic() - started)
 
     def _plain(self, target: str, name: str) -> PlayedRow:
