@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.cli.command import (
     Command,
-    ProgressLine,
+    EstimateLine,
     given_settings,
     print_page,
     terminal_page,
 )
+from pytest_dstfuzz.cli.ray import given_ray, ray_options
 from pytest_dstfuzz.config import (
     OPTIONS,
     OutputSettings,
@@ -51,6 +52,7 @@ def _options(parser: Parser) -> None:
         help="folder that results are written to as they come, with all that was said; one that "
         "is there is gone on with",
     )
+    ray_options(parser)
     parser.shared(*CAMPAIGN_OPTIONS, required=("model",))
 
 
@@ -64,17 +66,27 @@ def campaign_settings(given: Namespace) -> Settings:
 
 def _campaign(given: Namespace) -> int:
     settings = campaign_settings(given)
+    on_ray = given_ray(given)
     check_outputs(settings, given.results)
-    from pytest_dstfuzz.campaign.campaign import Campaign  # noqa: PLC0415 - needs numpy
-    from pytest_dstfuzz.results.running import run_into  # noqa: PLC0415 - likewise
-
-    line = ProgressLine("results")
+    line = EstimateLine("results")
     try:
-        campaign = Campaign(settings.tracker.model, settings=settings)
-        folder = run_into(campaign, given.results, line, command_line())
+        if on_ray is None:
+            folder = _run_here(settings, given.results, line)
+        else:
+            from pytest_dstfuzz.cluster.driver import run_on_ray  # noqa: PLC0415 - needs numpy
+
+            folder = run_on_ray(settings, on_ray, given.results, line, command_line())
     finally:
         line.close()
     return told(folder, settings.output)
+
+
+def _run_here(settings: Settings, results: Path, line: EstimateLine) -> ResultFolder:
+    from pytest_dstfuzz.campaign.campaign import Campaign  # noqa: PLC0415 - needs numpy
+    from pytest_dstfuzz.results.running import run_into  # noqa: PLC0415 - likewise
+
+    campaign = Campaign(settings.tracker.model, settings=settings)
+    return run_into(campaign, results, line, command_line())
 
 
 def _merge_options(parser: Parser) -> None:
@@ -147,6 +159,7 @@ COMMANDS = (
         """\
   dstfuzz campaign --model trade --turns all --results nightly
   dstfuzz campaign --model trade --data logs.jsonl --turns all --results logs --report logs.json
+  dstfuzz campaign --model trade --turns all --results nightly --ray --ray-actors 4
 Options are those of pytest without dst-; memory does not grow with the number of dialogues.""",
         _options,
         _campaign,

@@ -107,3 +107,29 @@ class ProgressLine:
         """Leave the terminal's line clean."""
         if self._terminal:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+class EstimateLine(ProgressLine):
+    """Shows when a command will be done, too, by how fast it was since the line was begun."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self._plain = what
+        #: How much was done when it was first told, and when that was.
+        self._first: tuple[int, float] | None = None
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Show ``done`` of ``total``, and how long the rest will take."""
+        now = time.monotonic()
+        first, since = self._first = self._first or (done, now)
+        self.what = self._plain
+        if total is not None and done > first:
+            left = (now - since) * (total - done) / (done - first)
+            self.what = f"{self._plain}; about {_duration(left)} left"
+        super().__call__(done, total)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

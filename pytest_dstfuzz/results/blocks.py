@@ -6,7 +6,8 @@ no answer depends on how many run at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -79,24 +80,38 @@ class BlockRunner:
             keep: takes what was found at a dialogue. One that the end of the budget left
                 unfinished is not kept. Where something is raised, all that is done was kept before.
         """
+        source = self.found(block, has)
+        try:
+            for found in source:
+                keep(found)
+        except BaseException as error:
+            # Where it came from `keep`, the source still has what is done, and raises it then.
+            with suppress(type(error)):
+                found = source.throw(error)
+                while True:
+                    keep(found)
+                    found = next(source)
+            raise
+
+    def found(
+        self, block: Block, has: Callable[[int, str], bool]
+    ) -> Generator[DialogueResults, None, None]:
+        """Yield what `run` keeps, as it comes; what is raised is raised after all that is done."""
         try:
             for relation in self._campaign.relations:
                 missing = [one for one in block if not has(one.place, relation.name)]
                 engine = self._campaign.engine(relation, [one.planned for one in missing])
-                _run(engine, missing, relation.name, keep)
+                yield from _found(engine, missing, relation.name)
         finally:
             self._campaign.predictor.forget()
 
 
-def _run(
-    engine: CampaignEngine,
-    missing: Sequence[PlannedDialogue],
-    relation: str,
-    keep: Callable[[DialogueResults], None],
-) -> None:
+def _found(
+    engine: CampaignEngine, missing: Sequence[PlannedDialogue], relation: str
+) -> Iterator[DialogueResults]:
     left = {one.planned[0].id: one.place for one in missing}
 
-    def take(results: Iterable[TurnResult]) -> None:
+    def done(results: Iterable[TurnResult]) -> Iterator[DialogueResults]:
         together: dict[str, list[TurnResult]] = {}
         for result in results:
             if result.dialogue_id in left:
@@ -104,13 +119,15 @@ def _run(
         for name, found in together.items():
             place = left.pop(name)
             if all(result.outcome != "skipped" for result in found):
-                keep(DialogueResults(place, relation, tuple(found)))
+                yield DialogueResults(place, relation, tuple(found))
 
     try:
         for one in missing:
-            name = one.planned[0].id
-            take(engine.results_of(name))
+            yield from done(engine.results_of(one.planned[0].id))
+    except GeneratorExit:
+        # Nobody takes anything more.
+        raise
     except BaseException:
         # Not what could be ended without its smallest versions: it is asked for again.
-        take(engine.known())
+        yield from done(engine.known())
         raise

@@ -48,6 +48,22 @@ class DialogueResults:
     results: tuple[TurnResult, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedResults:
+    """`DialogueResults` as they are written: who writes them down need not know what they say."""
+
+    place: int
+    relation: str
+    count: int  #: Results.
+    text: bytes  #: Their JSON.
+
+    @classmethod
+    def of(cls, found: DialogueResults) -> EncodedResults:
+        """Encode what was found at a dialogue."""
+        results = found.results
+        return cls(found.place, found.relation, len(results), json_encoded(results))
+
+
 class _Index:
     """Where each line is: five numbers a line, whatever it holds."""
 
@@ -148,11 +164,12 @@ class ResultFolder:
         """Whether a dialogue has its results under a relation."""
         return (place, self._number[relation]) in self._done
 
-    def append(self, found: DialogueResults) -> None:
+    def append(self, found: DialogueResults | EncodedResults) -> None:
         """Keep what was found at a dialogue; a kill loses at most a line that is half written."""
+        if isinstance(found, DialogueResults):
+            found = EncodedResults.of(found)
         relation = self._number[found.relation]
-        results = RawJson(json_encoded(found.results))
-        line = _Line(found.place, relation, len(found.results), results)
+        line = _Line(found.place, relation, found.count, RawJson(found.text))
         text = json_encoded(line) + b"\n"
         file = self._writer()
         start = file.tell()

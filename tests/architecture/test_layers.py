@@ -60,6 +60,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"relations.rewrite", "comparisons.fallbacks"},
     "results": BASE
     | {"dialogue", "trackers.tracker", "relations", "search", "campaign", "weaknesses", "report"},
+    "cluster": BASE | {"campaign", "results"},
     "regressions": BASE
     | {"dialogue", "comparisons", "relations", "campaign", "weaknesses", "trackers.tracker"}
     | {"report.calls"},
@@ -96,7 +97,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
     | {"research", "training", "audit", "regressions", "noise", "weaknesses", "comparisons"}
-    | {"results", "games"},
+    | {"results", "games", "cluster"},
 }
 
 #: The one way from a campaign to the agent, which runs without torch.
@@ -134,6 +135,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     ),
     "scipy": ("gate/statistics",),
     "pyarrow": ("results/parquet",),
+    "ray": ("cluster/session", "cluster/pool"),
     "jinja2": ("report/html", "trackers/chat"),
     "markupsafe": ("report/html",),
     "hypothesis": ("strategies",),
