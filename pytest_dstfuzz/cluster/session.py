@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import secrets
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from pytest_dstfuzz.errors import UserError, needs_extra
 
 #: Bytes of the store in which results wait to be fetched: there are a few blocks at most.
 _STORE: Final = 150_000_000
+#: Seconds in which the head of a cluster must answer.
+_ANSWER: Final = 10.0
 #: What a Ray of our own is begun with: it tells nobody, is reached from this machine alone and only
 #: by who has the token of the run, and leaves it to trackers which accelerators they see.
 _QUIET: Final[Mapping[str, str]] = {
@@ -93,6 +96,24 @@ def refuse_without_room(room: Room) -> None:
     room_for(RayOptions(actors=1, gpus=room.gpus), nodes())
 
 
+def _refuse_silent(address: str) -> None:
+    """Refuse an address at which nobody listens: Ray itself would try for many minutes.
+
+    Raises:
+        UserError: nobody does, or it is no address.
+    """
+    if address in ("", "auto"):
+        return
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit():
+        raise UserError(f"--ray {address!r} is no address: give HOST:PORT of a head node, or auto")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"nobody answers at --ray {address}: {reason}") from None
+
+
 @contextmanager
 def connected(options: RayOptions) -> Iterator[Room]:
     """Begin Ray or join a cluster, and leave it as it was.
@@ -103,6 +124,7 @@ def connected(options: RayOptions) -> Iterator[Room]:
     Raises:
         UserError: Ray is not installed, the cluster does not answer, or there is no room.
     """
+    _refuse_silent(options.address)
     own = not options.address
     before = dict(os.environ)
     if own:

@@ -1,0 +1,48 @@
+"""What the tools of this folder share: campaigns as commands, and reports without their runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.sampling import sample_turns
+
+
+def dstfuzz(*words: str) -> list[str]:
+    """Return the words of a command of this checkout."""
+    return [sys.executable, "-m", "pytest_dstfuzz.cli", *words]
+
+
+def carried_out(words: Sequence[str], folder: Path) -> None:
+    """Run a command in a folder; one that fails ends this process with what it said."""
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603 - our own interpreter
+    if done.returncode:
+        sys.exit(f"{' '.join(words[2:])} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+
+
+def without_run(path: Path) -> str:
+    """Return the text of a JSON report without its section ``run``, in its own order."""
+    report = json.loads(path.read_text(encoding="utf-8"))
+    del report["run"]
+    return json.dumps(report)
+
+
+def turns_of(data: str, split: str, dialogues: int) -> int:
+    """Return how many turns so many dialogues have, those that are drawn first with seed 0.
+
+    All there are, where there are fewer.
+    """
+    settings = Settings.of(data=data, split=split)
+    found = load_dialogues(data, split)
+    low, high = 1, sum(found.lengths)
+    # The most turns that draw so many dialogues: the last of them is whole.
+    while low < high:
+        middle = (low + high + 1) // 2
+        drawn = sample_turns(found, middle, settings.variant.seed)
+        low, high = (middle, high) if len(drawn) <= dialogues else (low, middle - 1)
+    return low
