@@ -216,7 +216,8 @@ class _Run:
             raise UserError(self._death_notice(block, died.reason))
         self._asked_before[number] += self._asked.pop(number, 0)
         left = left_of(self._shares[number], self._asked_before[number])
-        if left is not None:
+        # Where all else is done or in flight, nobody is needed in its place.
+        if left is not None and (self._waiting or self._plan is None):
             spent = time.monotonic() - self._started if self._folder is not None else 0.0
             self._pool.begin(number, left, spent)
 
