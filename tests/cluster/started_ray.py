@@ -1,0 +1,59 @@
+"""A Ray of its own for the tests beside this file, begun once: it takes seconds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_CODE = """
+import os, sys
+from pytest_dstfuzz.cluster.session import RayOptions, connected
+with connected(RayOptions(actors=2, gpus=0)):
+    import ray
+    sys.stderr.write(ray.get_runtime_context().gcs_address + " " + os.environ["RAY_AUTH_TOKEN"])
+    sys.stderr.write("\\n")
+    sys.stderr.flush()
+    sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True)
+class StartedRay:
+    """A Ray that is there: what starts it, where it is, and what opens it."""
+
+    process: int
+    address: str
+    token: str
+
+    @property
+    def surroundings(self) -> dict[str, str]:
+        """Return the environment of commands that join it."""
+        own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
+        return {**os.environ, **own}
+
+
+@contextmanager
+def started_ray(folder: Path) -> Iterator[StartedRay]:
+    """Begin Ray in another process, and end it afterwards."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _CODE],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    try:
+        said = process.stderr.readline().split()
+        assert len(said) == 2, f"Ray did not begin: {' '.join(said)} {process.stderr.read()}"
+        yield StartedRay(process.pid, *said)
+    finally:
+        process.stdin.close()
+        process.wait(60)
+        process.stderr.close()
