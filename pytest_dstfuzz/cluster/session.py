@@ -18,8 +18,10 @@ from pytest_dstfuzz.errors import UserError, needs_extra
 _STORE: Final = 150_000_000
 #: Seconds in which the head of a cluster must answer.
 _ANSWER: Final = 10.0
+#: Of each Ray that this process begins: Ray reads a token once a process.
+_TOKEN: Final = secrets.token_hex(32)
 #: What a Ray of our own is begun with: it tells nobody, is reached from this machine alone and only
-#: by who has the token of the run, and leaves it to trackers which accelerators they see.
+#: by who has the token of this process, and leaves it to trackers which accelerators they see.
 _QUIET: Final[Mapping[str, str]] = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
@@ -128,7 +130,7 @@ def connected(options: RayOptions) -> Iterator[Room]:
     own = not options.address
     before = dict(os.environ)
     if own:
-        os.environ.update(_QUIET, RAY_AUTH_TOKEN=secrets.token_hex(32))
+        os.environ.update(_QUIET, RAY_AUTH_TOKEN=_TOKEN)
     try:
         with needs_extra("--ray", "ray", "ray"):
             # After the environment, which it reads then.

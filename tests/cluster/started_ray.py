@@ -34,7 +34,9 @@ class StartedRay:
     def surroundings(self) -> dict[str, str]:
         """Return the environment of commands that join it."""
         own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
-        return {**os.environ, **own}
+        # Else Ray takes an address of this machine for one that others see, where it does not
+        # listen.
+        return {**os.environ, **own, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
 @contextmanager
