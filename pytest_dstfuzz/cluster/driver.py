@@ -20,7 +20,7 @@ from pytest_dstfuzz.cluster.shares import (
     shares_of,
     why_ended,
 )
-from pytest_dstfuzz.cluster.worker import Found, Plan, Refusal, Task
+from pytest_dstfuzz.cluster.worker import Plan, Refusal, SentResults, Task
 from pytest_dstfuzz.config import Settings, settings_json
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.results.folder import ResultFolder
@@ -56,10 +56,10 @@ def run_on_ray(
         from pytest_dstfuzz.cluster.pool import ActorPool  # noqa: PLC0415 - imports Ray, begun now
 
         with ActorPool(room) as pool:
-            return _Run(settings, pool, path, progress, command).to_its_end()
+            return _RayRun(settings, pool, path, progress, command).to_its_end()
 
 
-class _Run:
+class _RayRun:
     """One call: what is to be done, what is in flight, and what came back."""
 
     def __init__(
@@ -163,7 +163,7 @@ class _Run:
             case Plan():
                 self._plan = said
                 self._waiting.extend(filter(self._missing, range(len(said.blocks))))
-            case Found():
+            case SentResults():
                 self._found(number, said)
             case _:
                 self._died(number, said)
@@ -184,7 +184,7 @@ class _Run:
             )
             raise UserError(f"two nodes would run something else each: {told}")
 
-    def _found(self, number: int, said: Found) -> None:
+    def _found(self, number: int, said: SentResults) -> None:
         folder = self._kept
         for results in said.results:
             if not folder.has(results.place, results.relation):
@@ -242,6 +242,6 @@ class _Run:
         while came:
             came = False
             for number, said in self._pool.heard(0):
-                if isinstance(said, Found):
+                if isinstance(said, SentResults):
                     came = True
                     self._found(number, said)

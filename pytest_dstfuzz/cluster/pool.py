@@ -13,9 +13,9 @@ from ray.exceptions import RayError, RayTaskError
 from pytest_dstfuzz.cluster.session import Room
 from pytest_dstfuzz.cluster.worker import (
     BlockWorker,
-    Found,
     Plan,
     Refusal,
+    SentResults,
     Surroundings,
     Task,
 )
@@ -40,7 +40,7 @@ class Died:
     loaded: bool
 
 
-Said = RunManifest | Plan | Found | Refusal | Died
+Said = RunManifest | Plan | SentResults | Refusal | Died
 
 
 @dataclass(slots=True)
@@ -144,7 +144,7 @@ class ActorPool:
             raise
         except (RayError, StopIteration) as error:
             return Died(self.end(number), _in_a_line(error), seat.ready)
-        if not isinstance(said, Found) or said.last is not None:
+        if not isinstance(said, SentResults) or said.last is not None:
             del seat.awaited[0]
         seat.ready = seat.ready or isinstance(said, RunManifest)
         return said

@@ -75,7 +75,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SentResults:
     """What an actor sends: results of some dialogues, and how far it is."""
 
     results: tuple[EncodedResults, ...]
@@ -141,7 +141,7 @@ class BlockWorker:
             names.append(block[0].planned[0].id)
         return Plan(blocks, names)
 
-    def run(self, task: Task) -> Iterator[Found | Refusal]:
+    def run(self, task: Task) -> Iterator[SentResults | Refusal]:
         """Run what is missing of a block; what is done is sent now and then."""
         try:
             runner = self._begun()
@@ -157,16 +157,16 @@ class BlockWorker:
                 for found in runner.found(block, lambda *one: one in task.done):
                     chunk.append(EncodedResults.of(found))
                     if time.monotonic() - sent >= _PAUSE:
-                        yield Found(tuple(chunk), runner.asked)
+                        yield SentResults(tuple(chunk), runner.asked)
                         chunk, sent = [], time.monotonic()
             except DstFuzzError as error:
-                yield Found(tuple(chunk), runner.asked)
+                yield SentResults(tuple(chunk), runner.asked)
                 yield Refusal.of(error)
             except Exception:
-                yield Found(tuple(chunk), runner.asked)
+                yield SentResults(tuple(chunk), runner.asked)
                 raise
             else:
-                yield Found(tuple(chunk), runner.asked, last=task.number, ended=runner.ended)
+                yield SentResults(tuple(chunk), runner.asked, last=task.number, ended=runner.ended)
 
     @property
     def _made(self) -> Campaign:

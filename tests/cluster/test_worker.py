@@ -10,7 +10,7 @@ import pytest
 from pytest_dstfuzz import Campaign, Settings, UserError
 from pytest_dstfuzz.cluster.session import RayOptions, room_for
 from pytest_dstfuzz.cluster.shares import left_of, shares_of, why_ended
-from pytest_dstfuzz.cluster.worker import BlockWorker, Found, Refusal, Surroundings, Task
+from pytest_dstfuzz.cluster.worker import BlockWorker, Refusal, SentResults, Surroundings, Task
 from pytest_dstfuzz.results.blocks import BlockRunner, blocks_of
 from pytest_dstfuzz.results.folder import DialogueResults, ResultFolder
 from pytest_dstfuzz.results.manifest import RunManifest
@@ -50,13 +50,13 @@ def test_what_is_missing_of_a_block_is_run(settings: Settings, tmp_path: Path) -
     folder = ResultFolder.create(tmp_path / "parts", whole.manifest)
     said = [*made.run(Task(0, places, done)), *made.run(Task(0, places, _others(places, done)))]
     for one in said:
-        assert isinstance(one, Found)
+        assert isinstance(one, SentResults)
         for results in one.results:
             assert not folder.has(results.place, results.relation)
             folder.append(results)
     folder.close()
     assert list(folder.results) == list(whole.results)
-    assert [one.last for one in said if isinstance(one, Found)][-1] == 0
+    assert [one.last for one in said if isinstance(one, SentResults)][-1] == 0
 
 
 def _others(places: Any, done: frozenset[tuple[int, str]]) -> frozenset[tuple[int, str]]:
@@ -67,7 +67,7 @@ def _others(places: Any, done: frozenset[tuple[int, str]]) -> frozenset[tuple[in
 def test_seconds_that_were_over_before_count(settings: Settings) -> None:
     late = worker(settings.replace_options(max_seconds=30.0), spent=31.0)
     (said,) = late.run(Task(0, late.plan().blocks[0], frozenset()))
-    assert isinstance(said, Found)
+    assert isinstance(said, SentResults)
     assert said.results == ()
     assert said.ended == "the budget of 30 seconds ended"
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from pytest_dstfuzz.cluster.driver import run_on_ray
 from pytest_dstfuzz.cluster.session import RayOptions
-from pytest_dstfuzz.cluster.worker import BlockWorker, Found, Surroundings, Task
+from pytest_dstfuzz.cluster.worker import BlockWorker, SentResults, Surroundings, Task
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.results.folder import EncodedResults, ResultFolder
@@ -51,7 +51,7 @@ def block_costs(settings: Settings) -> list[BlockCost]:
             sent = [
                 one
                 for one in worker.run(Task(number, places, frozenset()))
-                if isinstance(one, Found)
+                if isinstance(one, SentResults)
             ]
             between = time.process_time()
             results: list[EncodedResults] = [one for part in sent for one in part.results]
