@@ -186,12 +186,12 @@ def test_mistakes_are_those_of_one_process(folder: Path, ray: StartedRay) -> Non
 
 
 def test_a_budget_is_that_of_all_actors(folder: Path, ray: StartedRay) -> None:
-    done = ran(folder, ray, "short", "--max-calls=900", "--ray-actors=2")
+    done = ran(folder, ray, "short", "--max-calls=400", "--ray-actors=2")
     assert done.returncode == 1, done.stderr
-    assert "the budget of 900 calls ended: the same command goes on in short" in done.stdout
+    assert "the budget of 400 calls ended: the same command goes on in short" in done.stdout
     run = json.loads((folder / "short" / "run.json").read_text(encoding="utf-8"))
-    assert 0 < run["asked"] <= 900
-    assert run["settings"]["max_calls"] == 900
+    assert 0 < run["asked"] <= 400
+    assert run["settings"]["max_calls"] == 400
 
 
 def test_what_is_wrong_with_an_option_is_told_in_a_line(folder: Path) -> None:
@@ -200,7 +200,7 @@ def test_what_is_wrong_with_an_option_is_told_in_a_line(folder: Path) -> None:
         (("--ray-gpus=0.5",), "--ray-gpus is for --ray"),
         (("--ray", "--ray-actors=0"), "no number of actors"),
         (("--ray", "--ray-gpus=1.5"), "no share of an accelerator"),
-        (("--ray", "--max-cost=1"), "--max-cost cannot be kept with --ray"),
+        (("--ray", "--max-tokens=1"), "--max-tokens cannot be kept with --ray"),
         (("--ray=ray://head:10001",), "an address of the Ray client"),
         (("--ray=head",), "give HOST:PORT of a head node, or auto"),
         (("--ray=127.0.0.1:1",), "nobody answers at --ray 127.0.0.1:1"),
