@@ -57,7 +57,9 @@ class Command:
 def given_settings(given: Namespace, names: Sequence[str]) -> Settings:
     """Return settings of those of the shared options that have a value."""
     values = {name: getattr(given, name) for name in names}
-    return build_settings({name: value for name, value in values.items() if value is not None})
+    return build_settings(
+        {name: value for name, value in values.items() if value is not None or name in given.named}
+    )
 
 
 def terminal_page() -> TerminalPage:

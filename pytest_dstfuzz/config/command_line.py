@@ -33,6 +33,8 @@ class Parser(argparse.ArgumentParser):
         self._flags: list[str] = []
         #: What there is to say of old names, once the line is understood.
         self._old: list[str] = []
+        #: Names of the options of the table that the line gives.
+        self._named: set[str] = set()
 
     def error(self, message: str) -> NoReturn:
         """Raise ``message`` as a mistake of the user."""
@@ -84,6 +86,7 @@ class Parser(argparse.ArgumentParser):
 
     def _reader(self, item: Option, flag: str, *, old: bool) -> Callable[[str], Any]:
         def read(text: str) -> Any:
+            self._named.add(item.name)
             if old:
                 new = f"--tracker {item.flag}=..." if item.kinds else f"--{item.flag}"
                 self._old.append(f"{flag} is deprecated: it is {new} now")
@@ -92,7 +95,10 @@ class Parser(argparse.ArgumentParser):
         return read
 
     def parse_all(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Parse ``arguments``."""
+        """Parse ``arguments``; ``named`` of what is returned are the options that have a value.
+
+        What is not among them is ``None``, which is a value of some: ``--turns all``.
+        """
         namespace, unknown = self.parse_known_args(arguments)
         if unknown:
             flag = unknown[0].partition("=")[0]
@@ -110,6 +116,7 @@ class Parser(argparse.ArgumentParser):
         if "--tracker" in self._flags and (keys := namespace.tracker):
             vars(namespace).update(split_keys(keys, "--tracker"))
             namespace.tracker = tuple(key for key in keys if key.name not in KEYS) or None
+        namespace.named = frozenset(self._named)
         for text in dict.fromkeys(self._old):
             print(f"warning: {text}", file=sys.stderr)
         return namespace

@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from pytest_dstfuzz import Settings
+from pytest_dstfuzz.cli.campaign import CAMPAIGN_OPTIONS, campaign_settings
+from pytest_dstfuzz.config.command_line import Parser
+
 BOT = """
 import time
 
@@ -107,3 +111,11 @@ def test_a_run_that_ends_early_says_so(folder: Path) -> None:
     done = campaign(folder, *line, "--max-calls=90")
     assert done.returncode == 1
     assert "the same command goes on in found" in done.stdout
+
+
+def test_all_turns_are_no_default() -> None:
+    parser = Parser("dstfuzz campaign", "")
+    parser.shared(*CAMPAIGN_OPTIONS, required=("model",))
+    line = ["--model=wordbot:heard"]
+    assert campaign_settings(parser.parse_all(line)).data.turns == Settings().data.turns
+    assert campaign_settings(parser.parse_all([*line, "--turns=all"])).data.turns is None
