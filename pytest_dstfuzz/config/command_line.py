@@ -16,6 +16,16 @@ from pytest_dstfuzz.config.settings import split_keys
 from pytest_dstfuzz.errors import UserError, nearest
 
 
+class Given(argparse.Namespace):
+    """What a line gives; what it does not is ``None``, which is a value, too: ``--turns all``."""
+
+    # No entry of `vars`, which has the options alone.
+    __slots__ = ("named",)
+
+    #: The options of the table that have a value.
+    named: frozenset[str]
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that raises its errors instead of printing its usage and ending the process.
 
@@ -94,12 +104,9 @@ class Parser(argparse.ArgumentParser):
 
         return read
 
-    def parse_all(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Parse ``arguments``; ``named`` of what is returned are the options that have a value.
-
-        What is not among them is ``None``, which is a value of some: ``--turns all``.
-        """
-        namespace, unknown = self.parse_known_args(arguments)
+    def parse_all(self, arguments: Sequence[str]) -> Given:
+        """Parse ``arguments``."""
+        namespace, unknown = self.parse_known_args(arguments, Given())
         if unknown:
             flag = unknown[0].partition("=")[0]
             if not flag.startswith("-") and {"--header", "--tracker"} & set(arguments):
