@@ -278,6 +278,13 @@ _OUTPUT = (
         "auto (in GitHub Actions; default), yes or no",
     ),
     Option(
+        "results",
+        Value(parsers.text, "DIR"),
+        "judge the folder of results that dstfuzz campaign or dstfuzz merge wrote, in the place of "
+        "a run: gate, reports and regressions as of a run, and the tracker is asked nothing",
+        scopes=("path", "session", "place"),
+    ),
+    Option(
         "redact",
         SWITCH,
         "write x for every character of what was said and of slot values, wherever it is shown",

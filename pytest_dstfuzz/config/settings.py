@@ -151,6 +151,8 @@ class OutputSettings:
     html: str | None = None
     annotations: str = "auto"
     redact: bool = False
+    #: Folder of results that is judged, in the place of a run.
+    results: str | None = None
     remember: bool = False
     regressions: str | None = None
     replay: str | None = None

@@ -28,7 +28,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import TurnParam, own_settings, param_of
 from pytest_dstfuzz.plugin.origins import CampaignKey, FixtureValues, Origins
-from pytest_dstfuzz.plugin.result_collector import Found
+from pytest_dstfuzz.plugin.result_collector import OWN_EDITS, Found, group_key
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstAgent
 from pytest_dstfuzz.printable import printable
@@ -39,8 +39,6 @@ from pytest_dstfuzz.report.words import expectation
 from pytest_dstfuzz.search.policy import AgentSearch, is_agent
 from pytest_dstfuzz.search.trained import describe_trained, is_trained
 
-#: In the key of results, in the place of the search where the relation edits the turns itself.
-OWN_EDITS = "own"
 #: Seconds without a sign of life after which one is given.
 PATIENCE = 20.0
 #: Seconds for the first answers from which on it is told what a run is going to ask.
@@ -173,23 +171,19 @@ class SessionCampaigns:
         # Where the relation edits the turns itself, runs with other searches make the same.
         search = variant.search if relation.edits == "search" else OWN_EDITS
         own = own_settings(param.settings, self._context.settings)
-        # Without the relation that was the only one once: groups of older baselines go by it.
-        tested = "" if relation.name == "metamorphic" else f" relation={relation.name}"
         comparison = self._comparison(key)
-        folded = not comparison.exact
-        compared = f" compare={comparison.identity}" if folded else ""
         shipped = is_trained(search) and not key.search_id
         # What the trackers of this process cost is known here, where it is the one that reports.
         worker = self._context.worker.get("workerid", "")
         return Found(
-            key=f"{key.origin} {own} {search} {words}{compared}{tested}",
+            key=group_key(key.origin, own, search, words, comparison, relation.name),
             result=result,
             lexicon=words,
             policy=self._policy(search) if shipped else ("", ""),
             planned=self.planned,
             own=own,
             relation=relation.name,
-            compared=comparison.name if folded else "",
+            compared="" if comparison.exact else comparison.name,
             about_relation=RelationFacts(
                 expectation(relation.expects, key.effective.reply.outcome),
                 relation.source,

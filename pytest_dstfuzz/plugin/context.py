@@ -29,6 +29,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.plugin.options import given_options, read_settings, table_rules_of
 from pytest_dstfuzz.plugin.relations import each_of
+from pytest_dstfuzz.plugin.stored import StoredRun
 from pytest_dstfuzz.relations.applicable import why_hopeless
 from pytest_dstfuzz.relations.registry import ALL, REPEATS, relations_named
 from pytest_dstfuzz.relations.relation import Relation
@@ -103,6 +104,11 @@ class RunContext:
             self.model_on_command_line or any(others)
         )
 
+    @cached_property
+    def stored(self) -> StoredRun | None:
+        """The folder of results that is judged in the place of a run, where one is named."""
+        return None if self.settings.output.results is None else StoredRun(self.settings)
+
     def relations(self, settings: Settings) -> tuple[Relation, ...]:
         """Return the relations that some settings name, in their order.
 
@@ -120,7 +126,7 @@ class RunContext:
     @property
     def left_out(self) -> str:
         """Say which of the relations that ship ``all`` does not run, and why; ``""`` elsewhere."""
-        if self.settings.variant.relation != ALL or self.mistake is not None:
+        if self.settings.variant.relation != ALL or self.mistake is not None or self.stored:
             return ""
         used = self.relations(self.settings)
         outcome = self.settings.reply.outcome
@@ -207,8 +213,8 @@ class RunContext:
         return [dialogue.context(index) for dialogue, index in first]
 
     def check(self, settings: Settings) -> None:
-        """Refuse settings that contradict the data."""
-        if settings not in self._checked:
+        """Refuse settings that contradict the data; those of a folder of results were tested."""
+        if settings not in self._checked and self.stored is None:
             self.drawn(settings)
             comparison = self.comparison(settings.reply)
             for one in each_of(settings, self.relations(settings)):

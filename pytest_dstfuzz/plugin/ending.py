@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.result_views import MappedResults
-from pytest_dstfuzz.campaign.results import Results
+from pytest_dstfuzz.campaign.results import Results, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.comparisons.judge import (
     JudgeFacts,
@@ -129,11 +129,14 @@ class SessionEnd:
         for line in self._last_lines:
             markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
             terminalreporter.write_line(printable(f"dstfuzz: {line.text}"), **markup)
-        new = [
-            result
-            for relation, result in zip(self._relations, self._results, strict=True)
+        # Of a folder of any size: gone over where there are to be annotations.
+        found = self._collector.with_relations(self._context.data) if self._results else ()
+        shown = redacted if self._context.settings.output.redact else _as_it_is
+        new = (
+            shown(result)
+            for relation, result in found
             if not self._regressions.why_accepted(result, relation)
-        ]
+        )
         for command in annotation_lines(
             new, self._context.settings, _encoding(), self._collector.places
         ):
@@ -201,12 +204,6 @@ class SessionEnd:
             accepted,
             redact=settings.output.redact,
         )
-
-    @cached_property
-    def _relations(self) -> list[str]:
-        """The names of the relations that were tested, one for each result."""
-        found = self._collector.with_relations(self._context.data) if self._results else []
-        return [relation for relation, _ in found]
 
     @cached_property
     def _summary(self) -> Summary:
@@ -279,17 +276,18 @@ class SessionEnd:
 
     def _info(self) -> RunInfo:
         own = "; or ".join(sorted(self._collector.own))
-        facts = self._facts()
+        facts, found = self._facts(), self._collector.info(self._context.data)
         policies = sorted(self._collector.policies.items())
-        notes = [*facts.notes, *(note for _, note in policies)]
+        notes = [*found.notes, *facts.notes, *filter(None, (note for _, note in policies))]
         if own:
             notes.append(f"markers of tests set {own}")
         if left_out := self._context.left_out:
             notes.append(left_out)
         if others := self._context.not_own_questions:
             notes.append(others)
-        return RunInfo.of(
-            self._context.data,
+        own_seconds = time.monotonic() - self._started
+        return replace(
+            found,
             lexicon=" ".join(sorted(self._collector.lexicons)),
             policy=" ".join(fingerprint for fingerprint, _ in policies),
             notes=tuple(notes),
@@ -298,10 +296,10 @@ class SessionEnd:
                 masked_words(["pytest", *self._context.config.invocation_params.args])
             ),
             started=self._started_at,
-            seconds=time.monotonic() - self._started,
+            seconds=own_seconds if found.seconds is None else found.seconds,
             usage=facts.usage,
             disagreement=facts.disagreement,
-            asked=facts.asked,
+            asked=found.asked + facts.asked,
             recalled=facts.recalled,
             judge=None if facts.judge is None else self._judge_of(facts.judge),
             relations=dict(sorted(self._collector.relations.items())),
@@ -334,6 +332,12 @@ class SessionEnd:
             return "interrupted"
         return "a worker crashed" if self._crashed else ""
 
+    def _repeating(self, config: pytest.Config) -> str:
+        """Return the command that repeats the session, ``""`` where it asked nothing itself."""
+        if self._context.stored is not None:
+            return ""
+        return session_command(config, self._context.settings.variant.seed)
+
     def _print_figures(self, reporter: pytest.TerminalReporter) -> None:
         lines = report_lines(
             self._summary,
@@ -343,7 +347,7 @@ class SessionEnd:
             verbosity=reporter.config.get_verbosity(),
             width=min(shutil.get_terminal_size().columns, _WIDEST),
             encoding=_encoding(),
-            command=session_command(reporter.config, self._context.settings.variant.seed),
+            command=self._repeating(reporter.config),
             weaknesses=self._read[1],
             survey=self._read[0],
         )
@@ -352,6 +356,10 @@ class SessionEnd:
         for line in lines:
             # A `Page` made it printable.
             reporter.write_line(line.text, **_MARKUP[line.style])
+
+
+def _as_it_is(result: TurnResult) -> TurnResult:
+    return result
 
 
 def _encoding() -> str:

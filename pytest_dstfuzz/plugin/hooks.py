@@ -31,6 +31,8 @@ from pytest_dstfuzz.plugin.items import (
 from pytest_dstfuzz.plugin.outputs import check_outputs
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 from pytest_dstfuzz.plugin.result_collector import FOUND, Found, ResultCollector
+from pytest_dstfuzz.plugin.stored import refuse_workers
+from pytest_dstfuzz.plugin.stored_results import Items, StoredCollector
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import DstConformance, DstReport, DstTurn
 from pytest_dstfuzz.printable import printable
@@ -40,8 +42,13 @@ class SessionHooks:
     """Puts a session together, and carries results from tests to its end."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.context = RunContext.of(config)
-        self.collector = ResultCollector()
+        self.context = context = RunContext.of(config)
+        self._stored = context.stored
+        self.collector = (
+            ResultCollector()
+            if self._stored is None
+            else StoredCollector(self._stored, lambda: context.comparison(context.settings.reply))
+        )
         self.gate = SessionGate(config, self.context.settings)
         self._progress = Progress(config)
         self.pool = TrackerPool(self.context, self._progress)
@@ -60,13 +67,19 @@ class SessionHooks:
         is going to be tested.
         """
         context = self.context
+        if self._stored is not None:
+            refuse_workers(context.config)
+            self._stored.check_data(context.drawn(context.settings))
+            self.collector.load()
         context.check(context.settings)
         if context.judges_nothing:
             return
         self.gate.prepare(context.data)
         check_outputs(context.settings, self._regressions, context.config)
         self._regressions.wanted()
-        if self.context.tests_its_tracker(self.campaigns.planned, self.collector):
+        if self._stored is None and self.context.tests_its_tracker(
+            self.campaigns.planned, self.collector
+        ):
             self.context.judges.reach()
             with self._progress.first_answers():
                 self.pool.test_named()
@@ -76,7 +89,10 @@ class SessionHooks:
         parametrise(metafunc, values, self.context)
 
     def add_items(self, session: pytest.Session, items: list[pytest.Item], *, suite: bool) -> None:
-        """Add the built-in suite where it is wanted, and the regressions."""
+        """Add the built-in suite where it is wanted, and the regressions; or a folder's items."""
+        if self._stored is not None:
+            Items(self._stored, self._regressions.why_accepted).collect(session, items)
+            return
         if suite:
             items.extend(suite_items(session, self.context))
         make_selectable(items)
@@ -86,6 +102,8 @@ class SessionHooks:
 
     def pytest_report_header(self) -> list[str]:
         """Say what is going to be tested."""
+        if self._stored is not None:
+            return [printable(f"dstfuzz: {self._stored.about}")]
         if not self.context.model_on_command_line:
             return []
         settings, data = self.context.settings, self.context.data
@@ -109,6 +127,8 @@ class SessionHooks:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Let campaigns know which turns will be asked for, and test an ini file's tracker."""
+        if self._stored is not None:
+            return
         self.campaigns.plan(session.items)
         self.collector.planned = self.campaigns.planned
         if self.context.model_on_command_line or session.testsfailed:
@@ -204,7 +224,7 @@ class SessionHooks:
     def report(self) -> DstReport:
         """Return what the fixture ``dst_report`` gives to a test."""
         context = self.context
-        return DstReport(lambda: self.collector.results(context.data), context.settings)
+        return DstReport(lambda: tuple(self.collector.results(context.data)), context.settings)
 
     def conformance(self, request: pytest.FixtureRequest, model: object) -> DstConformance:
         """Put every check of the conformance kit to a tracker."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,7 +63,7 @@ def _shipped_assistant(found: Sequence[Given]) -> Iterator[Given]:
     named = {given.name: given for given in found}
     outcome = named.get("outcome")
     asked = outcome is not None and outcome.on_command_line and outcome.value == TOOL_CALLS
-    if outcome is not None and asked and named.keys().isdisjoint(("model", "data")):
+    if outcome is not None and asked and named.keys().isdisjoint(("model", "data", "results")):
         yield Given("model", "assistant", f"{outcome.shown_as}={TOOL_CALLS}", True)
 
 
@@ -87,13 +87,23 @@ def read_settings(config: pytest.Config) -> Settings:
             raise UserError(f"{own[0].shown_as} is for the tracker of --dst-model: name one")
         values["tracker"] = tuple(OwnKey(given.name, given.value) for given in own)
     _warn_of_old_names(config)
-    settings = build_settings(values)
+    settings = _settings_of(values, (*plain, *keys))
     _refuse_without_baseline(config, settings.gate)
     if "fail_on" not in values and gates_of(config, settings).of_violations:
         settings = settings.replace_options(fail_on="gate")
-    if "search" in values:
+    if "search" in values or settings.output.results is not None:
         return settings
     return settings.replace_options(search=default_search(settings))
+
+
+def _settings_of(values: Mapping[str, Any], given: Sequence[Given]) -> Settings:
+    """Return settings of parsed values; where a folder of results is judged, with its own."""
+    if "results" not in values:
+        return build_settings(values)
+    # Loads what reads folders.
+    from pytest_dstfuzz.plugin.stored import stored_settings  # noqa: PLC0415 - few runs need it
+
+    return stored_settings(values, [one for one in given if one.on_command_line])
 
 
 def _keys_of_tracker(config: pytest.Config, given: Sequence[Given]) -> list[Given]:

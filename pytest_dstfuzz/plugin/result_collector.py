@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import Results, TurnResult
+from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import REPLY, STATE, Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.plugin.relations import PARTED
 from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts
 from pytest_dstfuzz.relations.registry import relations_named
+from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.sections import RelationFacts
+
+#: In the key of results, in the place of the search where the relation edits the turns itself.
+OWN_EDITS = "own"
+
+
+def group_key(
+    origin: str, own: str, search: str, lexicon: str, comparison: Comparison, relation: str
+) -> str:
+    """Return what tells results of a turn apart: who tested it, and by which settings of its own.
+
+    The groups of a baseline go by it.
+    """
+    compared = "" if comparison.exact else f" compare={comparison.identity}"
+    # Without the relation that was the only one once: groups of older baselines go by it.
+    tested = "" if relation == "metamorphic" else f" relation={relation}"
+    return f"{origin} {own} {search} {lexicon}{compared}{tested}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,11 +159,18 @@ class ResultCollector:
             self.own.add(found.own)
         self.planned = max(self.planned, found.planned)
 
-    def results(self, data: DialogueSet) -> tuple[TurnResult, ...]:
+    def load(self) -> None:
+        """Take in what is there before any test; of tests that are to come nothing is."""
+
+    def info(self, data: DialogueSet) -> RunInfo:
+        """Describe the data of the session, and what is known of its run beside the results."""
+        return RunInfo.of(data)
+
+    def results(self, data: DialogueSet) -> Results:
         """Return all results in the order of the data, whoever found them and when."""
         return tuple(result for _, result in self._sorted(data))
 
-    def with_relations(self, data: DialogueSet) -> list[tuple[str, TurnResult]]:
+    def with_relations(self, data: DialogueSet) -> Iterable[tuple[str, TurnResult]]:
         """Return all results, each with the name of the relation that was tested."""
         return [(self._relations[key], result) for key, result in self._sorted(data)]
 
@@ -165,7 +190,7 @@ class ResultCollector:
             names["outcome"] = next((kind for kind in kinds if kind != STATE), REPLY)
         return settings.replace_options(**names)
 
-    def groups(self, data: DialogueSet) -> dict[str, tuple[TurnResult, ...]]:
+    def groups(self, data: DialogueSet) -> dict[str, Results]:
         """Return the results of each tracker and each test's own settings apart."""
         found: dict[str, list[TurnResult]] = {}
         for key, result in self._sorted(data):

@@ -66,6 +66,8 @@ class RunSelection:
         named = {option.name: option for option in given}
         suite = named.get("suite")
         wanted = "auto" if suite is None else suite.value
+        if "results" in named:
+            return False
         if self.ids:
             return True
         if "model" not in named or wanted == "no":
@@ -209,4 +211,5 @@ OWN_TESTS = {
     "test_tool_calls_survive": _NO_CALLS,
     "test_tool_calls_follow": _NO_CALLS,
     "regression": "no remembered violation of this data has that id",
+    "results": "the folder of --dst-results has no result under that relation",
 }

@@ -36,7 +36,7 @@ def refuse_mistakes(config: pytest.Config, start: Callable[[], SessionHooks]) ->
             # An ini file serves runs of unrelated tests too; those must not pay for reading the
             # data. With workers there is no later moment at which an error in it could be a
             # usage error.
-            typed = any(option.on_command_line for option in given)
+            typed = any(one.on_command_line or one.name == "results" for one in given)
             if typed or getattr(config.option, "dist", "no") != "no":
                 started = start()
                 started.prepare()
@@ -79,9 +79,8 @@ def complete(
     Not where something could not be collected: that may have been the test that is about it.
     """
     config = session.config
-    selection = selection_of(config)
-    adds = selection.adds_suite(given_options(config), uses_fixtures(items))
-    adds = adds and not session.testsfailed
+    selection, given = selection_of(config), given_options(config)
+    adds = selection.adds_suite(given, uses_fixtures(items)) and not session.testsfailed
     started = start() if adds else started
     if started is None:
         return
