@@ -30,6 +30,7 @@ from pytest_dstfuzz.regressions.corpus import (
     FOLDER,
     MOST_OF_ONE,
     Corpus,
+    FoundTally,
     corpus_path,
     one,
     read_corpus,
@@ -214,6 +215,9 @@ class RegressionCorpus:
             lines.append(StyledLine(f"{text}: {unclear.names}", "warning"))
         if self._settings.output.replay is not None:
             lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
+        if self._context.stored is not None and self.corpus:
+            text = "are not asked for again: with --dst-results the tracker is asked nothing"
+            lines.append(StyledLine(f"{len(self.corpus):,} remembered violations {text}"))
         if self._settings.output.remember:
             lines.append(self._remember())
         return lines
@@ -247,20 +251,23 @@ class RegressionCorpus:
 
     def _remember(self) -> StyledLine:
         """Add what was found to the file as it is now: others may have changed it meanwhile."""
-        results = self._results.with_relations(self._context.data)
-        found = [entry for relation, one in results for entry in self._found(one, relation)]
+        found = FoundTally(self.corpus)
         new = left = 0
         try:
-            if found:
-                before, after = update_corpus(self.path, lambda known: remembered(known, found))
-                new = len(after) - len(before)
-                left = len({entry.id for entry in found}.difference(after))
+            for relation, one in self._results.with_relations(self._context.data):
+                for entry in self._found(one, relation):
+                    found.add(entry)
+            if kept := found.kept:
+                before, after = update_corpus(self.path, lambda known: remembered(known, kept))
+                new, left = len(after) - len(before), found.left_out(after)
         except UserError as error:
             return StyledLine(f"failed: nothing was remembered: {error}", "bad")
         more = f"; {left} more are of weaknesses of which {MOST_OF_ONE} are" if left else ""
         return StyledLine(f"{new} new violations were remembered in {self.path}{more}")
 
     def _found(self, result: TurnResult, relation: str) -> Iterator[Regression]:
+        if not result.violations:
+            return
         dialogue = self._context.data.dialogue(result.dialogue_id)
         for variant in filter(is_kept, result.violations):
             rules = self._context.data.normalisation

@@ -49,7 +49,8 @@ class StoredCollector(ResultCollector):
         self.planned = manifest.planned
 
     def __len__(self) -> int:
-        return len(self._run.folder) if self.planned else 0
+        # What could not be read is no result.
+        return len(self._run.folder) if self.planned and not self.problem else 0
 
     @property
     def tested(self) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_dstfuzz.campaign.sums import DistinctCount
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.files import locked, read_text, write_text
 from pytest_dstfuzz.json_data import parse_json
@@ -97,6 +98,40 @@ def remembered(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
             merged[entry.id] = entry
             counts[entry.weakness] += 1
     return _merged(merged.values())
+
+
+class FoundTally:
+    """Keeps of the violations of a run, however many, those that `remembered` may need.
+
+    That are those that are known, and of each weakness the plainest.
+    """
+
+    def __init__(self, known: Collection[str]) -> None:
+        """Begin with none; ``known`` are the ids of those in the corpus."""
+        self._known = known
+        #: Weakness -> ids -> what was found under each, once for the same slots.
+        self._kept: dict[str, dict[str, list[Regression]]] = {}
+        self._ids = DistinctCount()
+
+    def add(self, entry: Regression) -> None:
+        """Take in a violation."""
+        self._ids.add(entry.id)
+        known = entry.id in self._known
+        of_one = self._kept.setdefault("" if known else entry.weakness, {})
+        same = of_one.setdefault(entry.id, [])
+        if all(one.slots != entry.slots for one in same):
+            same.append(entry)
+        if entry.weakness and not known and len(of_one) > MOST_OF_ONE:
+            del of_one[max(of_one, key=lambda name: _plainness(of_one[name][0]))]
+
+    @property
+    def kept(self) -> list[Regression]:
+        """What is kept of them."""
+        return [one for each in self._kept.values() for same in each.values() for one in same]
+
+    def left_out(self, after: Corpus) -> int:
+        """Return how many of them a corpus does not have that what is kept was put into."""
+        return self._ids.value - len({one.id for one in self.kept}.intersection(after))
 
 
 def _seen_again(known: Regression, entry: Regression) -> Regression:

@@ -217,7 +217,11 @@ class ResultFolder:
         return StoredResults(self)
 
     def lines(self, relation: str = "") -> Iterator[DialogueResults]:
-        """Yield what was found, dialogue by dialogue in the order of the data."""
+        """Yield what was found, dialogue by dialogue in the order of the data.
+
+        Raises:
+            DataError: what is found of a dialogue is damaged.
+        """
         index, names = self._index, self.manifest.relations
         wanted = None if not relation else self._number.get(relation, -1)
         order = [at for at in range(len(index)) if wanted is None or index.relation[at] == wanted]
@@ -229,8 +233,12 @@ class ResultFolder:
                 if part not in files:
                     files[part] = self._parts[part].open("rb")
                 files[part].seek(index.start[at])
-                line = _LINE(files[part].readline())
-                found = tuple(_RESULTS(line.results))
+                try:
+                    line = _LINE(files[part].readline())
+                    found = tuple(_RESULTS(line.results))
+                except ValueError as error:
+                    where = f"{self._parts[part]}, byte {index.start[at]}"
+                    raise DataError(f"{where}: damaged results: {error}") from None
                 yield DialogueResults(line.place, names[line.relation], found)
         finally:
             for file in files.values():

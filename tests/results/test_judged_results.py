@@ -1,0 +1,281 @@
+"""pytest --dst-results: a folder is judged as if pytest had run the campaign; nobody is asked."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Loaded before any inner run, which forgets the modules that it was the first to load.
+import pytest_dstfuzz.plugin.hooks  # noqa: F401 - see above
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.cli import main
+
+BOT = """
+WORDS = {"cheap": "restaurant-pricerange", "north": "hotel-area", "centre": "restaurant-area"}
+
+def heard(context):
+    said = " ".join(context.user_utterances).lower().split()
+    found = {slot: word for word, slot in WORDS.items() if word in said}
+    return {**found, "hotel-name": context.user.lower().split()[0]}
+
+def hasty(context):
+    # Also what is only begun to be said.
+    said = " ".join(context.user_utterances).lower()
+    found = {slot: word for word, slot in WORDS.items() if word[:4] in said}
+    return {**found, "hotel-name": context.user.lower().split()[0][:3]}
+
+def failing(context):
+    if "cheap" in context.user:
+        raise RuntimeError("out of order")
+    return heard(context)
+"""
+#: In the place of the tracker, where none may be asked.
+NO_BOT = 'raise RuntimeError("the tracker was asked for")\n'
+OPTIONS = ("--turns=120", "--variants=3", "--relation=metamorphic,value-swap", "--slip-rate=20%")
+TYPED = tuple(word.replace("--", "--dst-", 1) for word in OPTIONS)
+PLAIN = ("-p", "no:cacheprovider", "--rootdir=.")
+
+
+def campaign(folder: Path, *words: str) -> None:
+    line = [sys.executable, "-m", "pytest_dstfuzz.cli", "campaign", *words]
+    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of one run, those of three parts put together, and baselines of two builds."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "wordbot.py").write_text(BOT, encoding="utf-8")
+    line = ("--model=wordbot:heard", *OPTIONS)
+    campaign(folder, *line, "--results=whole")
+    for part in (1, 2, 3):
+        campaign(folder, *line, f"--shard={part}/3", f"--results=part-{part}")
+    words = ["merge", *(str(folder / f"part-{part}") for part in (3, 1, 2))]
+    assert main([*words, f"--output={folder / 'merged'}"]) == 0
+    return folder
+
+
+@pytest.fixture(params=["whole", "merged"])
+def results(
+    made: Path, request: pytest.FixtureRequest, pytester: pytest.Pytester
+) -> Iterator[Path]:
+    """A folder of results, in a place without a tracker."""
+    shutil.copytree(made / request.param, "found")
+    pytester.makepyfile(wordbot=NO_BOT)
+    yield pytester.path / "found"
+    sys.modules.pop("wordbot", None)
+
+
+def run(pytester: pytest.Pytester, *words: str, bot: str = BOT) -> pytest.RunResult:
+    """Run a session with a tracker."""
+    pytester.makepyfile(wordbot=bot)
+    sys.modules.pop("wordbot", None)
+    done = pytester.runpytest_inprocess("--dst-model=wordbot:heard", *TYPED, *PLAIN, *words)
+    pytester.makepyfile(wordbot=NO_BOT)
+    return done
+
+
+def judged(pytester: pytest.Pytester, *words: str) -> pytest.RunResult:
+    """Judge the folder."""
+    return pytester.runpytest_inprocess("--dst-results=found", *PLAIN, *words)
+
+
+def report(name: str) -> dict[str, str]:
+    lines = Path(name).read_text(encoding="utf-8").splitlines()
+    keys = [line.partition(":")[0] for line in lines]
+    assert '"run"' in keys
+    return {
+        f"{number} {key}": line
+        for number, (key, line) in enumerate(zip(keys, lines, strict=True))
+        if key != '"run"'
+    }
+
+
+def said(done: pytest.RunResult) -> list[str]:
+    """Return what is said of limits and baseline."""
+    return [
+        line for line in done.outlines if line.startswith("dstfuzz: ") and " on sample" not in line
+    ]
+
+
+@pytest.mark.parametrize("limits", [(), ("--dst-max-failure-rate=50%",), ("--dst-redact",)])
+def test_the_report_is_that_of_a_run(
+    pytester: pytest.Pytester, results: Path, limits: tuple[str, ...]
+) -> None:
+    own = run(pytester, "--dst-report=own.json", *limits)
+    done = judged(pytester, "--dst-report=found.json", "--dst-html=found.html", *limits)
+    assert done.ret == own.ret
+    assert report("found.json") == report("own.json")
+    text = Path("own.json").read_text(encoding="utf-8")
+    assert len(json.loads(text)["weaknesses"]) > 1
+    assert "xx" in text or not limits or "redact" not in limits[0]
+    assert Path("found.html").stat().st_size > 10_000
+    figures = [line for line in own.outlines if re.match(r"(failure rate|turns broken) ", line)]
+    assert figures
+    assert all(line in done.outlines for line in figures)
+    assert results.is_dir()
+
+
+def test_the_baseline_is_that_of_a_run(pytester: pytest.Pytester, results: Path) -> None:
+    run(pytester, "--dst-baseline=own.json", "--dst-update-baseline")
+    done = judged(pytester, "--dst-baseline=found.json", "--dst-update-baseline")
+    assert done.ret == 0, results
+    assert Path("found.json").read_bytes() == Path("own.json").read_bytes()
+
+
+@pytest.mark.parametrize("drift", ["0%", "100%"])
+def test_the_gate_is_that_of_a_run(pytester: pytest.Pytester, results: Path, drift: str) -> None:
+    before = BOT.replace("def heard", "def other").replace("def hasty", "def heard")
+    run(pytester, "--dst-baseline=old.json", "--dst-update-baseline", bot=before)
+    limits = ("--dst-baseline=old.json", f"--dst-max-clean-drift={drift}")
+    limits += ("--dst-max-new-weaknesses=0", "--dst-max-regression=0.1pp")
+    own = run(pytester, "--dst-report=own.json", *limits)
+    done = judged(pytester, "--dst-report=found.json", *limits)
+    assert done.ret == own.ret, results
+    assert done.ret in (1, 8)
+    assert report("found.json") == report("own.json")
+    gate = json.loads(Path("found.json").read_text(encoding="utf-8"))["gate"]
+    assert gate["comparison"]["variants"]
+    assert gate["verdict"] in ("drift", "regression")
+    assert said(done) == said(own)
+
+
+def test_its_violations_are_remembered_and_accepted(
+    pytester: pytest.Pytester, results: Path
+) -> None:
+    run(pytester, "--dst-remember", "--dst-regressions=own")
+    judged(pytester, "--dst-remember", "--dst-regressions=found-too")
+    (own,), (found,) = Path("own").iterdir(), Path("found-too").iterdir()
+    assert own.read_bytes() == found.read_bytes()
+    entries = [json.loads(line) for line in own.read_text(encoding="utf-8").splitlines()]
+    for weakness in {entry["weakness"] for entry in entries}:
+        words = ["accept", weakness, "--reason=it may stay", "--regressions=own"]
+        assert main(words) == 0
+    run(pytester, "--dst-regressions=own", "--dst-report=own.json")
+    done = judged(pytester, "--dst-regressions=own", "--dst-report=found.json")
+    assert done.ret == 0, results
+    done.assert_outcomes(xfailed=2)
+    done.stdout.fnmatch_lines([f"dstfuzz: {len(entries)} remembered violations are not asked *"])
+    ours, theirs = (json.loads(Path(f"{n}.json").read_text("utf-8")) for n in ("found", "own"))
+    assert ours["weaknesses"] == theirs["weaknesses"]
+    assert {one["accepted"] for one in ours["weaknesses"]} == {"it may stay"}
+    # They are known from what they were, as nobody is asked again.
+    assert (ours["regressions"], len(theirs["regressions"])) == ([], len(entries))
+
+
+def test_a_relation_is_an_item(pytester: pytest.Pytester, results: Path) -> None:
+    pytester.makepyfile(
+        test_mine="""
+        def test_turns(dst_turn):
+            dst_turn.assert_holds()
+
+        def test_tracker(dst_model):
+            pass
+
+        def test_figures(dst_report):
+            assert not dst_report.results or dst_report.summary.violations
+
+        def test_else():
+            pass
+        """
+    )
+    done = judged(pytester, "--junitxml=j.xml", "-v", "--dst-annotations=yes")
+    done.assert_outcomes(passed=2, failed=2, deselected=2)
+    done.stdout.fnmatch_lines(["*dstfuzz::results[[]metamorphic] FAILED*"])
+    done.stdout.fnmatch_lines(["*of * tested turns under value-swap are broken; the plainest:"])
+    done.stdout.fnmatch_lines(["::error title=*"])
+    text = Path("j.xml").read_text(encoding="utf-8")
+    assert 'name="dst_failure_rate"' in text
+    assert 'name="dst_turns_broken"' in text
+    alone = judged(pytester, "dstfuzz::results[value-swap]")
+    alone.assert_outcomes(failed=1)
+    wrong = judged(pytester, "dstfuzz::results[negation]")
+    wrong.stderr.fnmatch_lines(["*has no result under that relation*"])
+    assert results.is_dir()
+
+
+def test_failures_of_the_tracker_fail(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(wordbot=BOT)
+    campaign(pytester.path, "--model=wordbot:failing", *OPTIONS, "--results=found")
+    done = judged(pytester)
+    assert done.ret == 1
+    done.stdout.fnmatch_lines(["the tracker failed at * under metamorphic: *out of order*"])
+
+
+def spoiled(results: Path, **changes: Any) -> None:
+    path = results / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **changes}), "utf-8")
+
+
+@pytest.mark.parametrize("results", ["whole"], indirect=True)
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--dst-turns=100",), "--dst-turns: found holds results with turns = 120, not 100"),
+        (("--dst-seed=7",), "--dst-seed: found holds results with seed = 0, not 7"),
+        (("--dst-model=trade",), "with model = wordbot:heard, not trade"),
+        (("--dst-relation=gold",), "relation = metamorphic,value-swap, not gold"),
+        (("--dst-search=greedy",), "with search = random, not greedy"),
+        (("--dst-max-calls=7",), "with max-calls = none, not 7"),
+        (("--dst-shard=1/2",), "--dst-shard has no part in --dst-results"),
+        (("--dst-replay=abc",), "--dst-replay has no part in --dst-results"),
+        (("-n2",), "-n starts several: leave -n out"),
+        (("--dst-results=none",), "there is no folder none"),
+        (("--dst-results=.",), "is no folder of results, it has no run.json"),
+        (("--dst-data=other.jsonl",), "the dialogues of other.jsonl are not those"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    pytester: pytest.Pytester, results: Path, words: tuple[str, ...], text: str
+) -> None:
+    turn = {"system": "", "user": "something cheap", "state": {}}
+    line = {"dialogue_id": "d", "turns": [turn]}
+    Path("other.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    done = judged(pytester, *words)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR, results
+    lines = [one for one in done.errlines if one]
+    assert text in " ".join(lines)
+    assert len(lines) == 1
+
+
+def test_what_is_as_in_the_folder_may_be_said(pytester: pytest.Pytester, results: Path) -> None:
+    pytester.makeini("[pytest]\ndst_model = trade\ndst_turns = 7\n")
+    done = judged(pytester, *TYPED, "--dst-model=wordbot:heard", "--dst-fail-on=gate")
+    assert done.ret == 0, results
+    done.assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize("results", ["whole"], indirect=True)
+def test_what_is_not_whole_is_refused(pytester: pytest.Pytester, made: Path, results: Path) -> None:
+    part = results / "results-0001.jsonl"
+    content = part.read_bytes()
+
+    def refused(text: str) -> None:
+        done = judged(pytester)
+        assert done.ret == pytest.ExitCode.USAGE_ERROR
+        assert text in done.stdout.str() + done.stderr.str()
+        assert "Traceback" not in done.stdout.str() + done.stderr.str()
+
+    part.write_bytes(content[:-20])
+    refused("results: go on with dstfuzz campaign --model=wordbot:heard")
+    part.write_bytes(content.replace(b'"outcome"', b'"outcame"', 1))
+    refused("damaged results")
+    part.write_bytes(b"{}\n" + content)
+    refused("byte 0: no line of results")
+    part.write_bytes(content)
+    spoiled(results, version="0.0.1")
+    refused(f"pytest-dstfuzz 0.0.1, and this is {__version__}")
+    (results / "run.json").write_text("{", encoding="utf-8")
+    refused("run.json")
+    shutil.rmtree(results)
+    shutil.copytree(made / "part-2", results)
+    refused("is part 2/3 of a run")
