@@ -16,7 +16,7 @@ from pytest_dstfuzz.config.settings import split_keys
 from pytest_dstfuzz.errors import UserError, nearest
 
 
-class Given(argparse.Namespace):
+class TypedLine(argparse.Namespace):
     """What a line gives; what it does not is ``None``, which is a value, too: ``--turns all``."""
 
     # No entry of `vars`, which has the options alone.
@@ -104,9 +104,9 @@ class Parser(argparse.ArgumentParser):
 
         return read
 
-    def parse_all(self, arguments: Sequence[str]) -> Given:
+    def parse_all(self, arguments: Sequence[str]) -> TypedLine:
         """Parse ``arguments``."""
-        namespace, unknown = self.parse_known_args(arguments, Given())
+        namespace, unknown = self.parse_known_args(arguments, TypedLine())
         if unknown:
             flag = unknown[0].partition("=")[0]
             if not flag.startswith("-") and {"--header", "--tracker"} & set(arguments):

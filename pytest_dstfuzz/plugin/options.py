@@ -103,7 +103,7 @@ def _settings_of(values: Mapping[str, Any], given: Sequence[Given]) -> Settings:
     # Loads what reads folders.
     from pytest_dstfuzz.plugin.stored import stored_settings  # noqa: PLC0415 - few runs need it
 
-    return stored_settings(values, [one for one in given if one.on_command_line])
+    return stored_settings(values, {one.name: one.shown_as for one in given if one.on_command_line})
 
 
 def _keys_of_tracker(config: pytest.Config, given: Sequence[Given]) -> list[Given]:

@@ -26,7 +26,6 @@ from pytest_dstfuzz.config import (
 )
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.plugin.options import Given
 from pytest_dstfuzz.results.folder import ResultFolder
 from pytest_dstfuzz.results.manifest import RunManifest, plan_digest
 from pytest_dstfuzz.results.merging import unfinished
@@ -37,12 +36,12 @@ _OWN_PARTS: Final = ("output", "gate")
 _LIES: Final = ("data", "tools", "frozen", "tools_paraphrase")
 
 
-def stored_settings(given: Mapping[str, Any], typed: Sequence[Given]) -> Settings:
+def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Settings:
     """Return the settings of a session that judges a folder of results.
 
     Args:
         given: parsed values by option, from wherever they come; ``results`` names the folder.
-        typed: what the command line gives.
+        typed: those that the command line gives, as they are spelled there.
 
     Raises:
         UserError: there is no such folder, or the command line gives what is not as in it, or what
@@ -50,17 +49,16 @@ def stored_settings(given: Mapping[str, Any], typed: Sequence[Given]) -> Setting
     """
     where = Path(given["results"])
     manifest = RunManifest.read(checked(where))
-    names = {one.name: one.shown_as for one in typed}
     for name in ("shard", "replay"):
-        if name in names:
+        if name in typed:
             raise UserError(
-                f"{names[name]} has no part in --dst-results, which asks the tracker nothing: "
+                f"{typed[name]} has no part in --dst-results, which asks the tracker nothing: "
                 "leave it out"
             )
     held = manifest.read_settings()
     held = replace(held, output=OutputSettings(), gate=GateSettings())
     shown = settings_json(held)
-    for name, spelled in names.items():
+    for name, spelled in typed.items():
         if name not in given or name in _LIES or option(name).part in _OWN_PARTS:
             continue
         here = settings_json(build_settings({name: given[name]}))[name]
@@ -73,7 +71,7 @@ def stored_settings(given: Mapping[str, Any], typed: Sequence[Given]) -> Setting
     kept = {
         name: value
         for name, value in given.items()
-        if option(name).part in _OWN_PARTS or (name in _LIES and name in names)
+        if option(name).part in _OWN_PARTS or (name in _LIES and name in typed)
     }
     return build_settings(kept, held)
 

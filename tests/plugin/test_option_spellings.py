@@ -97,8 +97,9 @@ VALUES = {
 }
 SWITCHES = [item for item in OPTIONS if item.is_switch and not item.kinds]
 VALUED = [item for item in OPTIONS if not item.is_switch and not item.kinds]
-#: max_cost needs prices as well, cited its comparison, and a judge something to judge.
-NOT_ALONE = {"max_cost", "cited", "judge", "judge_model", "judge_prices", "judge_calls"}
+#: max_cost needs prices as well, cited its comparison, a judge something to judge, and results a
+#: folder that is there.
+NOT_ALONE = {"max_cost", "cited", "judge", "judge_model", "judge_prices", "judge_calls", "results"}
 OF_CALLS = {item.name for item in CALL_OPTIONS}
 
 

@@ -84,7 +84,7 @@ def test_an_id_that_is_not_there_is_named_with_the_nearest(unit: pytest.Pytester
     ("node", "why"),
     [
         ("dstfuzz::regression[abc]", "no remembered violation of this data has that id"),
-        ("dstfuzz::nothing", "test_tool_calls_follow and regression"),
+        ("dstfuzz::nothing", "regression and results"),
     ],
 )
 def test_other_ids_that_are_not_there(unit: pytest.Pytester, node: str, why: str) -> None:

@@ -25,6 +25,8 @@ class Cost(NamedTuple):
     """What a process cost."""
 
     seconds: float
+    #: Seconds of the processor, which other work of the machine does not add to.
+    processor: float
     #: Greatest resident set, in bytes.
     peak: int
 
@@ -37,11 +39,12 @@ def cost_of(command: Sequence[str]) -> Cost:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(process.returncode)
-    return Cost(time.perf_counter() - started, used.ru_maxrss * _UNIT)
+    processor = used.ru_utime + used.ru_stime
+    return Cost(time.perf_counter() - started, processor, used.ru_maxrss * _UNIT)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a table: data, seconds, peak."""
+    """Print a table: data, seconds, those of the processor, peak."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     place = given.index("--") if "--" in given else len(given)
     parser = argparse.ArgumentParser(description=__doc__)
@@ -49,9 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     data = parser.parse_args(given[:place]).data
     command = given[place + 1 :] or _READING
     costs = [cost_of([part.replace("{}", one) for part in command]) for one in data]
-    print("| data | seconds | peak MB |\n| --- | ---: | ---: |")
+    print("| data | seconds | processor | peak MB |\n| --- | ---: | ---: | ---: |")
     for one, cost in zip(data, costs, strict=True):
-        print(f"| {one} | {cost.seconds:.1f} | {cost.peak / 1e6:,.0f} |")
+        seconds = f"{cost.seconds:.1f} | {cost.processor:.1f}"
+        print(f"| {one} | {seconds} | {cost.peak / 1e6:,.0f} |")
     peaks = [cost.peak for cost in costs]
     print(f"\ngreatest peak: {max(peaks) / min(peaks):.2f} times the smallest")
 
