@@ -209,13 +209,24 @@ class CampaignEngine:
         if windows < (2 if ahead else 1):
             self._begin(waiting)
         try:
-            self._scheduler.advance(self._predictor.predict)
+            self._scheduler.advance(self._predictor, self._whole_batches)
         except BaseException:
             # Whatever passes through must not lose dialogues whose answers are all there.
             self._scheduler.settle(self._predictor.known)
             raise
         finally:
             self._keep(self._scheduler.take())
+
+    @property
+    def _whole_batches(self) -> int:
+        """Contexts that a batch is to have where others are there to wait for; 1 = none waits.
+
+        Under a budget dialogues are brought to their ends one after the other, and no test that a
+        worker runs waits for another's.
+        """
+        return (
+            1 if self._predictor.budget.limited or not self._ahead else self._predictor.batch_size
+        )
 
     def _begin(self, waiting: Sequence[int]) -> None:
         """Begin the first of some dialogues and those after it that fit in with it."""
@@ -305,16 +316,33 @@ class DialogueScheduler:
         """Begin the dialogue at ``place`` of the plan."""
         self._waiting[place] = _Waiting(run, next(run), window)
 
-    def advance(self, predict: Predict) -> None:
-        """Let all dialogues have the answers that they wait for.
+    def advance(self, predictor: Predictor, batch: int) -> None:
+        """Let dialogues have the answers that they wait for: all but those of the last batch.
 
-        What ``predict`` raises passes through, and nothing has moved. What a dialogue raises
+        What would fill a batch of that size in part waits for the next time, those of the last
+        windows first: a network takes for a part of a batch nearly as long as for all of it.
+
+        What the predictor raises passes through, and nothing has moved. What a dialogue raises
         passes through as well: it is out then, and those after it have not moved.
         """
-        found = predict([c for waiting in self._waiting.values() for c in waiting.wanted])
+        later = self._later(predictor.known, batch)
+        wanted = (c for waiting in self._waiting.values() for c in waiting.wanted)
+        found = predictor.predict(c for c in wanted if c not in later)
         with gc_paused():
-            for place in list(self._waiting):
-                self._send(place, found)
+            for place, waiting in list(self._waiting.items()):
+                if later.isdisjoint(waiting.wanted):
+                    self._send(place, found)
+
+    def _later(self, known: Predict, batch: int) -> set[Context]:
+        """Return the contexts that would fill a batch in part."""
+        if batch == 1:
+            return set()
+        by_window = sorted(self._waiting.values(), key=lambda waiting: waiting.window)
+        wanted = list(dict.fromkeys(c for waiting in by_window for c in waiting.wanted))
+        there = known(wanted)
+        missing = [context for context in wanted if context not in there]
+        rest = len(missing) % batch
+        return set(missing[-rest:]) if rest < len(missing) and rest else set()
 
     def settle(self, known: Predict, *, last: bool = False) -> None:
         """Take every dialogue as far as answers that are known already will do.
