@@ -56,6 +56,8 @@ class Origins:
 
     def __init__(self) -> None:
         self._names: dict[Hashable, str] = {}
+        #: Tokens of the items that were learned, each of which is asked for some times.
+        self._tokens: dict[pytest.Item, Hashable] = {}
 
     def learn(self, items: Iterable[pytest.Item]) -> None:
         """Name the origins of all items, each by its first item in alphabetical order.
@@ -64,11 +66,13 @@ class Origins:
         """
         for item in items:
             token, name = _token(item), _name(item)
+            self._tokens[item] = token
             self._names[token] = min(self._names.get(token, name), name)
 
     def of(self, item: pytest.Item) -> str:
         """Return the name of an item's origin: that of every test that shares its tracker."""
-        return self._names.get(_token(item), _name(item))
+        token = self._tokens[item] if item in self._tokens else _token(item)
+        return self._names[token] if token in self._names else _name(item)
 
 
 class FixtureValues:

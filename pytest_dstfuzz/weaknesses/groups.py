@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 #: Words and slots that are named.
 _MOST: Final = 5
 #: Violations of a weakness that are named; its figures are of all.
-MOST_MEMBERS: Final = 25_000
+MOST_MEMBERS: Final = 5_000
 #: Dialogue, turn, number of the variant and name of a violation.
 _Place = tuple[str, int, int, str]
 
