@@ -22,17 +22,3 @@ def gc_paused() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-@contextmanager
-def frozen() -> Iterator[None]:
-    """Leave what is there now out of all later searches, until the block is left.
-
-    A tracker, its libraries and the data stay to the end of a run, and to look through
-    them again and again took a twentieth of the time of a campaign.
-    """
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from pytest_dstfuzz.garbage import frozen, gc_paused
+from pytest_dstfuzz.garbage import gc_paused
 
 
 @gc_paused()
@@ -16,13 +16,6 @@ def searched_within(*, fails: bool = False) -> bool:
     if fails:
         raise ValueError("as asked")
     return gc.isenabled()
-
-
-@frozen()
-def frozen_within(*, fails: bool = False) -> int:
-    if fails:
-        raise ValueError("as asked")
-    return gc.get_freeze_count()
 
 
 def test_no_search_within_and_one_afterwards() -> None:
@@ -40,10 +33,3 @@ def test_who_searches_by_hand_goes_on_doing_so() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
-
-
-def test_what_is_frozen_thaws() -> None:
-    assert frozen_within() > gc.get_freeze_count() == 0
-    with pytest.raises(ValueError, match="as asked"):
-        frozen_within(fails=True)
-    assert gc.get_freeze_count() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from typing import Any
@@ -311,3 +312,17 @@ def test_results_come_home_from_a_process_for_each_test(bot: pytest.Pytester) ->
         summaries.append(report["summary"])
     assert summaries[0] == summaries[1]
     assert summaries[0]["turns"] == 4
+
+
+def test_what_a_run_freezes_thaws_at_its_end(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        test_mine="""
+        import gc
+
+        def test_state(dst_turn):
+            assert gc.get_freeze_count() > 1_000
+        """
+    )
+    result = suite.runpytest_inprocess("--dst-model=mybot:steady", "--dst-turns=1")
+    result.assert_outcomes(passed=1)
+    assert gc.get_freeze_count() == 0
