@@ -69,7 +69,7 @@ class LookaheadAdversary(LookingAdversary):
         The second line is looked for behind the best first ones alone.
         """
         chance, at_once, later, answers = _outcomes(view, said, pool)
-        values = chance * at_once + (1 - chance) * later
+        values: np.ndarray = chance * at_once + (1 - chance) * later
         if len(said) + 3 >= self.arena.game.most_turns:
             return values
         for place in np.argsort(-values, kind="stable")[:_FOLLOWED].tolist():
