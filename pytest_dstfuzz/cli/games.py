@@ -58,8 +58,8 @@ def _harden(given: Namespace) -> None:
         history = harden(HardenConfig(**values), lambda line: print(line, flush=True))
     first, last = history[0], history[-1]
     print(
-        f"the attack's advantage, which learns too, went from {first.advantage:+.2f} to "
-        f"{last.advantage:+.2f}; a fresh attack says more: python -m "
+        f"the advantage of the attack, which learns too, was {first.advantage:+.2f} after the "
+        f"first round and is {last.advantage:+.2f} now; a fresh attack says more: python -m "
         f"pytest_dstfuzz.games.negotiation reinforced --aim advantage --partner "
         f"{values['output'] / 'negotiator.safetensors'} ..."
     )

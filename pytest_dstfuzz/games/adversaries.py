@@ -238,7 +238,7 @@ class ClimbingAdversary(GameAdversary):
         self, scenario: Scenario, budget: int, rng: np.random.Generator
     ) -> tuple[PlayedGame, tuple[int, ...]]:
         end = self.arena.games + budget
-        start = self._start or (self._random(scenario, rng),)
+        start = self._start[:budget] or (self._random(scenario, rng),)
         tried = [(self.arena.play(scenario, self._said(scenario, one)), one) for one in start]
         best, places = max(tried, key=lambda item: item[0].advantage)
         # A change may lead to what was played before, which costs no game.

@@ -52,6 +52,8 @@ class GameAttack:
             raise UserError(f"budget must be at least 0, not {self.budget}")
         if self.seed < 0:
             raise UserError(f"seed must be at least 0, not {self.seed}")
+        if self.adversaries and len(set(self.adversaries)) < len(self.adversaries):
+            raise UserError(f"an adversary stands twice in {', '.join(self.adversaries)}")
         if self.adversaries == ():
             raise UserError(f"no adversary; there are {', '.join(ADVERSARIES)}")
 
@@ -60,6 +62,8 @@ class GameAttack:
     ) -> tuple[AdversaryResult, ...]:
         """Play; each adversary's games hang on the seed alone, not on the other adversaries."""
         side = side or AdversarySide()
+        # Refused here, before anything is drawn.
+        Arena(game, agent, self.seed, side)
         every = list(game.scenarios(self.games + _LEARNING, self.seed))
         ids = {scenario.id for scenario in every}
         if len(every) != self.games + _LEARNING or len(ids) != len(every):
@@ -75,9 +79,10 @@ class GameAttack:
 
     def _result(self, adversary: GameAdversary, every: Sequence[Scenario]) -> AdversaryResult:
         arena = adversary.arena
-        reported, learning = every[: self.games], every[self.games :]
+        reported = every[: self.games]
+        learning = unlike(every[self.games :], reported)
         half = self.budget // 2
-        if adversary.learns and half:
+        if adversary.learns and half and learning:
             adversary.learn(learning, half)
         each = half // self.games if adversary.searches else 0
         scripts = [(scenario, adversary.script(scenario, each)) for scenario in reported]
@@ -93,3 +98,9 @@ class GameAttack:
         nats, words = (sum(part) for part in zip(*odd, strict=True))
         own = perplexity(nats, int(words))
         return AdversaryResult(adversary.name, figures, asked, played, turned, own)
+
+
+def unlike(scenarios: Sequence[Scenario], others: Sequence[Scenario]) -> list[Scenario]:
+    """Return the scenarios whose goals none of some others has: there learning is no peeking."""
+    known = [(one.target, one.adversary, one.target_first) for one in others]
+    return [one for one in scenarios if (one.target, one.adversary, one.target_first) not in known]

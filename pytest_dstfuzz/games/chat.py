@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.config import Address, TrackerSettings
 from pytest_dstfuzz.errors import UserError, needs_extra
-from pytest_dstfuzz.games.game import Goal, GoalSelection, TalkLine
+from pytest_dstfuzz.games.game import MOST_CHARACTERS, Goal, GoalSelection, TalkLine
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.trackers.chat.client import ChatClient
@@ -31,7 +31,8 @@ class ChatGoalAgent:
     Args:
         address: of the API, such as ``http://localhost:8000/v1``.
         task: what the model is told before its goal.
-        otherwise: what counts as selected where the talk is over and the model does not select;
+        otherwise: what counts as selected where the talk is over and the model does not select, or
+            where it says nothing at all;
             it is also what the model is shown as an example of a selection.
         model: the name of the model; without one, the only one of the service.
         name: what reports call it.
@@ -86,9 +87,9 @@ class ChatGoalAgent:
         if not history or history[0].mine:
             # Models of many services want the user to speak first.
             messages.insert(1, {"role": "user", "content": _FIRST})
-        text = self._client.text_of(self._client.complete(messages)).strip()
+        text = self._client.text_of(self._client.complete(messages)).strip()[:MOST_CHARACTERS]
         found = _selection(text)
-        if found is None and history and history[-1].closes:
+        if found is None and (not text or (history and history[-1].closes)):
             return self._otherwise
         return text if found is None else found
 

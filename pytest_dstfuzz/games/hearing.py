@@ -16,10 +16,10 @@ import numpy as np
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.games.adversaries import GameAdversary
 from pytest_dstfuzz.games.fluency import talk_of
-from pytest_dstfuzz.games.game import GoalSelection, Scenario, name_of
+from pytest_dstfuzz.games.game import GoalSelection, Scenario, check_utterance, name_of
 from pytest_dstfuzz.games.insight import Said, TargetView, TransparentAgent
 from pytest_dstfuzz.games.playing import Arena, Script, Speaker
-from pytest_dstfuzz.games.whitebox import WhiteBoxAttack
+from pytest_dstfuzz.games.whitebox import SHORTLIST, WhiteBoxAttack
 
 #: Lines of both sides before an attack at a fixed turn, as in the source.
 AFTER: Final = 2
@@ -37,7 +37,8 @@ class HearingAdversary(GameAdversary):
 
     def __init__(self, arena: Arena) -> None:
         super().__init__(arena)
-        #: Ids of the scenarios in which it said something that its voice did not.
+        #: Ids of the scenarios in which it did more than let its voice speak; where what the voice
+        #: says wins by itself, an attack may say just that.
         self.struck: set[str] = set()
 
     def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - it searches nothing
@@ -58,9 +59,11 @@ class HearingAdversary(GameAdversary):
             return lambda _: lines[int(rng.integers(len(lines)))]
         agent.start(scenario.adversary)
 
+        who = f"the voice {name_of(agent)!r}, in scenario {scenario.id!r},"
+
         def speak(said: Said) -> str | None:
             text = agent.reply(talk_of(said))
-            return None if isinstance(text, GoalSelection) else text
+            return None if isinstance(text, GoalSelection) else check_utterance(text, who)
 
         return speak
 
@@ -70,6 +73,10 @@ class VoicedAdversary(HearingAdversary):
 
     name = "voice"
     about = "what its voice says, until that closes the talk"
+
+    def __init__(self, arena: Arena) -> None:
+        super().__init__(arena)
+        refuse_without_voice(self, arena.side.voice)
 
     def speaker(self, scenario: Scenario) -> Speaker:
         """Return the voice."""
@@ -84,6 +91,10 @@ class HandedOnAdversary(HearingAdversary):
     learns = True
     _won: tuple[str, ...] = ()
 
+    def __init__(self, arena: Arena) -> None:
+        super().__init__(arena)
+        refuse_without_voice(self, arena.side.voice or arena.side.teacher)
+
     def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:
         """Gather the last lines of the games that the teacher won most of."""
         self._won = winning_lines(self, scenarios, budget)
@@ -93,12 +104,25 @@ class HandedOnAdversary(HearingAdversary):
         voice, rng = self.voice(scenario), self.rng(scenario.id)
 
         def speak(said: Said) -> str | None:
-            if len(said) < _TRANSFERRED_AFTER or not self._won:
+            if len(said) < _TRANSFERRED_AFTER or not self._won or scenario.id in self.struck:
                 return voice(said)
             self.struck.add(scenario.id)
             return self._won[int(rng.integers(len(self._won)))]
 
         return speak
+
+
+def refuse_without_voice(adversary: HearingAdversary, voice: object) -> None:
+    """Refuse an adversary that has nobody to speak for it.
+
+    Raises:
+        UserError: there is no voice.
+    """
+    if voice is None:
+        raise UserError(
+            f"the adversary {adversary.name!r} needs a voice: side=AdversarySide(voice=...), an "
+            "agent that plays the adversary's side"
+        )
 
 
 def winning_lines(
@@ -118,6 +142,8 @@ def winning_lines(
 class LookingAdversary(HearingAdversary):
     """An adversary that looks into the agent."""
 
+    shortlist: int = SHORTLIST  #: Words that are tried for each place of a line.
+
     def __init__(self, arena: Arena) -> None:
         super().__init__(arena)
         if not isinstance(arena.agent, TransparentAgent):
@@ -133,7 +159,7 @@ class LookingAdversary(HearingAdversary):
 
     def attack(self, scenario: Scenario) -> WhiteBoxAttack:
         """Return what rewrites lines in one scenario."""
-        return WhiteBoxAttack(self.view(scenario), self.arena.fluency(scenario))
+        return WhiteBoxAttack(self.view(scenario), self.arena.fluency(scenario), self.shortlist)
 
 
 class ReactiveAdversary(LookingAdversary):
@@ -153,8 +179,10 @@ class ReactiveAdversary(LookingAdversary):
             if done or text is None or len(said) < self.after:
                 return text
             done = True
-            self.struck.add(scenario.id)
-            return attack.reactive(said, text).text
+            found = attack.reactive(said, text)
+            if found.acts:
+                self.struck.add(scenario.id)
+            return found.text
 
         return speak
 

@@ -47,7 +47,9 @@ class LookaheadAdversary(LookingAdversary):
         def speak(said: Said) -> str | None:
             own = voice(said)
             every = list(dict.fromkeys([*lines, *([] if own is None else [own])]))
-            pool = fluency.of(said, every) or every
+            pool = fluency.of(said, every)
+            if not pool:
+                return own
             values = self.foreseen(view, said, pool)
             order = np.argsort(-values, kind="stable")
             best, value = pool[int(order[0])], float(values[order[0]])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.games.fluency import Fluency
 from pytest_dstfuzz.games.game import (
     Game,
@@ -20,7 +21,7 @@ from pytest_dstfuzz.games.game import (
     scored,
 )
 from pytest_dstfuzz.games.insight import FluencyModel
-from pytest_dstfuzz.printable import shortened
+from pytest_dstfuzz.printable import counted, shortened
 
 #: What an adversary says, one line after the other; then it closes the talk.
 Script = tuple[str, ...]
@@ -74,11 +75,14 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
     def seen() -> list[TalkLine]:
         return [TalkLine(target, text) for target, text in said]
 
-    agent.start(scenario.target)
+    def reply(history: list[TalkLine]) -> object:
+        return _told(lambda: agent.reply(history), f"{who} after {counted(len(said), 'line')},")
+
+    _told(lambda: agent.start(scenario.target), f"{who} told its goal,")
     targets_turn = scenario.target_first
     while len(said) < game.most_turns:
         if targets_turn:
-            answer = agent.reply(seen())
+            answer = reply(seen())
             if isinstance(answer, GoalSelection):
                 return selected(answer)
             said.append((True, check_utterance(answer, who)))
@@ -88,7 +92,7 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
                 break
             said.append((False, check_utterance(text, "the adversary")))
         targets_turn = not targets_turn
-    answer = agent.reply([*seen(), TalkLine(mine=False, text="", closes=True)])
+    answer = reply([*seen(), TalkLine(mine=False, text="", closes=True)])
     if not isinstance(answer, GoalSelection):
         raise UserError(
             f"{who} never selects: after {len(said)} lines the talk was closed, and it said "
@@ -96,6 +100,18 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
             "return a GoalSelection"
         )
     return selected(answer)
+
+
+def _told(asked: Callable[[], object], who: str) -> object:
+    """Return what an agent says; what it raises becomes one message that says where."""
+    try:
+        return asked()
+    except DstFuzzError:
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{place.filename}, line {place.lineno}"
+        raise UserError(f"{who} raised {error!r} ({where})") from error
 
 
 @dataclass(frozen=True)
@@ -109,15 +125,18 @@ class AdversarySide:
     teacher: GoalAgent | None = None
     #: Says how odd an utterance of that side is.
     fluency: FluencyModel | None = None
-    #: Highest perplexity of an utterance that an attack rewrote; ``None`` = any.
+    #: Highest perplexity of an utterance that an attack chose or rewrote, the end included; what
+    #: the voice says, and lines of the game that are drawn, are as they are. ``None`` = any.
     most_perplexity: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse a bound that cannot be kept."""
-        if self.most_perplexity is not None and self.fluency is None:
-            raise UserError("a bound of the perplexity needs a language model: give fluency, too")
         if self.most_perplexity is not None and not self.most_perplexity > 1:
             raise UserError(f"the perplexity is above 1, the bound is {self.most_perplexity:g}")
+        if self.most_perplexity is not None and self.fluency is None:
+            raise UserError("a bound of the perplexity needs a language model: give fluency, too")
+        if self.fluency is not None and not isinstance(self.fluency, FluencyModel):
+            raise UserError(f"{self.fluency!r} is no language model: it would have surprise()")
 
 
 class Arena:
@@ -132,11 +151,17 @@ class Arena:
     ) -> None:
         self.side = side or AdversarySide()
         for one in (agent, self.side.voice, self.side.teacher):
-            if one is not None and not isinstance(one, GoalAgent):
+            if one is not None and (isinstance(one, type) or not isinstance(one, GoalAgent)):
                 raise UserError(
-                    f"{one!r} is no agent: it would have start(goal) and reply(history)"
+                    f"{one!r} is no agent: it would be an object with start(goal) and "
+                    "reply(history)"
                 )
-        if agent in (self.side.voice, self.side.teacher):
+        if not isinstance(game, Game):
+            raise UserError(
+                f"{game!r} is no game: it would have name, most_turns, most_score, scenarios(), "
+                "selections(), scores() and lines()"
+            )
+        if any(agent is one for one in (self.side.voice, self.side.teacher)):
             raise UserError("the agent cannot play both sides: give another object as the voice")
         self.game, self.agent, self.seed = game, agent, seed
         self.games = 0  #: That were played.

@@ -211,7 +211,12 @@ def replay(agent: GoalAgent, game: Game, path: Path | str) -> tuple[ReplayedGame
             before, sentence = float(entry["advantage"]), str(entry["sentence"])
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path}, game {number}: it is damaged ({error})") from None
-        now = arena.fresh(scenario, script).advantage
+        try:
+            now = arena.fresh(scenario, script).advantage
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{path}, game {number}: its goal does not fit the game {game.name!r} ({error!r})"
+            ) from None
         found.append(ReplayedGame(scenario.id, sentence, before, now))
     if not found:
         raise UserError(

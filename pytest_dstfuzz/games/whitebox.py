@@ -24,6 +24,8 @@ SHORTLIST: Final = 48
 CONFIDENCE: Final = 5.0
 #: Added to the loss of an utterance after which the agent would not select at once.
 _UNMET: Final = 1e3
+#: Losses above this are of such utterances.
+_MET: Final = _UNMET / 2
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Rewritten:
 
     text: str
     loss: float  #: Below 0 the agent is expected to select what the adversary hopes for.
+    acts: bool = True  #: Whether it meets what the attack is bound by.
 
 
 #: Utterances -> their losses.
@@ -56,6 +59,26 @@ class WhiteBoxAttack:
                 talks = view.talks(said, [utterances[place] for place in met.tolist()])
                 found[met] = np.maximum(view.losses(view.scores(talks)), -CONFIDENCE)
             return found
+
+        def words(utterance: str) -> list[list[str]]:
+            (talk,) = view.talks(said, [utterance])
+            return view.replacements(talk, len(said), self._shortlist)
+
+        found = rewritten(view, self._fluency, said, text, losses, words)
+        # As in the source only what lets it select at once is said; a nearer miss is no attack.
+        return found if found.loss <= _MET else Rewritten(text, found.loss, acts=False)
+
+    def unconstrained(self, said: Said, text: str) -> Rewritten:
+        """Rewrite an utterance so that the agent selects badly, if it selects at once.
+
+        Formula 6 without the constraint of formula 7.
+        """
+        view = self._view
+
+        def losses(utterances: Sequence[str]) -> np.ndarray:
+            talks = view.talks(said, utterances)
+            least: np.ndarray = np.maximum(view.losses(view.scores(talks)), -CONFIDENCE)
+            return least
 
         def words(utterance: str) -> list[list[str]]:
             (talk,) = view.talks(said, [utterance])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.errors import DstFuzzError
+from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.games.attack import GameAttack
 from pytest_dstfuzz.games.game import Game, GoalAgent, name_of
 from pytest_dstfuzz.games.playing import AdversarySide
@@ -55,6 +55,8 @@ class DstGame:
         __tracebackhide__ = True
         try:
             chosen = read_settings(self._item.config).variant.seed if seed is None else seed
+            if isinstance(adversaries, str):
+                raise UserError(f"adversaries would be a list of names: [{adversaries!r}]")
             names = None if adversaries is None else tuple(adversaries)
             how = GameAttack(games, budget, chosen, names)
             report = GameReport(name_of(agent), game.name, how, how.run(agent, game, side))

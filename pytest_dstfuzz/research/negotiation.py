@@ -11,14 +11,16 @@ What was trained and played is kept in the output folder, and the same command g
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
-from pytest_dstfuzz.errors import UserError, needs_extra
+from pytest_dstfuzz.errors import DataError, UserError, needs_extra
 from pytest_dstfuzz.files import write_json, write_text
 from pytest_dstfuzz.games.deal import DealGame
 from pytest_dstfuzz.json_data import to_json
@@ -39,6 +41,8 @@ TRAINED: Final = {
     "attack-hardened": "an attack on hardened by policy gradient, trained anew",
 }
 _MODEL: Final = "negotiator.safetensors"
+#: Seeds of scenarios that trainings draw begin here, see `games.negotiation.reinforce`.
+TRAINING_SEED: Final = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,54 @@ def measured(run: NegotiationRun) -> dict[str, object]:
     return found
 
 
+def known_or_measured(run: NegotiationRun) -> dict[str, Any]:
+    """Return what `measured` says, from its file where it is there.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    path = run.output / f"measured-{run.games}-{run.seed}.json"
+    if not path.exists():
+        write_json(path, measured(run))
+    return read_object(path)
+
+
+def refuse_another(run: NegotiationRun) -> None:
+    """Refuse to go on with negotiators that were trained otherwise.
+
+    Raises:
+        UserError: the output folder is of other trainings; the message says of which.
+    """
+    path = run.output / "trained.json"
+    now = {"epochs": run.epochs, "rounds": run.rounds, "steps": run.steps}
+    if not path.exists():
+        write_json(path, now)
+        return
+    before = read_object(path)
+    told = [
+        f"{name} was {before.get(name)}, is now {new}"
+        for name, new in now.items()
+        if before.get(name) != new
+    ]
+    if told:
+        raise UserError(f"{run.output} is of other trainings: {'; '.join(told)}")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return an object that this experiment wrote.
+
+    Raises:
+        DataError: it is none.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({error}): remove it to have it made again") from None
+    if not isinstance(found, dict):
+        raise DataError(f"{path} is damaged: it would be an object; remove it")
+    return found
+
+
 def play(run: NegotiationRun, targets: Sequence[str], rows: Sequence[str]) -> list[PlayedRow]:
     """Play what is missing of the table, a file for each row."""
     from pytest_dstfuzz.research.negotiation_rows import RowPlayer  # noqa: PLC0415 - with it
@@ -145,11 +197,14 @@ def play(run: NegotiationRun, targets: Sequence[str], rows: Sequence[str]) -> li
                 continue
             path = run.output / "rows" / f"{target}-{name}-{run.games}-{run.seed}.json"
             known = read_row(path)
+            speed = ""
             if known is None:
+                started = time.monotonic()
                 known = player.play(target, name)
+                speed = f", {run.games / (time.monotonic() - started):.1f} games a second"
                 write_json(path, to_json(known))
             found.append(known)
-            say(f"{target}, {name}: {known.figures.advantage.text()}")
+            say(f"{target}, {name}: {known.figures.advantage.text()}{speed}")
     return found
 
 
@@ -160,15 +215,18 @@ def main(arguments: Sequence[str]) -> int:
     run = NegotiationRun(**{name: value for name, value in given.items() if value is not None})
     if run.games < 2:
         raise UserError("--games must be at least 2: one game has no interval")
+    if run.seed >= TRAINING_SEED:
+        raise UserError(f"--seed must be below {TRAINING_SEED:,}: trainings draw from there on")
+    if not (run.data / "data.txt").is_file():
+        raise UserError(f"--data: there is no {run.data / 'data.txt'}, of Lewis et al. (2017)")
+    refuse_another(run)
     with needs_extra("training a negotiator", "train", "torch"):
         from pytest_dstfuzz.trackers.neural import threads  # noqa: PLC0415 - torch
     with threads(1):
         train(run)
-        path = run.output / "measured.json"
-        if not path.exists():
-            write_json(path, measured(run))
+        fits = known_or_measured(run)
         found = play(run, targets, rows)
-    texts = tables(run.output, found, command_line("negotiation", arguments), DealGame.name)
+    texts = tables(fits, found, command_line("negotiation", arguments), DealGame.name)
     for name, text in texts.items():
         write_text(run.output / name, text)
     hand_out(texts, run.output)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.games.attack import unlike
 from pytest_dstfuzz.games.deal import DealGame
 from pytest_dstfuzz.games.figures import GameFigures
-from pytest_dstfuzz.games.fluency import perplexity
+from pytest_dstfuzz.games.fluency import Fluency, perplexity
 from pytest_dstfuzz.games.hearing import (
+    AFTER,
     DelayedAdversary,
     HandedOnAdversary,
     HearingAdversary,
@@ -23,8 +24,10 @@ from pytest_dstfuzz.games.hearing import (
     TransferredAdversary,
     VoicedAdversary,
 )
+from pytest_dstfuzz.games.insight import TargetView, TransparentAgent
 from pytest_dstfuzz.games.lookahead import LookaheadAdversary
 from pytest_dstfuzz.games.playing import AdversarySide, Arena, PlayedGame
+from pytest_dstfuzz.games.whitebox import SHORTLIST, WhiteBoxAttack
 from pytest_dstfuzz.json_data import from_json
 
 if TYPE_CHECKING:
@@ -50,15 +53,21 @@ class Row:
     targets: tuple[str, ...] = _ALL
     speaks: str = "rl"  #: Who speaks for the adversary; ``attack`` = the one on the target.
     most_perplexity: float | None = None
+    #: Whether what the target would select counts, though it would go on talking.
+    forced: bool = False
 
 
-def _after(count: int) -> Callable[[Arena], HearingAdversary]:
+def _reactive(after: int, shortlist: int = SHORTLIST) -> Callable[[Arena], HearingAdversary]:
     def make(arena: Arena) -> HearingAdversary:
         adversary = ReactiveAdversary(arena)
-        adversary.after = count
+        adversary.after, adversary.shortlist = after, shortlist
         return adversary
 
     return make
+
+
+#: More words than any negotiator knows: all are tried.
+_EVERY: Final = 1_000_000
 
 
 #: Name -> row, in the order of the paper's table; what is ours comes last.
@@ -68,13 +77,21 @@ ROWS: Final[dict[str, Row]] = {
     "voice": Row("the voice of the attacks alone, taking what is left", VoicedAdversary),
     "transfer": Row("Transfer attack", HandedOnAdversary),
     "rl-attack": Row("RL attack", VoicedAdversary, speaks="attack"),
-    "reactive": Row("Reactive attack", _after(2)),
+    "reactive": Row("Reactive attack", _reactive(2)),
     "preemptive": Row("Preemptive attack", PreemptiveAdversary),
     "delayed": Row("RA+PA+DA", DelayedAdversary),
     "transferred": Row("RA+PA+TA", TransferredAdversary),
-    "reactive-1": Row("Reactive attack, n = 1", _after(1), ("rl",)),
-    "reactive-3": Row("Reactive attack, n = 3", _after(3), ("rl",)),
-    "reactive-4": Row("Reactive attack, n = 4", _after(4), ("rl",)),
+    "reactive-1": Row("Reactive attack, n = 1", _reactive(1), ("rl",)),
+    "reactive-3": Row("Reactive attack, n = 3", _reactive(3), ("rl",)),
+    "reactive-4": Row("Reactive attack, n = 4", _reactive(4), ("rl",)),
+    # Where the figures differ from the paper's: what the shortlist costs, and what counting costs.
+    "reactive-every": Row("Reactive attack, every word tried", _reactive(2, _EVERY), ("sv", "rl")),
+    "reactive-forced": Row(
+        "Reactive attack, what the target would select if it did",
+        _reactive(2),
+        ("sv", "rl"),
+        forced=True,
+    ),
     "lookahead": Row("Lookahead (ours)", LookaheadAdversary),
     "lookahead-fluent": Row(
         "Lookahead (ours), lines at perplexity 20 at most",
@@ -98,7 +115,6 @@ class PlayedRow:
     attacked: float | None
     line: str  #: The last line with which it won most games,
     line_share: float  #: and the share of the won games that ended with it.
-    seconds: float
 
 
 def read_row(path: Path) -> PlayedRow | None:
@@ -113,6 +129,26 @@ def read_row(path: Path) -> PlayedRow | None:
         return from_json(PlayedRow, json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise DataError(f"{path} is damaged ({error}): remove it to play it again") from None
+
+
+def forced(arena: Arena, played: PlayedGame) -> PlayedGame:
+    """Return a game with the first attack in it counted as if the target selected after it.
+
+    So the code that Cheng et al. published counts: by what the target would select, whether or not
+    it would end the talk.
+    """
+    agent, scenario = arena.agent, played.scenario
+    assert isinstance(agent, TransparentAgent)  # noqa: S101 - its adversary has looked into it
+    view = TargetView(agent, arena.game, scenario)
+    places = [at for at, (target, _) in enumerate(played.lines) if at >= AFTER and not target]
+    if not places:
+        return played
+    said, (_, text) = played.lines[: places[0]], played.lines[places[0]]
+    found = WhiteBoxAttack(view, Fluency()).unconstrained(said, text)
+    best = int(view.scores(view.talks(said, [found.text]))[0].argmax())
+    selection = view.selections[best]
+    scores = arena.game.scores(scenario, selection)
+    return PlayedGame(scenario, (*said, (False, found.text)), selection, scores)
 
 
 class RowPlayer:
@@ -132,7 +168,7 @@ class RowPlayer:
 
     def play(self, target: str, name: str) -> PlayedRow:
         """Play one row."""
-        row, started = ROWS[name], time.monotonic()
+        row = ROWS[name]
         if row.make is None:
             return self._plain(target, name)
         attack = f"attack-{target}"
@@ -147,21 +183,21 @@ class RowPlayer:
         adversary = row.make(arena)
         every = game.scenarios(self._games + _LEARNING, self._seed)
         if adversary.learns:
-            adversary.learn(every[self._games :], _LEARNING)
+            adversary.learn(unlike(every[self._games :], every[: self._games]), _LEARNING)
         games = [arena.hear(one, adversary.speaker(one)) for one in every[: self._games]]
+        if row.forced:
+            games = [forced(arena, game) for game in games if len(game.lines) > AFTER]
         voiced = isinstance(adversary, VoicedAdversary)
         struck = None if voiced else len(adversary.struck) / len(games)
-        return self._row(target, name, arena, games, struck, time.monotonic() - started)
+        return self._row(target, name, arena, games, struck)
 
     def _plain(self, target: str, name: str) -> PlayedRow:
         """Let the negotiator trained by its score play, where both have to agree."""
         from pytest_dstfuzz.games.negotiation.reinforce import played  # noqa: PLC0415 - torch
 
-        started = time.monotonic()
         pair = self._agent("rl", 1).network, self._agent(target, 0).network
         figures = played(*pair, self._games, self._seed)
-        seconds = time.monotonic() - started
-        return PlayedRow(target, name, figures, None, None, "", 0.0, seconds)
+        return PlayedRow(target, name, figures, None, None, "", 0.0)
 
     def _row(
         self,
@@ -170,7 +206,6 @@ class RowPlayer:
         arena: Arena,
         games: Sequence[PlayedGame],
         struck: float | None,
-        seconds: float,
     ) -> PlayedRow:
         odd = [arena.fluency(game.scenario).surprise(game.lines) for game in games]
         won = [game.script[-1] for game in games if game.advantage > 0 and game.script]
@@ -183,5 +218,4 @@ class RowPlayer:
             struck,
             line,
             count / max(1, len(won)),
-            seconds,
         )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz import __version__
@@ -34,9 +32,10 @@ _PUBLISHED_FIT: Final = (
 )
 
 
-def tables(folder: Path, rows: Sequence[PlayedRow], command: str, game: str) -> dict[str, str]:
+def tables(
+    measured: Mapping[str, Any], rows: Sequence[PlayedRow], command: str, game: str
+) -> dict[str, str]:
     """Return the tables as Markdown and CSV, by the names of their files."""
-    measured = json.loads((folder / "measured.json").read_text(encoding="utf-8"))
     lines = [
         "# Attacks on negotiators",
         "",
@@ -80,8 +79,8 @@ def _fits(measured: Mapping[str, Any]) -> list[str]:
 
 
 def _attacks(rows: Iterable[PlayedRow]) -> list[str]:
-    head = ["attack", "positive", "score", "advantage", "published", "agreed", "attacked"]
-    head += ["perplexity", "last line that won most", "games a second"]
+    head = ["attack", "games", "positive", "score", "advantage", "published", "agreed", "attacked"]
+    head += ["perplexity", "last line that won most"]
     cells = []
     for row in rows:
         found = row.figures
@@ -89,6 +88,7 @@ def _attacks(rows: Iterable[PlayedRow]) -> list[str]:
         cells.append(
             [
                 ROWS[row.name].about,
+                f"{found.games:,}",
                 f"{100 * found.positive.value:.1f} %",
                 f"{found.adversary:.2f} : {found.target:.2f}",
                 found.advantage.text(),
@@ -97,7 +97,6 @@ def _attacks(rows: Iterable[PlayedRow]) -> list[str]:
                 NONE if row.attacked is None else f"{100 * row.attacked:.0f} %",
                 NONE if row.perplexity is None else f"{row.perplexity:.1f}",
                 f"{row.line} ({100 * row.line_share:.0f} %)" if row.line else NONE,
-                f"{found.games / row.seconds:.1f}",
             ]
         )
     return markdown_table(head, cells)
@@ -118,5 +117,4 @@ _COLUMNS: Final[Columns] = {
     "attacked": lambda row: csv_number(row.attacked),
     "perplexity": lambda row: csv_number(row.perplexity),
     "line_share": lambda row: csv_number(row.line_share),
-    "seconds": lambda row: csv_number(row.seconds, 1),
 }

@@ -2,9 +2,8 @@
 
 After Cheng et al. (2019, formula 9). The attack is the one by policy gradient: its reward is its
 score less the target's, and it takes what the target leaves. The target learns from games against
-it, with the opposite reward, and from as many games against the negotiator that it was, where both
-have to agree: an attack always agrees, and a target that learnt from it alone would learn to take
-everything.
+it, with the opposite reward, and from as many games against a partner, where both have to agree: an
+attack always agrees, and a target that learnt from it alone would learn to take everything.
 """
 
 from __future__ import annotations
@@ -116,8 +115,8 @@ def harden(config: HardenConfig, progress: Progress) -> tuple[HardenedRound, ...
             "history": [asdict(item) for item in history],
             "means": [learner.means for learner in pair],
         }
-        save_network(config.output / MODEL_FILE, target, about)
-        save_network(config.output / ATTACK_FILE, attack, about)
+        save_network(config.output / MODEL_FILE, target, {"history": about["history"]})
+        save_network(config.output / ATTACK_FILE, attack, {"history": about["history"]})
         write_run(config.output, _RUN, about, _tensors(pair))
     return tuple(history)
 

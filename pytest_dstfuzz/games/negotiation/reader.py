@@ -6,6 +6,7 @@ share is read once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -26,6 +27,7 @@ from pytest_dstfuzz.games.negotiation.network import (
 
 #: Words of an utterance at most.
 MOST_WORDS: Final = 20
+_UNKNOWN_WORDS: Final = 10_000
 
 Talk = Sequence[TalkLine]
 
@@ -150,7 +152,9 @@ class TalkReader:
     def surprise(self, talk: Talk, utterances: Sequence[str]) -> list[tuple[float, int]]:
         """Return how unlikely it finds each utterance as its own next: nats, and words.
 
-        The end of an utterance counts as a word. Perplexity is ``exp(nats / words)``.
+        The end of an utterance counts as a word. Perplexity is ``exp(nats / words)``. A word that
+        it does not know is one of `_UNKNOWN_WORDS` that are all as likely: else words without
+        sense would be the likeliest.
         """
         before = [*self.numbers_of(words_of(talk)), self.you]
         own = [[*self.numbers_of(text.lower().split()), self.end] for text in utterances]
@@ -162,6 +166,7 @@ class TalkReader:
         inside = (
             torch.arange(said.shape[1])[None] < torch.tensor([len(row) for row in own])[:, None]
         )
+        nats = nats + (said == UNKNOWN) * math.log(_UNKNOWN_WORDS)
         totals = (nats * inside).sum(-1).tolist()
         return [(total, len(row)) for total, row in zip(totals, own, strict=True)]
 

@@ -2,7 +2,8 @@
 
 After Lewis et al. (2017) and Cheng et al. (2019): what was said last counts most (gamma 0.95),
 rewards are taken against a running mean, and steps on talks of people keep the language. An
-attack has its score less the target's as reward, and takes what the target leaves.
+attack has its score less the target's as reward, and takes what the target leaves. The steps are
+Adam's, of a lower rate than the sources' plain ones (0.1 for 4 passes over the scenarios).
 """
 
 from __future__ import annotations
@@ -239,6 +240,6 @@ def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[Reinf
             "history": [asdict(item) for item in history],
             "means": learner.means,
         }
-        save_network(config.output / MODEL_FILE, network, about)
+        save_network(config.output / MODEL_FILE, network, {"history": about["history"]})
         write_run(config.output, _RUN, about, learner.tensors())
     return tuple(history)
