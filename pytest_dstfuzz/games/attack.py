@@ -80,9 +80,10 @@ class GameAttack:
     def _result(self, adversary: GameAdversary, every: Sequence[Scenario]) -> AdversaryResult:
         arena = adversary.arena
         reported = every[: self.games]
-        learning = unlike(every[self.games :], reported)
+        # Where all goals are alike there is nothing that learning could know beforehand.
+        learning = unlike(every[self.games :], reported) or every[self.games :]
         half = self.budget // 2
-        if adversary.learns and half and learning:
+        if adversary.learns and half:
             adversary.learn(learning, half)
         each = half // self.games if adversary.searches else 0
         scripts = [(scenario, adversary.script(scenario, each)) for scenario in reported]

@@ -134,12 +134,17 @@ def test_words_that_the_gradient_offers_help_more_than_others(view: TargetView) 
     assert offered[1][0] == network.words[word]
 
 
-def test_the_surprise_of_words_adds_up_to_one(view: TargetView) -> None:
+def test_the_surprise_of_all_lines_of_one_word_adds_up(view: TargetView) -> None:
+    """Lines of one word are some of all lines; their chances are those of the network's words."""
     agent = view.agent
     assert isinstance(agent, NegotiatorAgent)
-    every = agent.surprise(view.scenario.target, [], ["fine"])
-    assert every[0][1] == 2
-    assert every[0][0] > 0
+    words = [word for word in agent.network.words if not word.startswith("<")]
+    found = agent.surprise(view.scenario.target, [], words)
+    assert {count for _, count in found} == {2}
+    assert 0 < sum(np.exp(-nats) for nats, _ in found) < 1
+    (fine,) = agent.surprise(view.scenario.target, [], ["fine"])
+    (unknown,) = agent.surprise(view.scenario.target, [], ["zebra"])
+    assert unknown[0] > fine[0]
 
 
 def gradient(data: Path, model: Path, output: Path) -> ReinforceConfig:
@@ -202,12 +207,11 @@ def test_the_adversary_takes_what_the_target_leaves(model: Path) -> None:
         played(network, network, 4, 1_000_000)
 
 
-def test_commands_train_and_harden(
+def test_mistakes_in_the_commands_are_told(
     data: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--data", str(data), "--rounds", "1"]
     start = ["--start", str(model), "--output", str(tmp_path / "attack"), "--aim", "advantage"]
-    # The sizes of a round are those of real runs, and would take long.
     with pytest.raises(UserError, match="unknown aim 'advantages'"):
         main(["reinforced", *words, *start[:-1], "advantages"])
     with pytest.raises(UserError, match="unknown training 'reinforce'"):
@@ -230,6 +234,8 @@ def test_the_experiment_trains_plays_and_goes_on(
     row = json.loads((output / "rows" / "sv-delayed-2-1000.json").read_text(encoding="utf-8"))
     assert row["figures"]["games"] == 2
     bytes_before = (output / "rl" / MODEL_FILE).read_bytes()
+    assert dstfuzz([*words, "--steps", "2"]) == 2
+    assert "is of other trainings: steps was 1, is now 2" in capsys.readouterr().err
     assert dstfuzz([*words, "--targets", "sv,hardened", "--rows", "no-attack,lookahead"]) == 0
     assert (output / "rl" / MODEL_FILE).read_bytes() == bytes_before
     assert "Against `hardened`" in capsys.readouterr().out

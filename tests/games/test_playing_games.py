@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 from refund_bots import CoinGame, RuleBot, SayingBot
 
-from pytest_dstfuzz import GameScores, GoalSelection, Scenario, TalkLine, UserError
-from pytest_dstfuzz.games.attack import GameAttack
+from pytest_dstfuzz import (
+    AdversarySide,
+    GameScores,
+    GoalSelection,
+    RefundGame,
+    Scenario,
+    TalkLine,
+    UserError,
+)
+from pytest_dstfuzz.games.attack import GameAttack, unlike
 from pytest_dstfuzz.games.playing import Arena, play_against, play_game
 
 FEW = GameAttack(games=2, budget=4)
@@ -73,7 +81,9 @@ def test_a_selection_is_what_it_holds() -> None:
         (SayingBot("x"), CoinGame(said=()), "gives an adversary nothing to say"),
         (SayingBot("x"), CoinGame(said=("a", "")), "lines\\(\\) gave an empty utterance"),
         (SayingBot("x"), CoinGame(most_turns=1), "a talk has 2 turns at least"),
-        (object(), CoinGame(), "is no agent: it would have start"),
+        (object(), CoinGame(), "is no agent: it would be an object with start"),
+        (SayingBot, CoinGame(), "is no agent: it would be an object with start"),
+        (SayingBot("x"), object(), "is no game: it would have name"),
     ],
 )
 def test_a_bad_game_is_told_in_one_message(bot: Any, game: CoinGame, message: str) -> None:
@@ -136,3 +146,32 @@ class RuleBotOfCoins(RuleBot):
     def reply(self, history: Any) -> str | GoalSelection:
         found = super().reply(history)
         return GoalSelection(coins=5) if isinstance(found, GoalSelection) else found
+
+
+def test_an_agent_that_raises_is_told_with_the_place() -> None:
+    class Broken(SayingBot):
+        def reply(self, history: Any) -> str:
+            raise KeyError(f"boom {len(history)}")
+
+    told = (
+        r"'saying', in scenario 'c0', after 1 line, raised KeyError\('boom'\) \(.*games\.py, line"
+    )
+    with pytest.raises(UserError, match=told):
+        FEW.run(Broken("x"), CoinGame())
+
+
+def test_what_a_voice_says_is_checked() -> None:
+    how = GameAttack(games=2, budget=4, adversaries=("voice",))
+    silent = AdversarySide(voice=SayingBot(""))
+    with pytest.raises(UserError, match="the voice 'saying', in scenario 'c0', gave an empty"):
+        how.run(SayingBot("x"), CoinGame(), silent)
+    with pytest.raises(UserError, match="'voice' needs a voice"):
+        how.run(SayingBot("x"), CoinGame())
+
+
+def test_learning_is_never_in_scenarios_that_are_reported() -> None:
+    game = RefundGame()
+    every = game.scenarios(70, 0)
+    left = unlike(every[50:], every[:50])
+    assert 0 < len(left) < 20
+    assert not any(one.target == other.target for one in left for other in every[:50])
