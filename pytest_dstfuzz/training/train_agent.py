@@ -19,17 +19,16 @@ from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.checkpoint import POLICY_FILE, PolicyAbout, save_policy
-from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
-from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
-from pytest_dstfuzz.errors import TrackerError, UserError, unknown_name
+from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.runs import SavedRun, check_output, write_run
 from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.training.asking import TrainingPredictor
 from pytest_dstfuzz.training.environment import Environment, environment_spec
 from pytest_dstfuzz.training.right_dialogues import (
     Say,
@@ -144,59 +143,6 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
         if log is not None:
             log.close()
     return AgentTraining(run.output / POLICY_FILE, tuple(training.trainer.history), ended_by)
-
-
-class TrainingPredictor:
-    """Answers contexts; clean ones are asked once, others once between two calls of `forget`.
-
-    What a tracker computes may depend, in the last bits, on what it computes beside it. All
-    clean turns are therefore asked together at the beginning, and nothing else is kept from
-    round to round: a run that is resumed makes the same batches as one that was not cut.
-    """
-
-    def __init__(self, tracker: Tracker, data: DialogueSet, batch_size: int) -> None:
-        self._tracker = tracker
-        self._data = data
-        self._batch_size = batch_size
-        self._calls_before = 0
-        self._clean: dict[Context, Answer] = {}
-        self._predictor = self._fresh()
-        self._clean = self([d.context(turn.index) for d in data.dialogues for turn in d.turns])
-
-    @property
-    def calls(self) -> int:
-        """Contexts asked so far; each distinct one is counted once between two `forget`."""
-        return self._calls_before + self._predictor.calls
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of the states that the tracker predicts on the clean turns."""
-        states = [getattr(answer, "state", None) for answer in self._clean.values()]
-        text = json.dumps([None if s is None else sorted(s.items()) for s in states])
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def forget(self) -> None:
-        """Forget every answer but those to clean turns."""
-        self._calls_before = self.calls
-        self._predictor = self._fresh()
-
-    def __call__(self, contexts: Sequence[Context]) -> dict[Context, Answer]:
-        """Return the answer to each context."""
-        known = {context: self._clean[context] for context in contexts if context in self._clean}
-        answers = self._predictor.predict(context for context in contexts if context not in known)
-        self._predictor.refuse_if_given_up()
-        for answer in answers.values():
-            if isinstance(answer, TrackerFailure) and not answer.asked:
-                raise TrackerError(answer.reason)
-        return {**known, **answers}
-
-    def _fresh(self) -> Predictor:
-        return Predictor(
-            self._tracker,
-            self._batch_size,
-            ontology=self._data.ontology,
-            normalisation=self._data.normalisation,
-        )
 
 
 class _Training:

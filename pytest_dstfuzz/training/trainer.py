@@ -8,28 +8,29 @@ with the state of the trainer a round is a function of what came before it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_dstfuzz.agents.policy import COUNT, FIRST, LATER, Policy, PolicyChoice
+from pytest_dstfuzz.agents.policy import COUNT, Policy
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError, needs_extra, unknown_name
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.neural import threads
 from pytest_dstfuzz.trackers.runs import SavedRun, moments
-from pytest_dstfuzz.training.environment import REWARDS, Environment, EnvironmentStep, Observation
+from pytest_dstfuzz.training.environment import REWARDS, Environment
 from pytest_dstfuzz.training.multi_pdqn import LearnerConfig, MultiPDQN
-from pytest_dstfuzz.training.replay import Replay, ReplayBatch
+from pytest_dstfuzz.training.playing import SEED_BOUND, decide, design_seed, remembered, scheduled
+from pytest_dstfuzz.training.replay import Replay
 
 #: Rounds that the running figure is taken over.
 _RUNNING: Final = 5
-_SEED_BOUND: Final = 2**63
 _NETWORKS: Final = ("actor", "critic", "actor_target", "critic_target")
 _OPTIMISERS: Final = ("actor_optimiser", "critic_optimiser")
 
@@ -83,7 +84,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """How far a training has come, see `AgentTrainer`."""
+    """How far a training has come, see `LearningTrainer`."""
 
     calls_before: int
     dialogues_begun: int
@@ -99,33 +100,37 @@ class TrainerState:
     history: tuple[Round, ...]
 
 
-#: One dialogue of a round: its stream, and how many transformations are associated.
-_Scheduled = tuple[np.random.Generator, int]
+class PlayedRound(NamedTuple):
+    """What came of the dialogues of a round."""
+
+    steps: int
+    broken: int  #: Turns.
+    calls: int  #: Contexts asked for.
+    losses: Sequence[tuple[float, float]]  #: Of critic and actor, of each update.
 
 
-class AgentTrainer:
-    """Plays episodes and learns from them; ``calls`` says how many contexts were asked for."""
+class LearningTrainer(ABC):
+    """Has dialogues played in rounds, and learns; when it learns is for those that inherit."""
 
     def __init__(
-        self,
-        config: TrainingConfig,
-        environment: Environment,
-        dialogues: Sequence[Dialogue],
-        calls: Callable[[], int],
-        device: str = "cpu",
+        self, config: TrainingConfig, dialogues: Sequence[Dialogue], device: str = "cpu"
     ) -> None:
         self.config = config
-        seed = derive(config.seed, "agent", "weights") % _SEED_BOUND
+        seed = derive(config.seed, "agent", "weights") % SEED_BOUND
         self.learner = MultiPDQN(replace(config.learner, seed=seed), device)
         self.replay = Replay(config.replay)
         self.history: list[Round] = []
         #: Contexts asked for before the first round, and what the whole run has come to.
         self.calls_before = 0
         self.dialogues_begun = self.updates = 0
-        self._environment = environment
-        self._dialogues = tuple(dialogues)
-        self._calls = calls
-        self._reward = REWARDS[config.reward]
+        self.dialogues = tuple(dialogues)
+
+    @abstractmethod
+    def play(self, group: Sequence[int], epsilon: float) -> PlayedRound:
+        """Play the dialogues at some places, and make the updates that are due.
+
+        ``epsilon`` is the share of uniform actions.
+        """
 
     @property
     def calls(self) -> int:
@@ -181,104 +186,49 @@ class AgentTrainer:
         return 1000 * sum(item.broken for item in last) / calls if calls else 0.0
 
     def run_round(self) -> Round:
-        """Play the next round, learning all the while."""
-        config, number, asked = self.config, len(self.history), self._calls()
-        group, epsilon = self._group(), self.epsilon
-        design = derive(config.seed, "agent", "design", number) % _SEED_BOUND
-        observations = self._environment.reset(group, design)
-        episodes: dict[int, _Scheduled] = {}
-        for key in observations:
-            rng = stream(config.seed, "agent", "act", number, key)
-            episodes[key] = rng, int(rng.choice(config.ks))
-        replayed = stream(config.seed, "agent", "replay", number)
-        steps = broken = 0
-        losses: list[tuple[float, float]] = []
-        while observations:
-            decisions = self._decide(observations, episodes, epsilon)
-            taken = self._environment.step({k: item.action for k, item in decisions.items()})
-            for key, step in taken.items():
-                self._remember(observations[key], decisions[key], episodes[key][1], step)
-            steps += len(taken)
-            broken += sum(step.outcome.broken for step in taken.values())
-            losses += self._learn(replayed)
-            observations = {
-                key: step.observation
-                for key, step in taken.items()
-                if not (step.terminated or step.truncated)
-            }
+        """Play the next round and learn from it."""
+        number, group, epsilon = len(self.history), self._group(), self.epsilon
+        played = self.play(group, epsilon)
+        losses = played.losses
         critic_loss, actor_loss = np.mean(losses, axis=0).tolist() if losses else (0.0, 0.0)
         if not (math.isfinite(critic_loss) and math.isfinite(actor_loss)):
             raise UserError(
                 f"the training diverged in round {number + 1}: its loss is no number any more"
             )
         self.dialogues_begun += len(group)
-        calls = self._calls() - asked
-        so_far = self.calls + calls
+        so_far = self.calls + played.calls
         self.history.append(
             Round(
                 number=number + 1,
-                calls=calls,
+                calls=played.calls,
                 calls_so_far=so_far,
                 epsilon=epsilon,
-                attempts=steps,
-                broken=broken,
+                attempts=played.steps,
+                broken=played.broken,
                 critic_loss=critic_loss,
                 actor_loss=actor_loss,
             )
         )
         return self.history[-1]
 
-    def _group(self) -> list[Dialogue]:
-        """Return the dialogues of the next round.
+    def _group(self) -> list[int]:
+        """Return the places of the dialogues of the next round.
 
         All dialogues come in a drawn order before any comes again. No more are begun than
         what is left of the calls pays for at the worst.
         """
-        epoch, place = divmod(self.dialogues_begun, len(self._dialogues))
-        drawn = stream(self.config.seed, "agent", "order", epoch).permutation(len(self._dialogues))
+        epoch, place = divmod(self.dialogues_begun, len(self.dialogues))
+        drawn = stream(self.config.seed, "agent", "order", epoch).permutation(len(self.dialogues))
         left = self.config.calls - self.calls
-        group: list[Dialogue] = []
+        group: list[int] = []
         for index in drawn[place : place + self.config.dialogues].tolist():
-            left -= len(self._dialogues[index].turns) * self.config.attempts
+            left -= len(self.dialogues[index].turns) * self.config.attempts
             if left < 0:
                 break
-            group.append(self._dialogues[index])
+            group.append(index)
         return group
 
-    def _decide(
-        self,
-        observations: Mapping[int, Observation],
-        episodes: Mapping[int, _Scheduled],
-        epsilon: float,
-    ) -> dict[int, PolicyChoice]:
-        policy = Policy(self.learner.weights())
-        decisions = {}
-        for key, (view, trace) in observations.items():
-            rng, k = episodes[key]
-            # As it will be used, but for epsilon.
-            explore = replace(LATER if trace.attempts else FIRST, epsilon=epsilon)
-            decisions[key] = policy.choose(view, trace, k, rng, explore)
-        return decisions
-
-    def _remember(
-        self, before: Observation, choice: PolicyChoice, k: int, step: EnvironmentStep
-    ) -> None:
-        view, trace = step.observation
-        self.replay.add(
-            ReplayBatch(
-                state=choice.state,
-                vector=choice.vector,
-                available=before.view.available.astype(np.float32),
-                chosen=choice.chosen.astype(np.float32),
-                k=np.asarray(k),
-                reward=np.asarray(self._reward(step.outcome), np.float32),
-                next_state=view.state(trace, k),
-                next_available=view.available.astype(np.float32),
-                terminated=np.asarray(step.terminated, np.float32),
-            )
-        )
-
-    def _learn(self, rng: np.random.Generator) -> list[tuple[float, float]]:
+    def learn(self, rng: np.random.Generator) -> list[tuple[float, float]]:
         """Make the updates that are due; returns the losses of critic and actor."""
         config = self.config
         due = (self.replay.added - config.learning_starts) // config.train_frequency
@@ -288,6 +238,48 @@ class AgentTrainer:
                 losses.append(self.learner.update(self.replay.draw(rng, config.batch)))
                 self.updates += 1
         return losses
+
+
+class AgentTrainer(LearningTrainer):
+    """Learns between attempts; ``calls`` says how many contexts were asked for."""
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        environment: Environment,
+        dialogues: Sequence[Dialogue],
+        calls: Callable[[], int],
+        device: str = "cpu",
+    ) -> None:
+        super().__init__(config, dialogues, device)
+        self._environment = environment
+        self._calls = calls
+        self._reward = REWARDS[config.reward]
+
+    def play(self, group: Sequence[int], epsilon: float) -> PlayedRound:
+        """Play dialogues side by side, learning all the while."""
+        config, number, asked = self.config, len(self.history), self._calls()
+        dialogues = [self.dialogues[place] for place in group]
+        observations = self._environment.reset(dialogues, design_seed(config.seed, number))
+        episodes = scheduled(config.seed, number, observations, config.ks)
+        replayed = stream(config.seed, "agent", "replay", number)
+        steps = broken = 0
+        losses: list[tuple[float, float]] = []
+        while observations:
+            decisions = decide(Policy(self.learner.weights()), observations, episodes, epsilon)
+            taken = self._environment.step({k: item.action for k, item in decisions.items()})
+            for key, step in taken.items():
+                reward, k = self._reward(step.outcome), episodes[key][1]
+                self.replay.add(remembered(observations[key], decisions[key], k, step, reward))
+            steps += len(taken)
+            broken += sum(step.outcome.broken for step in taken.values())
+            losses += self.learn(replayed)
+            observations = {
+                key: step.observation
+                for key, step in taken.items()
+                if not (step.terminated or step.truncated)
+            }
+        return PlayedRound(steps, broken, self._calls() - asked, losses)
 
 
 class TensorBoardLogger:
