@@ -4,7 +4,8 @@ Of the dialogues that the tracker gets right at every turn a fifth is held out
 (`right_dialogues`). It is trained on the others of them, or on all other dialogues: what
 changes a prediction can be learned where that is wrong, too. Where a dialogue has no labels
 the tracker's own clean answers stand for them, and the policy says so. The folder of a run
-holds the policy and what a resumed run needs.
+holds the policy and what a resumed run needs. Where others play, the agent learns after each round
+and not between attempts: that is another run.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from pytest_dstfuzz.trackers.runs import SavedRun, check_output, write_run
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.training.asking import TrainingPredictor
 from pytest_dstfuzz.training.environment import Environment, environment_spec
+from pytest_dstfuzz.training.playing import PlayRules, Rollouts
 from pytest_dstfuzz.training.right_dialogues import (
     Say,
     held_out,
@@ -37,8 +39,10 @@ from pytest_dstfuzz.training.right_dialogues import (
     right_dialogues,
     unlabelled,
 )
+from pytest_dstfuzz.training.round_trainer import PART, RoundTrainer
 from pytest_dstfuzz.training.trainer import (
     AgentTrainer,
+    LearningTrainer,
     Round,
     TensorBoardLogger,
     TrainerState,
@@ -49,6 +53,10 @@ from pytest_dstfuzz.training.trainer import (
 DIALOGUES: Final = ("right", "all")
 #: Where the state of a run says what it is.
 _METADATA: Final = "dstfuzz"
+#: What the identity of a run says of its schedule, where others play. That of one that learns
+#: between attempts says nothing, as those of earlier versions.
+_SCHEDULE: Final = "learning"
+_BY_ROUNDS: Final = f"after each round, played in parts of {PART} dialogues"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +119,19 @@ class _Material(NamedTuple):
 
     right: tuple[str, ...]  #: As in `_RunAbout`.
     fingerprint: str  #: Likewise.
+    asked_about: DialogueSet  #: What the tracker is made for.
     training: DialogueSet  #: Those to train on.
     held_out: DialogueSet  #: Those that the agent never sees.
 
 
-def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> AgentTraining:
-    """Train an agent; state and policy are written after every round."""
+def train_agent(
+    run: AgentRun, say: Say, tracker: Tracker | None = None, rollouts: Rollouts | None = None
+) -> AgentTraining:
+    """Train an agent; state and policy are written after every round.
+
+    ``rollouts``: who plays, so that the agent learns after each round; ``None`` = it plays itself,
+    and learns between attempts.
+    """
     if run.dialogues not in DIALOGUES:
         raise unknown_name("choice of dialogues", run.dialogues, DIALOGUES)
     # Before what takes its time, as it may not be installed.
@@ -124,18 +139,10 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
     check_output(run.output, resume=run.resume)
     splits = _splits(run)
     if tracker is None:
-        settings = Settings.of(
-            model=run.model,
-            checkpoint=run.checkpoint,
-            device=run.device,
-            batch_size=run.batch_size,
-            slots=run.slots,
-            **run.adapter,
-        )
-        tracker = tracker_for(settings, splits[0])
+        tracker = tracker_for(_settings(run), splits[0])
     saved = SavedRun.read(run.output, _METADATA) if run.resume else None
     material = _known(saved, run, splits) if saved else _found(run, splits, tracker, say)
-    training = _Training(run, tracker, material, say, log)
+    training = _Training(run, tracker, material, say, log, rollouts)
     training.begin(saved)
     try:
         ended_by = training.run_round()
@@ -155,6 +162,7 @@ class _Training:
         material: _Material,
         say: Say,
         log: TensorBoardLogger | None,
+        rollouts: Rollouts | None,
     ) -> None:
         self._run, self._material, self._say, self._log = run, material, say, log
         data = material.training
@@ -163,6 +171,13 @@ class _Training:
             f"{len(material.held_out.dialogues)} held out"
         )
         self._predictor = TrainingPredictor(tracker, data, run.batch_size)
+        self._by_rounds = rollouts is not None
+        self.trainer = (
+            self._learning_by_itself() if rollouts is None else self._learning_from(rollouts)
+        )
+
+    def _learning_by_itself(self) -> LearningTrainer:
+        run, data = self._run, self._material.training
         spec = environment_spec(
             data,
             load_lexicon(),
@@ -172,8 +187,27 @@ class _Training:
             attempts=run.training.attempts,
         )
         environment = Environment(self._predictor, spec)
-        self.trainer = AgentTrainer(
+        return AgentTrainer(
             run.training, environment, data.dialogues, lambda: self._predictor.calls, run.device
+        )
+
+    def _learning_from(self, rollouts: Rollouts) -> LearningTrainer:
+        run, training, material = self._run, self._run.training, self._material
+        rules = PlayRules(
+            settings=_settings(run),
+            asked_about=material.asked_about,
+            training=material.training,
+            validity=run.validity,
+            attack=run.attack,
+            order=run.order,
+            attempts=training.attempts,
+            reward=training.reward,
+            ks=training.ks,
+            seed=training.seed,
+        )
+        rollouts.begin(rules)
+        return RoundTrainer(
+            training, rollouts, material.training.dialogues, self._predictor.clean, run.device
         )
 
     def begin(self, saved: SavedRun | None) -> None:
@@ -181,6 +215,7 @@ class _Training:
         trainer = self.trainer
         if saved is not None:
             state = saved.built(_State, saved.about)
+            self._check_schedule(saved, state.run.identity)
             saved.check(state.run.identity, self._identity())
             trainer.restore(state, saved)
             self._say(f"resumed after round {len(trainer.history)}, {trainer.calls:,} calls")
@@ -195,6 +230,12 @@ class _Training:
                 f"alone take {trainer.calls_before:,}; allow more calls, or fewer dialogues"
             )
         self._save()
+
+    def _check_schedule(self, saved: SavedRun, earlier: Mapping[str, Any]) -> None:
+        if (_SCHEDULE in earlier) != self._by_rounds:
+            when = "after each round (--ray)", "between attempts (without --ray)"
+            was, now = reversed(when) if self._by_rounds else when
+            raise saved.refused(f"the run learned {was}, and would now learn {now}")
 
     def run_round(self) -> str:
         """Play rounds until one of the limits; returns which."""
@@ -267,8 +308,22 @@ class _Training:
             "training dialogues": f"{len(data.dialogues)}, sha256 {_digest(ids)}",
             "the tracker's clean answers": f"sha256 {_digest(self._predictor.fingerprint)}",
         }
+        if self._by_rounds:
+            described[_SCHEDULE] = _BY_ROUNDS
         same: dict[str, Any] = json.loads(json.dumps(described))
         return same
+
+
+def _settings(run: AgentRun) -> Settings:
+    """Return the settings of the tracker."""
+    return Settings.of(
+        model=run.model,
+        checkpoint=run.checkpoint,
+        device=run.device,
+        batch_size=run.batch_size,
+        slots=run.slots,
+        **run.adapter,
+    )
 
 
 def _splits(run: AgentRun) -> list[DialogueSet]:
@@ -286,7 +341,9 @@ def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: 
         )
     figures = [(item.right, item.right_slots, item.right_dialogues) for item in right.evaluations]
     ids = tuple(dialogue.id for dialogue in right.data.dialogues)
-    return _Material(ids, _digest(json.dumps(figures)), *_parted(run, splits, right.data))
+    return _Material(
+        ids, _digest(json.dumps(figures)), splits[0], *_parted(run, splits, right.data)
+    )
 
 
 def _known(saved: SavedRun, run: AgentRun, splits: Sequence[DialogueSet]) -> _Material:
@@ -300,7 +357,7 @@ def _known(saved: SavedRun, run: AgentRun, splits: Sequence[DialogueSet]) -> _Ma
             f"such as {missing[0]!r}"
         )
     data = joined(splits, [dialogues[name] for name in right])
-    return _Material(right, earlier.fingerprint, *_parted(run, splits, data))
+    return _Material(right, earlier.fingerprint, splits[0], *_parted(run, splits, data))
 
 
 def _parted(
