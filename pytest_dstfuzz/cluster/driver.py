@@ -28,7 +28,8 @@ from pytest_dstfuzz.results.manifest import RunManifest
 from pytest_dstfuzz.results.running import Progress, opened
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.cluster.pool import ActorPool, Died, Said
+    from pytest_dstfuzz.cluster.pool import ActorPool, Said
+    from pytest_dstfuzz.cluster.seats import Died
 
 #: How often a block may end the actor that runs it, and how often actors may end before they have
 #: loaded anything, one after the other.
@@ -202,7 +203,7 @@ class _RayRun:
     def _again(self, tasks: Sequence[Task]) -> None:
         self._waiting.extendleft(task.number for task in reversed(tasks))
 
-    def _died(self, number: int, died: Died) -> None:
+    def _died(self, number: int, died: Died[Task]) -> None:
         """Put another actor in the place of one, and have asked again what it had been given."""
         self._again(died.tasks)
         if self._planner == number and self._plan is None:

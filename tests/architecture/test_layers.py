@@ -135,7 +135,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     ),
     "scipy": ("gate/statistics",),
     "pyarrow": ("results/parquet",),
-    "ray": ("cluster/session", "cluster/pool"),
+    "ray": ("cluster/session", "cluster/seats"),
     "jinja2": ("report/html", "trackers/chat"),
     "markupsafe": ("report/html",),
     "hypothesis": ("strategies",),
