@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
@@ -11,16 +11,19 @@ from pytest_dstfuzz.errors import UserError
 if TYPE_CHECKING:
     from pytest_dstfuzz.cluster.session import RayOptions
 
+#: Where their values are.
+RAY_OPTIONS: Final = ("ray", "ray_actors", "ray_gpus")
 
-def ray_options(parser: Parser) -> None:
-    """Add the options to the parser of a command."""
+
+def ray_options(parser: Parser, meaning: str = "") -> None:
+    """Add the options to the parser of a command; ``meaning``: what else ``--ray`` does there."""
     parser.option(
         "--ray",
         nargs="?",
         const="",
         metavar="ADDRESS",
         help="run by actors of Ray, each with a tracker of its own: on this machine, or on the "
-        "cluster with this address (HOST:PORT of its head, or auto)",
+        "cluster with this address (HOST:PORT of its head, or auto)" + meaning,
     )
     parser.value(
         "--ray-actors",
@@ -45,7 +48,7 @@ def given_ray(given: Namespace) -> RayOptions | None:
         UserError: something was said of its actors alone.
     """
     if given.ray is None:
-        for name in ("ray_actors", "ray_gpus"):
+        for name in RAY_OPTIONS[1:]:
             if getattr(given, name) is not None:
                 raise UserError(f"--{name.replace('_', '-')} is for --ray: add it, or leave it out")
         return None

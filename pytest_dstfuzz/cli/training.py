@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import sys
 import types
 import typing
 from argparse import BooleanOptionalAction, Namespace
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz.cli.command import Command
+from pytest_dstfuzz.cli.ray import RAY_OPTIONS, given_ray, ray_options
 from pytest_dstfuzz.config import ADAPTER, VALIDITIES, canonical_split
 from pytest_dstfuzz.config.command_line import Parser, adapter_options
 from pytest_dstfuzz.config.parsers import choice, integer, positive
@@ -143,7 +146,7 @@ def _train_tracker(given: Namespace) -> None:
     module, _, function = training.function.partition(":")
     with needs_extra(f"training {name}", name, "torch", "transformers", "tokenizers"):
         train = getattr(importlib.import_module(module), function)
-    result = train(config, lambda line: print(line, flush=True))
+    result = train(config, _say)
     accuracy = percent(result.joint_goal_accuracy)
     print(
         f"best epoch {result.best_epoch}: joint goal accuracy {accuracy} on validation, "
@@ -238,10 +241,14 @@ def _agent_options(parser: Parser) -> None:
     goes_on = "go on from the last round in the output folder"
     parser.option("--resume", action="store_true", help=goes_on)
     parser.option("--tensorboard", type=Path, metavar="DIR", help="write TensorBoard events there")
+    ray_options(parser, "; the agent then learns after each round, and not between attempts")
 
 
 def _train_agent(options: Namespace) -> None:
+    on_ray = given_ray(options)
     given = {name: value for name, value in vars(options).items() if value is not None}
+    for name in RAY_OPTIONS:
+        given.pop(name, None)
     with needs_extra("training an agent", "train", "torch"):
         from pytest_dstfuzz.training.train_agent import AgentRun, train_agent  # noqa: PLC0415
         from pytest_dstfuzz.training.trainer import TrainingConfig  # noqa: PLC0415
@@ -249,13 +256,25 @@ def _train_agent(options: Namespace) -> None:
     config = TrainingConfig(**{name: given.pop(name) for name in names if name in given})
     adapter = adapter_options(given)
     run = AgentRun(**given, adapter=adapter, training=config)
-    result = train_agent(run, lambda line: print(line, flush=True))
+    if on_ray is None:
+        result = train_agent(run, _say)
+    else:
+        from pytest_dstfuzz.cluster.rounds import rounds_on_ray  # noqa: PLC0415 - needs numpy
+
+        # While Ray is there, what is printed is taken for Ray's own.
+        say = partial(print, file=sys.stdout, flush=True)
+        with rounds_on_ray(on_ray) as rollouts:
+            result = train_agent(run, say, rollouts=rollouts)
     attempts = sum(item.attempts for item in result.history)
     rounds = "1 round" if len(result.history) == 1 else f"{len(result.history)} rounds"
     print(
         f"{rounds}, {attempts:,} attempts (ended by {result.ended_by}); "
         f"use it with --dst-search=agent:{result.policy}"
     )
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 def _bandit_options(parser: Parser) -> None:
@@ -280,7 +299,7 @@ def _train_bandit(options: Namespace) -> None:
     with needs_extra("training a bandit", "train", "torch"):
         from pytest_dstfuzz.training.train_bandit import ScorerRun, train_bandit  # noqa: PLC0415
     run = ScorerRun(**{"adapter": adapter_options(given), **given})
-    result = train_bandit(run, lambda line: print(line, flush=True))
+    result = train_bandit(run, _say)
     print(
         f"{result.attempts:,} attempts, {result.calls:,} calls (ended by {result.ended_by}); "
         f"use it with --dst-search=bandit:{result.scorer}"
@@ -336,6 +355,7 @@ COMMANDS = (
         """\
   dstfuzz train-agent --model trade --data multiwoz21 --split val,test --output my-agent
   dstfuzz train-agent --model trade --data multiwoz21 --output my-agent --resume
+  dstfuzz train-agent --model trade --data multiwoz21 --output my-agent --ray --ray-actors 4
   dstfuzz train-agent --model mybot.tracker:track --data talks.jsonl --split test --output my-agent
   pytest --dst-model=trade --dst-search=agent:my-agent   tests with what was trained""",
         _agent_options,
@@ -344,7 +364,8 @@ COMMANDS = (
         "It is trained on 80 % of the dialogues that the tracker gets right at every turn (with\n"
         "--dialogues all on those that it gets wrong too), and never sees the other 20 %; the\n"
         "policy's metadata names those. Turns without labels are judged by the tracker's own\n"
-        "clean answers.",
+        "clean answers. With --ray the dialogues of a round are played by actors of Ray, and the\n"
+        "agent learns after each round: another policy, the same for any number of actors.",
     ),
     Command(
         "train-bandit",

@@ -134,6 +134,15 @@ class PlayRules:
         return DialoguePlayer(self, tracker or tracker_for(self.settings, self.asked_about))
 
 
+def about_players(tracker: Tracker) -> dict[str, str]:
+    """Return what must be the same of all that play with a tracker for one learner."""
+    return {
+        "version of the package": __version__,
+        "fingerprint of the tracker": fingerprint_of(tracker) or "",
+        "fingerprint of the lexicon": load_lexicon().fingerprint,
+    }
+
+
 class DialoguePlayer:
     """Plays parts of rounds with a tracker; nothing is kept from one to the next."""
 
@@ -151,12 +160,8 @@ class DialoguePlayer:
 
     @property
     def about(self) -> dict[str, str]:
-        """What must be the same of all that play for one learner."""
-        return {
-            "version of the package": __version__,
-            "fingerprint of the tracker": fingerprint_of(self._tracker) or "",
-            "fingerprint of the lexicon": load_lexicon().fingerprint,
-        }
+        """What must be the same of all that play for one learner, see `about_players`."""
+        return about_players(self._tracker)
 
     def play(self, part: RoundPart) -> PlayedPart:
         """Play the dialogues of a part to their ends.
@@ -198,8 +203,8 @@ class DialoguePlayer:
 class Rollouts(Protocol):
     """Those who play the parts of rounds, in this process or in others."""
 
-    def begin(self, rules: PlayRules) -> None:
-        """Let them load what they need."""
+    def begin(self, make: PlayRules, about: Mapping[str, str]) -> None:
+        """Let them load what they need; who is not as ``about`` says may not play."""
 
     def played(self, parts: Sequence[RoundPart]) -> Iterator[tuple[int, PlayedPart]]:
         """Yield each part's place and what came of it, in any order, each once."""
@@ -215,9 +220,9 @@ class PlayedHere:
         self._tracker = tracker
         self._player: DialoguePlayer | None = None
 
-    def begin(self, rules: PlayRules) -> None:
+    def begin(self, make: PlayRules, about: Mapping[str, str]) -> None:  # noqa: ARG002 - it is here
         """Load what is needed."""
-        self._player = rules(self._tracker)
+        self._player = make(self._tracker)
 
     def played(self, parts: Sequence[RoundPart]) -> Iterator[tuple[int, PlayedPart]]:
         """Yield each part's place and what came of it."""

@@ -31,7 +31,7 @@ from pytest_dstfuzz.trackers.runs import SavedRun, check_output, write_run
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.training.asking import TrainingPredictor
 from pytest_dstfuzz.training.environment import Environment, environment_spec
-from pytest_dstfuzz.training.playing import PlayRules, Rollouts
+from pytest_dstfuzz.training.playing import PlayRules, Rollouts, about_players
 from pytest_dstfuzz.training.right_dialogues import (
     Say,
     held_out,
@@ -173,7 +173,9 @@ class _Training:
         self._predictor = TrainingPredictor(tracker, data, run.batch_size)
         self._by_rounds = rollouts is not None
         self.trainer = (
-            self._learning_by_itself() if rollouts is None else self._learning_from(rollouts)
+            self._learning_by_itself()
+            if rollouts is None
+            else self._learning_from(rollouts, tracker)
         )
 
     def _learning_by_itself(self) -> LearningTrainer:
@@ -191,7 +193,7 @@ class _Training:
             run.training, environment, data.dialogues, lambda: self._predictor.calls, run.device
         )
 
-    def _learning_from(self, rollouts: Rollouts) -> LearningTrainer:
+    def _learning_from(self, rollouts: Rollouts, tracker: Tracker) -> LearningTrainer:
         run, training, material = self._run, self._run.training, self._material
         rules = PlayRules(
             settings=_settings(run),
@@ -205,7 +207,7 @@ class _Training:
             ks=training.ks,
             seed=training.seed,
         )
-        rollouts.begin(rules)
+        rollouts.begin(rules, about_players(tracker))
         return RoundTrainer(
             training, rollouts, material.training.dialogues, self._predictor.clean, run.device
         )
