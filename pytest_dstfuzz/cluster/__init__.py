@@ -1,1 +1,1 @@
-"""Internal: one campaign by many processes, on one machine or on a cluster, through Ray."""
+"""Internal: campaigns, and rounds of a training, by many processes through Ray."""
