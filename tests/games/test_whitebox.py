@@ -153,7 +153,7 @@ def test_lines_that_won_elsewhere_are_handed_on() -> None:
     adversary.learn(game.scenarios(3, 1), 3)
     (scenario,) = game.scenarios(1, 0)
     played = arena.hear(scenario, adversary.speaker(scenario))
-    assert played.script[-1] == "mercy mercy please"
+    assert played.script.count("mercy mercy please") == 1
     assert played.advantage == 10.0
 
 
