@@ -144,7 +144,7 @@ def connected(options: RayOptions) -> Iterator[Room]:
         with redirect_stdout(io.StringIO()):
             try:
                 ray.init(**how, log_to_driver=False, logging_level=logging.ERROR)
-            except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - Ray raises plain ones when it does not begin
                 where = options.address or "on this machine"
                 reason = str(error).strip().partition("\n")[0]
                 raise UserError(f"Ray cannot be used, {where}: {reason}") from None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +17,14 @@ import os, sys
 from pytest_dstfuzz.cluster.session import RayOptions, connected
 with connected(RayOptions(actors=2, gpus=0)):
     import ray
-    sys.stderr.write(ray.get_runtime_context().gcs_address + " " + os.environ["RAY_AUTH_TOKEN"])
-    sys.stderr.write("\\n")
+    address = ray.get_runtime_context().gcs_address
+    sys.stderr.write("begun: " + address + " " + os.environ["RAY_AUTH_TOKEN"] + "\\n")
     sys.stderr.flush()
     sys.stdin.read()
 """
+
+_SAID = "begun: "
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -41,21 +46,35 @@ class StartedRay:
 
 @contextmanager
 def started_ray(folder: Path) -> Iterator[StartedRay]:
-    """Begin Ray in another process, and end it afterwards."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _CODE],
-        cwd=folder,
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stderr is not None
-    try:
-        said = process.stderr.readline().split()
-        assert len(said) == 2, f"Ray did not begin: {' '.join(said)} {process.stderr.read()}"
-        yield StartedRay(process.pid, *said)
-    finally:
-        process.stdin.close()
-        process.wait(60)
-        process.stderr.close()
+    """Begin Ray in another process, and end it afterwards; workers of the tests take turns."""
+    with (Path(tempfile.gettempdir()) / "dstfuzz-tests-of-ray.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with _begun(folder) as found:
+            yield found
+
+
+@contextmanager
+def _begun(folder: Path) -> Iterator[StartedRay]:
+    told = ""
+    # Ray gives itself 30 seconds to begin, which a busy machine may need for something else.
+    for _ in range(_TRIES):
+        process = subprocess.Popen(
+            [sys.executable, "-c", _CODE],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdin is not None
+        assert process.stderr is not None
+        try:
+            while line := process.stderr.readline():
+                if line.startswith(_SAID):
+                    yield StartedRay(process.pid, *line.removeprefix(_SAID).split())
+                    return
+                told += line
+        finally:
+            process.stdin.close()
+            process.wait(60)
+            process.stderr.close()
+    raise AssertionError(f"Ray did not begin: {told}")
