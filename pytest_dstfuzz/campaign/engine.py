@@ -221,12 +221,12 @@ class CampaignEngine:
     def _whole_batches(self) -> int:
         """Contexts that a batch is to have where others are there to wait for; 1 = none waits.
 
-        Under a budget dialogues are brought to their ends one after the other, and no test that a
-        worker runs waits for another's.
+        Under a budget dialogues are brought to their ends one after the other, no test that a
+        worker runs waits for another's, and for what is never asked there is nothing to wait.
         """
-        return (
-            1 if self._predictor.budget.limited or not self._ahead else self._predictor.batch_size
-        )
+        budget = self._predictor.budget
+        at_once = budget.limited or budget.stopped or not self._ahead
+        return 1 if at_once else self._predictor.batch_size
 
     def _begin(self, waiting: Sequence[int]) -> None:
         """Begin the first of some dialogues and those after it that fit in with it."""
