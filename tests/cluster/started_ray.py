@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,15 +44,7 @@ class StartedRay:
 
 @contextmanager
 def started_ray(folder: Path) -> Iterator[StartedRay]:
-    """Begin Ray in another process, and end it afterwards; workers of the tests take turns."""
-    with (Path(tempfile.gettempdir()) / "dstfuzz-tests-of-ray.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with _begun(folder) as found:
-            yield found
-
-
-@contextmanager
-def _begun(folder: Path) -> Iterator[StartedRay]:
+    """Begin Ray in another process, and end it afterwards."""
     told = ""
     # Ray gives itself 30 seconds to begin, which a busy machine may need for something else.
     for _ in range(_TRIES):
