@@ -123,6 +123,8 @@ class Parser(argparse.ArgumentParser):
         if "--tracker" in self._flags and (keys := namespace.tracker):
             vars(namespace).update(split_keys(keys, "--tracker"))
             namespace.tracker = tuple(key for key in keys if key.name not in KEYS) or None
+            if namespace.tracker is None:
+                self._named.discard("tracker")
         namespace.named = frozenset(self._named)
         for text in dict.fromkeys(self._old):
             print(f"warning: {text}", file=sys.stderr)
