@@ -96,7 +96,7 @@ ROWS: Final[dict[str, Row]] = {
     "lookahead-fluent": Row(
         "Lookahead (ours), lines at perplexity 20 at most",
         LookaheadAdversary,
-        ("sv", "rl"),
+        ("sv",),
         most_perplexity=20.0,
     ),
 }
