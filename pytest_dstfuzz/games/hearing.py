@@ -101,11 +101,13 @@ class HandedOnAdversary(HearingAdversary):
 
     def speaker(self, scenario: Scenario) -> Speaker:
         """Return who says it."""
-        voice, rng = self.voice(scenario), self.rng(scenario.id)
+        voice, rng, done = self.voice(scenario), self.rng(scenario.id), False
 
         def speak(said: Said) -> str | None:
-            if len(said) < _TRANSFERRED_AFTER or not self._won or scenario.id in self.struck:
+            nonlocal done
+            if len(said) < _TRANSFERRED_AFTER or not self._won or done:
                 return voice(said)
+            done = True
             self.struck.add(scenario.id)
             return self._won[int(rng.integers(len(self._won)))]
 

@@ -8,6 +8,7 @@ close the talk. Only where no line is expected to pay well are words of the best
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from pytest_dstfuzz.games.game import Scenario
 from pytest_dstfuzz.games.hearing import LookingAdversary
 from pytest_dstfuzz.games.insight import Said, TargetView
 from pytest_dstfuzz.games.playing import Speaker
-from pytest_dstfuzz.games.whitebox import SHORTLIST, rewritten
+from pytest_dstfuzz.games.whitebox import Rewriter
 
 #: Lines of both sides before it closes a talk by itself: one without words shows nothing.
 _TALKED: Final = 2
@@ -113,11 +114,8 @@ def _improved(view: TargetView, fluency: Fluency, said: Said, text: str) -> tupl
     def losses(utterances: Sequence[str]) -> np.ndarray:
         return -expected(view, said, utterances)
 
-    def helpful(utterance: str) -> list[list[str]]:
-        (talk,) = view.talks(said, [utterance])
-        return view.replacements(talk, len(said), SHORTLIST)
-
-    found = rewritten(view, fluency, said, text, losses, helpful, -view.game.most_score)
+    talks = partial(view.talks, said)
+    found = Rewriter(view, fluency).rewritten(said, text, losses, talks, -view.game.most_score)
     return found.text, -found.loss
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from pytest_dstfuzz.games.fluency import Fluency
-from pytest_dstfuzz.games.insight import Said, TargetView
+from pytest_dstfuzz.games.insight import Said, Talk, TargetView
 
 #: Words of an utterance that are replaced at most, as in the source.
 REPLACED: Final = 2
@@ -39,6 +40,8 @@ class Rewritten:
 
 #: Utterances -> their losses.
 Losses = Callable[[Sequence[str]], np.ndarray]
+#: Utterances -> the talks that end with them, or with what follows.
+Talks = Callable[[Sequence[str]], Sequence[Talk]]
 
 
 class WhiteBoxAttack:
@@ -57,14 +60,10 @@ class WhiteBoxAttack:
             met = np.flatnonzero(found <= _UNMET)
             if len(met):
                 talks = view.talks(said, [utterances[place] for place in met.tolist()])
-                found[met] = np.maximum(view.losses(view.scores(talks)), -CONFIDENCE)
+                found[met] = self._loss(talks)
             return found
 
-        def words(utterance: str) -> list[list[str]]:
-            (talk,) = view.talks(said, [utterance])
-            return view.replacements(talk, len(said), self._shortlist)
-
-        found = rewritten(view, self._fluency, said, text, losses, words)
+        found = self._rewritten(said, text, losses, partial(view.talks, said))
         # As in the source only what lets it select at once is said; a nearer miss is no attack.
         return found if found.loss <= _MET else Rewritten(text, found.loss, acts=False)
 
@@ -73,18 +72,7 @@ class WhiteBoxAttack:
 
         Formula 6 without the constraint of formula 7.
         """
-        view = self._view
-
-        def losses(utterances: Sequence[str]) -> np.ndarray:
-            talks = view.talks(said, utterances)
-            least: np.ndarray = np.maximum(view.losses(view.scores(talks)), -CONFIDENCE)
-            return least
-
-        def words(utterance: str) -> list[list[str]]:
-            (talk,) = view.talks(said, [utterance])
-            return view.replacements(talk, len(said), self._shortlist)
-
-        return rewritten(view, self._fluency, said, text, losses, words)
+        return self._by_talks(said, text, partial(self._view.talks, said))
 
     def preemptive(self, said: Said, text: str) -> Rewritten:
         """Rewrite an utterance so that the agent's answer to it leads to a bad selection.
@@ -93,57 +81,71 @@ class WhiteBoxAttack:
         """
         view = self._view
 
-        def losses(utterances: Sequence[str]) -> np.ndarray:
-            talks = view.answered(said, utterances, view.answers(said, utterances))
-            least: np.ndarray = np.maximum(view.losses(view.scores(talks)), -CONFIDENCE)
-            return least
+        def talks(utterances: Sequence[str]) -> list[Talk]:
+            return view.answered(said, utterances, view.answers(said, utterances))
 
-        def words(utterance: str) -> list[list[str]]:
-            (talk,) = view.answered(said, [utterance], view.answers(said, [utterance]))
-            return view.replacements(talk, len(said), self._shortlist)
+        return self._by_talks(said, text, talks)
 
-        return rewritten(view, self._fluency, said, text, losses, words)
+    def _loss(self, talks: Sequence[Talk]) -> np.ndarray:
+        found: np.ndarray = np.maximum(self._view.losses(self._view.scores(talks)), -CONFIDENCE)
+        return found
+
+    def _by_talks(self, said: Said, text: str, talks: Talks) -> Rewritten:
+        """Rewrite an utterance by what the agent selects at the end of the talk with it."""
+        return self._rewritten(said, text, lambda utterances: self._loss(talks(utterances)), talks)
+
+    def _rewritten(self, said: Said, text: str, losses: Losses, talks: Talks) -> Rewritten:
+        rewriter = Rewriter(self._view, self._fluency, self._shortlist)
+        return rewriter.rewritten(said, text, losses, talks)
 
 
-def rewritten(
-    view: TargetView,
-    fluency: Fluency,
-    said: Said,
-    text: str,
-    losses: Losses,
-    helpful: Callable[[str], list[list[str]]],
-    enough: float = -CONFIDENCE,
-) -> Rewritten:
-    """Replace at most `REPLACED` words of an utterance, one after the other, for a lower loss.
+@dataclass(frozen=True)
+class Rewriter:
+    """Replaces words of an utterance greedily, for whatever loss."""
 
-    Args:
-        view: the agent that is attacked.
-        fluency: what may be said.
-        said: what was said before.
-        text: the utterance.
-        losses: what is lessened.
-        helpful: returns words to try in each place.
-        enough: a loss at which nothing more is tried.
-    """
-    best = Rewritten(text, float(losses([text])[0]))
-    # Looked for once: words that help hardly change with one of them, and the slope is dear.
-    offered = helpful(text) if best.loss > enough else []
-    for _ in range(REPLACED):
-        if best.loss <= enough:
-            break
-        words = best.text.split()
-        spared = [_with(words, at, view.agent.blank) for at in range(len(words))]
-        place = int(losses(spared).argmin())
-        others = [word for word in offered[place] if word != words[place]]
-        tries = fluency.of(said, [_with(words, place, word) for word in others])
-        if not tries:
-            break
-        found = losses(tries)
-        least = int(found.argmin())
-        if found[least] >= best.loss:
-            break
-        best = Rewritten(tries[least], float(found[least]))
-    return best
+    view: TargetView  #: The agent that is attacked.
+    fluency: Fluency  #: What may be said.
+    shortlist: int = SHORTLIST  #: Words that are tried for each place.
+
+    def rewritten(
+        self,
+        said: Said,
+        text: str,
+        losses: Losses,
+        talks: Talks,
+        enough: float = -CONFIDENCE,
+    ) -> Rewritten:
+        """Replace at most `REPLACED` words of an utterance, one after the other.
+
+        Args:
+            said: what was said before.
+            text: the utterance.
+            losses: what is lessened.
+            talks: returns the talks in which the gradient says which words help.
+            enough: a loss at which nothing more is tried.
+        """
+        best = Rewritten(text, float(losses([text])[0]))
+        # Looked for once: words that help hardly change with one of them, and the slope is dear.
+        offered: list[list[str]] = []
+        if best.loss > enough:
+            (talk,) = talks([text])
+            offered = self.view.replacements(talk, len(said), self.shortlist)
+        for _ in range(REPLACED):
+            if best.loss <= enough:
+                break
+            words = best.text.split()
+            spared = [_with(words, at, self.view.agent.blank) for at in range(len(words))]
+            place = int(losses(spared).argmin())
+            others = [word for word in offered[place] if word != words[place]]
+            tries = self.fluency.of(said, [_with(words, place, word) for word in others])
+            if not tries:
+                break
+            found = losses(tries)
+            least = int(found.argmin())
+            if found[least] >= best.loss:
+                break
+            best = Rewritten(tries[least], float(found[least]))
+        return best
 
 
 def _with(words: Sequence[str], place: int, word: str) -> str:
