@@ -14,6 +14,8 @@ from pytest_dstfuzz.seeding import stream
 ITEMS: Final = ("book", "hat", "ball")
 #: What all items together are worth to either side.
 TOTAL: Final = 10
+#: Scenarios of training are drawn by seeds from here on, others by those below.
+TRAINING_SEED: Final = 1_000_000
 _LEAST, _MOST = 5, 7
 
 

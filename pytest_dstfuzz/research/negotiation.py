@@ -11,7 +11,6 @@ What was trained and played is kept in the output folder, and the same command g
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
-from pytest_dstfuzz.errors import DataError, UserError, needs_extra
+from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.files import write_json, write_text
-from pytest_dstfuzz.games.deal import DealGame
+from pytest_dstfuzz.games.deal import TRAINING_SEED, DealGame
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.research.command_line import command_line, hand_out, say, several
-from pytest_dstfuzz.research.negotiation_rows import ROWS, TARGETS, PlayedRow, read_row
+from pytest_dstfuzz.research.negotiation_rows import ROWS, TARGETS, PlayedRow, read_kept
 from pytest_dstfuzz.research.negotiation_tables import tables
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ TRAINED: Final = {
     "attack-hardened": "an attack on hardened by policy gradient, trained anew",
 }
 _MODEL: Final = "negotiator.safetensors"
-#: Seeds of scenarios that trainings draw begin here, see `games.negotiation.reinforce`.
-TRAINING_SEED: Final = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -146,7 +143,7 @@ def known_or_measured(run: NegotiationRun) -> dict[str, Any]:
     path = run.output / f"measured-{run.games}-{run.seed}.json"
     if not path.exists():
         write_json(path, measured(run))
-    return read_object(path)
+    return read_kept(path, dict[str, Any])
 
 
 def refuse_another(run: NegotiationRun) -> None:
@@ -160,7 +157,7 @@ def refuse_another(run: NegotiationRun) -> None:
     if not path.exists():
         write_json(path, now)
         return
-    before = read_object(path)
+    before = read_kept(path, dict[str, int])
     told = [
         f"{name} was {before.get(name)}, is now {new}"
         for name, new in now.items()
@@ -168,21 +165,6 @@ def refuse_another(run: NegotiationRun) -> None:
     ]
     if told:
         raise UserError(f"{run.output} is of other trainings: {'; '.join(told)}")
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Return an object that this experiment wrote.
-
-    Raises:
-        DataError: it is none.
-    """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{path} is damaged ({error}): remove it to have it made again") from None
-    if not isinstance(found, dict):
-        raise DataError(f"{path} is damaged: it would be an object; remove it")
-    return found
 
 
 def play(run: NegotiationRun, targets: Sequence[str], rows: Sequence[str]) -> list[PlayedRow]:
@@ -196,9 +178,10 @@ def play(run: NegotiationRun, targets: Sequence[str], rows: Sequence[str]) -> li
             if name not in rows or target not in row.targets:
                 continue
             path = run.output / "rows" / f"{target}-{name}-{run.games}-{run.seed}.json"
-            known = read_row(path)
             speed = ""
-            if known is None:
+            if path.exists():
+                known = read_kept(path, PlayedRow)
+            else:
                 started = time.monotonic()
                 known = player.play(target, name)
                 speed = f", {run.games / (time.monotonic() - started):.1f} games a second"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.files import read_json
 from pytest_dstfuzz.games.attack import unlike
 from pytest_dstfuzz.games.deal import DealGame
 from pytest_dstfuzz.games.figures import GameFigures
@@ -32,6 +32,8 @@ from pytest_dstfuzz.json_data import from_json
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.games.negotiation.agent import NegotiatorAgent
+
+T = TypeVar("T")
 
 #: Target -> what it is.
 TARGETS: Final = {
@@ -117,18 +119,16 @@ class PlayedRow:
     line_share: float  #: and the share of the won games that ended with it.
 
 
-def read_row(path: Path) -> PlayedRow | None:
-    """Return a row that was played before.
+def read_kept(path: Path, kind: type[T]) -> T:
+    """Return what the experiment wrote before.
 
     Raises:
         DataError: the file is damaged.
     """
-    if not path.exists():
-        return None
     try:
-        return from_json(PlayedRow, json.loads(path.read_text(encoding="utf-8")))
+        return from_json(kind, read_json(path, "file of this experiment"))
     except ValueError as error:
-        raise DataError(f"{path} is damaged ({error}): remove it to play it again") from None
+        raise DataError(f"{path} is damaged ({error}): remove it to have it made again") from None
 
 
 def forced(arena: Arena, played: PlayedGame) -> PlayedGame:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import torch
@@ -90,7 +90,7 @@ class SavedRun:
     tensors: Mapping[str, Tensor]
 
     @classmethod
-    def read(cls, folder: Path, key: str) -> SavedRun:
+    def read(cls, folder: Path, key: str) -> Self:
         """Read the file of an earlier part of a run."""
         try:
             with safe_open(folder / STATE_FILE, "pt") as file:
@@ -107,6 +107,24 @@ class SavedRun:
                 f"{STATE_FILE} does not say what run it is of; an earlier version wrote it"
             )
         return found
+
+    @classmethod
+    def resumed(
+        cls,
+        folder: Path,
+        key: str,
+        identity: Mapping[str, Any],
+        places: Iterable[tuple[str, Tensor]],
+    ) -> Self:
+        """Read an earlier part of the run with this identity, and put its tensors in place."""
+        found = cls.read(folder, key)
+        found.check(found.about.get("identity", {}), identity)
+        found.fill(places)
+        return found
+
+    def history(self, kind: type[T]) -> list[T]:
+        """Return what is said of each epoch or round so far."""
+        return [self.built(kind, item) for item in self.about["history"]]
 
     def refused(self, reason: str) -> UserError:
         """Return the error for a run that cannot go on."""

@@ -10,16 +10,20 @@ import torch
 
 from pytest_dstfuzz.games.deal import ITEMS, DealGame
 from pytest_dstfuzz.games.game import GameScores, Goal, GoalSelection, Scenario, TalkLine
-from pytest_dstfuzz.games.insight import Closing
+from pytest_dstfuzz.games.insight import Closing, Talk
 from pytest_dstfuzz.games.negotiation.corpus import SELECT, YOU
 from pytest_dstfuzz.games.negotiation.network import (
     PAD,
     RESERVED,
     NegotiatorNetwork,
     load_network,
-    of_counts,
 )
-from pytest_dstfuzz.games.negotiation.reader import MOST_WORDS, Talk, TalkReader, words_of
+from pytest_dstfuzz.games.negotiation.reader import (
+    MOST_WORDS,
+    TalkReader,
+    forbidden,
+    words_of,
+)
 from pytest_dstfuzz.seeding import derive
 
 
@@ -118,8 +122,7 @@ class NegotiatorAgent:
             state = reader.read([[*reader.numbers_of(words), reader.you]]).state
             while len(said) < MOST_WORDS:
                 logits = network.next_words(state[0, 0]) / self._temperature
-                logits[reader.never] = -torch.inf
-                logits[reader.end if not said else reader.select] = -torch.inf
+                logits[forbidden(network, first=not said)] = -torch.inf
                 number = int(torch.multinomial(logits.softmax(-1), 1, generator=draws))
                 if number == reader.select:
                     return None
@@ -132,13 +135,10 @@ class NegotiatorAgent:
 
     def _selection(self, words: Sequence[str]) -> GoalSelection:
         """Return the most likely amounts that there are."""
-        reader, network = self._reader, self.network
+        reader = self._reader
         with torch.inference_mode():
             read = reader.read([reader.numbers_of(words)])
-            goal = network.encode_goal(reader.goal)
-            embedded = network.embedding(read.numbers)
-            amounts = network.amounts_of(embedded, read.outputs, goal, read.lengths)
-            best = of_counts(amounts, reader.goal[:, : len(ITEMS)]).argmax(-1)[0].tolist()
+            best = reader.amounts(self.network.embedding(read.numbers), read).argmax(-1)[0].tolist()
         return GoalSelection(dict(zip(ITEMS, best, strict=True)))
 
 

@@ -85,10 +85,8 @@ def harden(config: HardenConfig, progress: Progress) -> tuple[HardenedRound, ...
     history: list[HardenedRound] = []
     identity = {k: str(v) for k, v in asdict(config).items() if k not in _CHANGEABLE}
     if config.resume:
-        saved = SavedRun.read(config.output, _RUN)
-        saved.check(saved.about.get("identity", {}), identity)
-        saved.fill(_tensors(pair))
-        history = [saved.built(HardenedRound, item) for item in saved.about["history"]]
+        saved = SavedRun.resumed(config.output, _RUN, identity, _tensors(pair))
+        history = saved.history(HardenedRound)
         for learner, means in zip(pair, saved.about["means"], strict=True):
             learner.means = saved.built(dict[str, float], means)
         progress(f"resumed after round {len(history)}")

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from pytest_dstfuzz.games.deal import ITEMS
-from pytest_dstfuzz.games.game import Goal, GoalSelection, TalkLine
+from pytest_dstfuzz.games.game import Goal, GoalSelection
+from pytest_dstfuzz.games.insight import Talk
 from pytest_dstfuzz.games.negotiation.corpus import END, SELECT, THEM, YOU
 from pytest_dstfuzz.games.negotiation.network import (
     PAD,
@@ -28,8 +29,6 @@ from pytest_dstfuzz.games.negotiation.network import (
 #: Words of an utterance at most.
 MOST_WORDS: Final = 20
 _UNKNOWN_WORDS: Final = 10_000
-
-Talk = Sequence[TalkLine]
 
 
 def goal_numbers(goal: Goal) -> tuple[int, ...]:
@@ -45,6 +44,17 @@ def words_of(talk: Talk) -> list[str]:
         text = [SELECT] if line.closes else [*line.text.lower().split(), END]
         words += [YOU if line.mine else THEM, *text]
     return words
+
+
+def never_said(network: NegotiatorNetwork) -> list[int]:
+    """Return the numbers of words that are no words of an utterance."""
+    known = network.numbers
+    return [known[word] for word in (*RESERVED, YOU, THEM) if word in known]
+
+
+def forbidden(network: NegotiatorNetwork, *, first: bool) -> list[int]:
+    """Return the words that may not come next: an utterance has one, and a talk ends with none."""
+    return [*never_said(network), network.numbers[END if first else SELECT]]
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,7 @@ class TalkReader:
         self.goal = torch.tensor([goal_numbers(goal)])
         known = network.numbers
         self.end, self.select, self.you = known[END], known[SELECT], known[YOU]
-        self.never = [known[word] for word in (*RESERVED, YOU, THEM) if word in known]
+        self.never = never_said(network)
 
     def numbers_of(self, words: Sequence[str]) -> list[int]:
         """Return the numbers of words."""
@@ -97,7 +107,7 @@ class TalkReader:
         """Return the logits of what it says first at each talk; `select` ends it."""
         rows = [[*self.numbers_of(words_of(talk)), self.you] for talk in talks]
         logits = self.network.next_words(self.read(rows).state[0])
-        logits[:, [*self.never, self.end]] = -torch.inf
+        logits[:, forbidden(self.network, first=True)] = -torch.inf
         return logits
 
     def selection_scores(
@@ -113,16 +123,19 @@ class TalkReader:
         read = self.read(rows)
         return self.scores_of(self.network.embedding(read.numbers), read, selections)
 
+    def amounts(self, embedded: Tensor, read: ReadTalks) -> Tensor:
+        """Return logits of how much of each item it takes, of what there is, for read talks."""
+        goal = self.goal.expand(len(read.lengths), -1)
+        found = self.network.amounts_of(
+            embedded, read.outputs, self.network.encode_goal(goal), read.lengths
+        )
+        return of_counts(found, goal[:, : len(ITEMS)])
+
     def scores_of(
         self, embedded: Tensor, read: ReadTalks, selections: Sequence[GoalSelection]
     ) -> Tensor:
         """Return log-probabilities of selections, for talks that were read."""
-        network = self.network
-        goal = self.goal.expand(len(read.lengths), -1)
-        amounts = network.amounts_of(
-            embedded, read.outputs, network.encode_goal(goal), read.lengths
-        )
-        chances = of_counts(amounts, goal[:, : len(ITEMS)]).log_softmax(-1)
+        chances = self.amounts(embedded, read).log_softmax(-1)
         taken = torch.tensor([[one[item] for item in ITEMS] for one in selections])
         parts = [chances[:, place, taken[:, place]] for place in range(len(ITEMS))]
         return torch.stack(parts).sum(0)
@@ -136,8 +149,7 @@ class TalkReader:
         selects, speaking = [False] * len(rows), [True] * len(rows)
         for place in range(MOST_WORDS):
             logits = network.next_words(state[0])
-            logits[:, self.never] = -torch.inf
-            logits[:, self.end if place == 0 else self.select] = -torch.inf
+            logits[:, forbidden(network, first=place == 0)] = -torch.inf
             words = logits.argmax(-1)
             for row, number in enumerate(words.tolist()):
                 if speaking[row] and number in (self.end, self.select):

@@ -17,13 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.games.deal import DealGame
+from pytest_dstfuzz.games.deal import TRAINING_SEED, DealGame
 from pytest_dstfuzz.games.figures import GameFigures
 from pytest_dstfuzz.games.game import GameScores
 from pytest_dstfuzz.games.negotiation.corpus import NegotiationRow, load_negotiations
 from pytest_dstfuzz.games.negotiation.network import NegotiatorNetwork, load_network, save_network
+from pytest_dstfuzz.games.negotiation.reader import forbidden
 from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE, row_loss
-from pytest_dstfuzz.games.negotiation.tables import TableTalk, forbidden, talk
+from pytest_dstfuzz.games.negotiation.tables import TableTalk, talk
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.runs import Progress, SavedRun, check_output, moments, write_run
 
@@ -32,8 +33,6 @@ _RUN: Final = "dstfuzz.negotiator.reinforced"
 _CHANGEABLE: Final = ("resume", "output", "rounds", "judged")
 #: Share of a new batch in the running mean of the rewards.
 _NEW: Final = 0.05
-#: Scenarios of training are drawn by seeds from here on, others by those below.
-_TRAINING: Final = 1_000_000
 #: Seed of the games after each round.
 JUDGED_SEED: Final = 7
 
@@ -119,7 +118,7 @@ class PolicyGradient:
         config = self._config
         seed = derive(config.seed, "reinforce", games.name, number) % 2**63
         generator = torch.Generator().manual_seed(seed)
-        scenarios = DealGame().scenarios(config.tables, _TRAINING + seed % 2**31)
+        scenarios = DealGame().scenarios(config.tables, TRAINING_SEED + seed % 2**31)
         found = talk(
             scenarios,
             self.network,
@@ -185,8 +184,10 @@ def played(
 
     The network is the adversary of the figures; see `talk` for ``complement``.
     """
-    if not 0 <= seed < _TRAINING:
-        raise UserError(f"the seed of games that count is from 0 to {_TRAINING - 1:,}, not {seed}")
+    if not 0 <= seed < TRAINING_SEED:
+        raise UserError(
+            f"the seed of games that count is from 0 to {TRAINING_SEED - 1:,}, not {seed}"
+        )
     generator = torch.Generator().manual_seed(derive(seed, "played") % 2**63)
     scenarios = DealGame().scenarios(games, seed)
     found = talk(scenarios, network, partner, generator, complement=complement)
@@ -215,10 +216,8 @@ def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[Reinf
     history: list[ReinforcedRound] = []
     identity = {k: str(v) for k, v in asdict(config).items() if k not in _CHANGEABLE}
     if config.resume:
-        saved = SavedRun.read(config.output, _RUN)
-        saved.check(saved.about.get("identity", {}), identity)
-        saved.fill(learner.tensors())
-        history = [saved.built(ReinforcedRound, item) for item in saved.about["history"]]
+        saved = SavedRun.resumed(config.output, _RUN, identity, learner.tensors())
+        history = saved.history(ReinforcedRound)
         learner.means = saved.built(dict[str, float], saved.about["means"])
         progress(f"resumed after round {len(history)}")
     while len(history) < config.rounds:

@@ -158,10 +158,8 @@ def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[Nego
     history: list[NegotiatorEpoch] = []
     identity = {k: str(v) for k, v in asdict(config).items() if k not in _CHANGEABLE}
     if config.resume:
-        saved = SavedRun.read(config.output, _RUN)
-        saved.check(saved.about.get("identity", {}), identity)
-        saved.fill(_tensors(network, adam))
-        history = [saved.built(NegotiatorEpoch, item) for item in saved.about["history"]]
+        saved = SavedRun.resumed(config.output, _RUN, identity, _tensors(network, adam))
+        history = saved.history(NegotiatorEpoch)
         progress(f"resumed after epoch {len(history)}")
     while len(history) < config.epochs:
         loss = _epoch(network, adam, splits.train, config, len(history))

@@ -11,13 +11,8 @@ from torch import Tensor
 from pytest_dstfuzz.games.deal import ITEMS, DealGame
 from pytest_dstfuzz.games.game import Goal, Scenario
 from pytest_dstfuzz.games.negotiation.corpus import END, SELECT, THEM, YOU
-from pytest_dstfuzz.games.negotiation.network import (
-    PAD,
-    RESERVED,
-    NegotiatorNetwork,
-    of_counts,
-)
-from pytest_dstfuzz.games.negotiation.reader import MOST_WORDS
+from pytest_dstfuzz.games.negotiation.network import PAD, NegotiatorNetwork, of_counts
+from pytest_dstfuzz.games.negotiation.reader import MOST_WORDS, forbidden, goal_numbers
 
 
 @dataclass(frozen=True)
@@ -40,12 +35,7 @@ class TableSide:
     def __init__(self, network: NegotiatorNetwork, goals: Sequence[Goal]) -> None:
         self.network = network.eval()
         known = network.numbers
-        self.goals = torch.tensor(
-            [
-                [int(goal[item][0]) for item in ITEMS] + [int(goal[item][1]) for item in ITEMS]
-                for goal in goals
-            ]
-        )
+        self.goals = torch.tensor([goal_numbers(goal) for goal in goals])
         self._goal = network.encode_goal(self.goals)
         self._state = torch.zeros(1, len(goals), network.shape.hidden)
         self.end, self.select = known[END], known[SELECT]
@@ -89,13 +79,6 @@ class TableSide:
         amounts = network.amounts_of(embedded, outputs, self._goal, lengths)
         best: Tensor = of_counts(amounts, self.goals[:, : len(ITEMS)]).argmax(-1)
         return best
-
-
-def forbidden(network: NegotiatorNetwork, *, first: bool) -> list[int]:
-    """Return the words that may not come next: an utterance has one, and a talk ends with none."""
-    known = network.numbers
-    never = [known[word] for word in (*RESERVED, YOU, THEM) if word in known]
-    return [*never, known[END if first else SELECT]]
 
 
 def talk(
