@@ -82,6 +82,11 @@ def wants_colour() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
+def say(line: str) -> None:
+    """Print a line of progress at once."""
+    print(line, flush=True)
+
+
 class ProgressLine:
     """Shows on the error stream how far a command is, without a trace in its output.
 

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Final
 
-from pytest_dstfuzz.cli.command import Command
+from pytest_dstfuzz.cli.command import Command, say
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.errors import UserError, needs_extra
@@ -52,16 +52,17 @@ def _harden(given: Namespace) -> None:
             HardenConfig,
             harden,
         )
+        from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE  # noqa: PLC0415 - torch
         from pytest_dstfuzz.trackers.neural import threads  # noqa: PLC0415 - torch
 
     with threads(1):
-        history = harden(HardenConfig(**values), lambda line: print(line, flush=True))
+        history = harden(HardenConfig(**values), say)
     first, last = history[0], history[-1]
     print(
         f"the advantage of the attack, which learns too, was {first.advantage:+.2f} after the "
         f"first round and is {last.advantage:+.2f} now; a fresh attack says more: python -m "
         f"pytest_dstfuzz.games.negotiation reinforced --aim advantage --partner "
-        f"{values['output'] / 'negotiator.safetensors'} ..."
+        f"{values['output'] / MODEL_FILE} ..."
     )
 
 

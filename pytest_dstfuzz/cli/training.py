@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_dstfuzz.cli.command import Command
+from pytest_dstfuzz.cli.command import Command, say
 from pytest_dstfuzz.cli.ray import RAY_OPTIONS, given_ray, ray_options
 from pytest_dstfuzz.config import ADAPTER, VALIDITIES, canonical_split
 from pytest_dstfuzz.config.command_line import Parser, adapter_options
@@ -146,7 +146,7 @@ def _train_tracker(given: Namespace) -> None:
     module, _, function = training.function.partition(":")
     with needs_extra(f"training {name}", name, "torch", "transformers", "tokenizers"):
         train = getattr(importlib.import_module(module), function)
-    result = train(config, _say)
+    result = train(config, say)
     accuracy = percent(result.joint_goal_accuracy)
     print(
         f"best epoch {result.best_epoch}: joint goal accuracy {accuracy} on validation, "
@@ -257,24 +257,20 @@ def _train_agent(options: Namespace) -> None:
     adapter = adapter_options(given)
     run = AgentRun(**given, adapter=adapter, training=config)
     if on_ray is None:
-        result = train_agent(run, _say)
+        result = train_agent(run, say)
     else:
         from pytest_dstfuzz.cluster.rounds import rounds_on_ray  # noqa: PLC0415 - needs numpy
 
         # While Ray is there, what is printed is taken for Ray's own.
-        say = partial(print, file=sys.stdout, flush=True)
+        shown = partial(print, file=sys.stdout, flush=True)
         with rounds_on_ray(on_ray) as rollouts:
-            result = train_agent(run, say, rollouts=rollouts)
+            result = train_agent(run, shown, rollouts=rollouts)
     attempts = sum(item.attempts for item in result.history)
     rounds = "1 round" if len(result.history) == 1 else f"{len(result.history)} rounds"
     print(
         f"{rounds}, {attempts:,} attempts (ended by {result.ended_by}); "
         f"use it with --dst-search=agent:{result.policy}"
     )
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
 
 
 def _bandit_options(parser: Parser) -> None:
@@ -299,7 +295,7 @@ def _train_bandit(options: Namespace) -> None:
     with needs_extra("training a bandit", "train", "torch"):
         from pytest_dstfuzz.training.train_bandit import ScorerRun, train_bandit  # noqa: PLC0415
     run = ScorerRun(**{"adapter": adapter_options(given), **given})
-    result = train_bandit(run, _say)
+    result = train_bandit(run, say)
     print(
         f"{result.attempts:,} attempts, {result.calls:,} calls (ended by {result.ended_by}); "
         f"use it with --dst-search=bandit:{result.scorer}"

@@ -39,7 +39,6 @@ TRAINED: Final = {
     "hardened": "rl after iterative adversarial training",
     "attack-hardened": "an attack on hardened by policy gradient, trained anew",
 }
-_MODEL: Final = "negotiator.safetensors"
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,9 @@ class NegotiationRun:
 
     def model(self, name: str) -> Path:
         """Return the file of a negotiator."""
-        return self.output / name / _MODEL
+        from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE  # noqa: PLC0415 - torch
+
+        return self.output / name / MODEL_FILE
 
 
 def train(run: NegotiationRun) -> None:

@@ -8,7 +8,7 @@ here needs torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
@@ -27,6 +27,7 @@ from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of
 from pytest_dstfuzz.training.asking import TrainingPredictor
 from pytest_dstfuzz.training.environment import (
     REWARDS,
+    AttemptOutcome,
     Environment,
     EnvironmentStep,
     Observation,
@@ -87,6 +88,48 @@ def remembered(
         next_available=view.available.astype(np.float32),
         terminated=np.asarray(step.terminated, np.float32),
     )
+
+
+class PlayedMove(NamedTuple):
+    """What one attempt of a dialogue came to."""
+
+    step: ReplayBatch  #: Of no first dimension.
+    broken: bool  #: Whether it broke its turn.
+
+
+def played_moves(
+    environment: Environment,
+    observations: Mapping[int, Observation],
+    episodes: Mapping[int, Scheduled],
+    reward: Callable[[AttemptOutcome], float],
+    policy: Callable[[], Policy],
+    epsilon: float,
+) -> Iterator[dict[int, PlayedMove]]:
+    """Play dialogues side by side to their ends; yield an attempt at each that is not at it.
+
+    ``policy`` is asked anew before each time: whoever takes the moves may learn from them.
+    """
+    while observations:
+        decisions = decide(policy(), observations, episodes, epsilon)
+        taken = environment.step({key: item.action for key, item in decisions.items()})
+        yield {
+            key: PlayedMove(
+                remembered(
+                    observations[key],
+                    decisions[key],
+                    episodes[key][1],
+                    step,
+                    reward(step.outcome),
+                ),
+                step.outcome.broken,
+            )
+            for key, step in taken.items()
+        }
+        observations = {
+            key: step.observation
+            for key, step in taken.items()
+            if not (step.terminated or step.truncated)
+        }
 
 
 class RoundPart(NamedTuple):
@@ -184,18 +227,12 @@ class DialoguePlayer:
         episodes = scheduled(rules.seed, part.number, observations, rules.ks, part.first)
         steps: dict[int, list[ReplayBatch]] = {key: [] for key in observations}
         broken = 0
-        while observations:
-            decisions = decide(policy, observations, episodes, part.epsilon)
-            taken = environment.step({key: item.action for key, item in decisions.items()})
-            for key, step in taken.items():
-                reward, k = self._reward(step.outcome), episodes[key][1]
-                steps[key].append(remembered(observations[key], decisions[key], k, step, reward))
-                broken += step.outcome.broken
-            observations = {
-                key: step.observation
-                for key, step in taken.items()
-                if not (step.terminated or step.truncated)
-            }
+        for moves in played_moves(
+            environment, observations, episodes, self._reward, lambda: policy, part.epsilon
+        ):
+            for key, move in moves.items():
+                steps[key].append(move.step)
+                broken += move.broken
         made = tuple(step for key in sorted(steps) for step in steps[key])
         return PlayedPart(made, broken, predictor.calls)
 

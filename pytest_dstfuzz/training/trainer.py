@@ -26,7 +26,7 @@ from pytest_dstfuzz.trackers.neural import threads
 from pytest_dstfuzz.trackers.runs import SavedRun, moments
 from pytest_dstfuzz.training.environment import REWARDS, Environment
 from pytest_dstfuzz.training.multi_pdqn import LearnerConfig, MultiPDQN
-from pytest_dstfuzz.training.playing import SEED_BOUND, decide, design_seed, remembered, scheduled
+from pytest_dstfuzz.training.playing import SEED_BOUND, design_seed, played_moves, scheduled
 from pytest_dstfuzz.training.replay import Replay
 
 #: Rounds that the running figure is taken over.
@@ -265,20 +265,19 @@ class AgentTrainer(LearningTrainer):
         replayed = stream(config.seed, "agent", "replay", number)
         steps = broken = 0
         losses: list[tuple[float, float]] = []
-        while observations:
-            decisions = decide(Policy(self.learner.weights()), observations, episodes, epsilon)
-            taken = self._environment.step({k: item.action for k, item in decisions.items()})
-            for key, step in taken.items():
-                reward, k = self._reward(step.outcome), episodes[key][1]
-                self.replay.add(remembered(observations[key], decisions[key], k, step, reward))
-            steps += len(taken)
-            broken += sum(step.outcome.broken for step in taken.values())
+        for moves in played_moves(
+            self._environment,
+            observations,
+            episodes,
+            self._reward,
+            lambda: Policy(self.learner.weights()),
+            epsilon,
+        ):
+            for move in moves.values():
+                self.replay.add(move.step)
+            steps += len(moves)
+            broken += sum(move.broken for move in moves.values())
             losses += self.learn(replayed)
-            observations = {
-                key: step.observation
-                for key, step in taken.items()
-                if not (step.terminated or step.truncated)
-            }
         return PlayedRound(steps, broken, self._calls() - asked, losses)
 
 
