@@ -37,6 +37,9 @@ from pytest_dstfuzz.trackers.tracker import Tracker
 #: left half empty and the more similar their contexts are in length; but a slow tracker is
 #: to show its first results soon, and dialogues half done are lost when a run is interrupted.
 WINDOW_BATCHES = (8, 32)
+#: Windows that are under way together. A dialogue asks in some eight steps, most of them small:
+#: so many windows, one step apart, make batches of contexts of one length from them.
+WINDOWS_AT_ONCE = 8
 
 Predict = Callable[[list[Context]], Answers]
 #: One dialogue of the plan and the index of its last turn.
@@ -206,7 +209,7 @@ class CampaignEngine:
             self._keep({here: unanswered(self._rules, *self._plan[here]) for here in waiting})
             return
         ahead = self._ahead and self._results and not self._predictor.budget.limited
-        if windows < (2 if ahead else 1):
+        if windows < (WINDOWS_AT_ONCE if ahead else 1):
             self._begin(waiting)
         try:
             self._scheduler.advance(self._predictor, self._whole_batches)

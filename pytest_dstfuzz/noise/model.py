@@ -51,6 +51,8 @@ class NoiseModel:
         self._scales = {True: scales, False: others}
         self._habits = Habits(file.tables.keyboard, file.tables.confusions)
         self._words = lru_cache(maxsize=1 << 13)(self._word_changes)
+        # Words differ, what their slips have in common does not.
+        self._factor = lru_cache(maxsize=1 << 14)(self._product)
         again = self.file.tables.words.get("restart", {}).get(ANY_WORD, {})
         #: So many words at the start of an utterance are said again at most.
         self.again = max(map(int, filter(str.isdecimal, again)), default=0)
@@ -177,15 +179,18 @@ class NoiseModel:
 
     def _word_changes(self, word: str, every: bool) -> Changes:
         """Return what happens to a word as typed, wherever it stands."""
-        factors, scales = self.file.tables.factors, self._scales[every]
+        scales, factor = self._scales[every], self._factor
         changes = []
-        for slip in letter_slips(word, self._habits, every=every):
-            known = factors.get(slip.kind, {})
-            value = math.prod(known.get(feature, 1.0) for feature in slip.features)
-            weight = value * scales.get(slip.kind, 0.0)
-            changes.append(Change(slip.kind, slip.start, slip.end, slip.after, weight))
+        for kind, start, end, after, features in letter_slips(word, self._habits, every=every):
+            weight = factor(kind, features) * scales.get(kind, 0.0)
+            changes.append(Change(kind, start, end, after, weight))
         for kind in RESPELLED:
             for form, value in respelled(word, self.file.tables.words.get(kind, {})):
                 weight = value * scales.get(kind, 0.0)
                 changes.append(Change(kind, 0, len(word), form, weight))
         return distinct(word, changes, of_word=True)
+
+    def _product(self, kind: str, features: tuple[str, ...]) -> float:
+        """Return how likely a slip of letters is, before its kind is weighed."""
+        known = self.file.tables.factors.get(kind, {})
+        return math.prod(known.get(feature, 1.0) for feature in features)

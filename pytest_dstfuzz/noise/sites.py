@@ -95,16 +95,20 @@ def distinct(text: str, changes: Iterable[Change], *, of_word: bool = False) -> 
     left out.
     """
     best: dict[str, Change] = {}
-    texts: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for change in changes:
-        made = change.put_into(text)
-        if change.weight <= 0.0 or made == text:
+        _, start, end, after, weight = change
+        made = text[:start] + after + text[end:]
+        if weight <= 0.0 or made == text:
             continue
-        texts[made] = texts.get(made, 0.0) + change.weight
-        if made not in best or best[made].weight < change.weight:
-            best[made] = change
-    found = tuple(change._replace(weight=texts[made]) for made, change in best.items())
-    return Changes(text, found, of_word)
+        known = best.setdefault(made, change)
+        if known is not change:  # Few texts come about in two ways.
+            sums[made] = sums.get(made, known.weight) + weight
+            if known.weight < weight:
+                best[made] = change
+    for made, weight in sums.items():
+        best[made] = best[made]._replace(weight=weight)
+    return Changes(text, tuple(best.values()), of_word)
 
 
 @dataclass(frozen=True)

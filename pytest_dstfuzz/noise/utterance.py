@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import math
 import operator
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
+from os.path import commonprefix
+from typing import NamedTuple
 
 import numpy as np
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.noise.sites import Kept, Site, Slip
 from pytest_dstfuzz.perturb.types import Edit
+
+
+class _Step(NamedTuple):
+    """What is known of a text once some sites were read."""
+
+    #: Where the next site may begin -> how likely the text is up to there, over `log_scale`.
+    reached: Mapping[int, float]
+    log_scale: float
+    #: How many characters of the text were looked at.
+    looked: int
 
 
 @dataclass(frozen=True)
@@ -61,22 +74,48 @@ class NoisyUtterance:
         _check_rate(rate)
         if not self.sites:
             return 0.0 if text == self.text else -math.inf
-        reached = {0: 1.0}
-        log_scale = 0.0
-        for number, site in enumerate(self.sites):
-            further: dict[int, float] = {}
-            for at, probability in reached.items():
-                readings = self._readings(number, text[at : at + site.longest], rate)
-                for length, chance in readings.items():
-                    further[at + length] = further.get(at + length, 0.0) + probability * chance
-            if not further:
+        # Up to its first change it is read as the clean utterance is.
+        steps = self._clean_steps(rate)
+        same = len(commonprefix((text, self.text)))  # noqa: RUF071 - texts, no paths
+        read = bisect_right(steps, same, key=operator.attrgetter("looked")) - 1
+        step = steps[read]
+        for number in range(read, len(self.sites)):
+            further = self._further(step, number, text, rate)
+            if further is None:
                 return -math.inf
-            # Kept near 1: the product over a long utterance would be too small for a float.
-            top = max(further.values())
-            log_scale += math.log(top)
-            reached = {at: probability / top for at, probability in further.items()}
-        found = reached.get(len(text), 0.0)
-        return math.log(found) + log_scale if found else -math.inf
+            step = further
+        found = step.reached.get(len(text), 0.0)
+        return math.log(found) + step.log_scale if found else -math.inf
+
+    def _further(self, step: _Step, number: int, text: str, rate: float) -> _Step | None:
+        """Read one more site of a text; ``None`` where it cannot be read on."""
+        site, looked = self.sites[number], step.looked
+        further: dict[int, float] = {}
+        for at, probability in step.reached.items():
+            end = at + site.longest
+            looked = max(looked, end)
+            for length, chance in self._readings(number, text[at:end], rate).items():
+                further[at + length] = further.get(at + length, 0.0) + probability * chance
+        if not further:
+            return None
+        # Kept near 1: the product over a long utterance would be too small for a float.
+        top = max(further.values())
+        reached = {at: probability / top for at, probability in further.items()}
+        return _Step(reached, step.log_scale + math.log(top), looked)
+
+    @cached_property
+    def _clean_steps(self) -> Callable[[float], Sequence[_Step]]:
+        """Read the clean utterance, as far as that does not depend on where it ends."""
+        return lru_cache(maxsize=2)(self._read_clean)
+
+    def _read_clean(self, rate: float) -> Sequence[_Step]:
+        steps = [_Step({0: 1.0}, 0.0, 0)]
+        for number in range(len(self.sites)):
+            step = self._further(steps[-1], number, self.text, rate)
+            if step is None or step.looked > len(self.text):
+                break
+            steps.append(step)
+        return steps
 
     @cached_property
     def _readings(self) -> Callable[[int, str, float], Mapping[int, float]]:

@@ -64,6 +64,7 @@ class EditPolicy:
         safe_insertions: what a masked language model may insert in strict.
         harmless: says whether a text can be read as no other word than that it was typed for.
         kept: returns what of some typing errors a word can take.
+        takes: says whether a word can take a typing error of one choice.
         guard_of: returns the lock that a word brings with it, ``""`` for none.
     """
 
@@ -98,6 +99,7 @@ class EditPolicy:
         self._typos = TypoTable(self._is_other_word if self.strict else None, dangerous)
         self.harmless = self._typos.harmless
         self.kept = self._typos.kept
+        self.takes = self._typos.takes
         chosen = selection or select()
         self.operators = {
             item.name: tuple(self._used(find_operator(item.name, name)) for name in names)

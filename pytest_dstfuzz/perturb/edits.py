@@ -73,6 +73,8 @@ def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]
     """
     if any(not 0 <= index < len(edits) for index in dropped):
         raise IndexError(f"there are {len(edits)} edits, cannot drop {sorted(dropped)}")
+    if len(set(dropped)) in (0, len(edits)):
+        return () if dropped else tuple(edits)
     cells = _history(edits)
     gone = set(dropped)
     kept: list[Edit] = []

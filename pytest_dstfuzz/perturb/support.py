@@ -9,7 +9,6 @@ from __future__ import annotations
 import string
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -132,55 +131,50 @@ class NoiseSupport:
         words = (*left, *take_apart(part.text).words)
         ends = [word.end for word in words]
         keys = self._noise.keys | guards.more
+        owners = range(len(left), len(words))
+        mates = [tuple([other - at for other in owners if other != at]) for at in range(len(words))]
         kept, lost, explained = [], [], []
         found: dict[tuple[int, tuple[str, str]], list[SlipPlace]] = {}
         for change in part.changes:
-            before = part.text[change.start : change.end]
-            at = owner(change.start, before, ends)
-            case, name = (
-                GuardedChange(change, before, at, words, guards, self._policy),
-                KINDS[change.kind],
-            )
-            known = name in self._used and keys.issuperset(change.after)
-            if not known or not self._unlocked(case):
-                lost.append(change.weight)
+            kind, start, end, after, weight = change
+            before = part.text[start:end]
+            at = owner(start, before, ends)
+            name = KINDS[kind]
+            if name not in self._used or not keys.issuperset(after):
+                allowed = False
+            elif kind in LETTER_KINDS:
+                typo = Typo(start - words[at].start, end - words[at].start, (after,))
+                allowed = guards.roles[at] != LOCKED and self._may_type(words[at].text, kind, typo)
+            else:
+                allowed = _RULES[kind](
+                    GuardedChange(change, before, at, words, guards, self._policy)
+                )
+            if not allowed:
+                lost.append(weight)
                 continue
             kept.append(change)
-            mates = [other - at for other in range(len(left), len(words)) if other != at]
-            if change.kind == "blank" and at == len(left):
-                mates.append(-1)
-            start = change.start - words[at].start
-            place = SlipPlace(change.kind, start, before, change.after, tuple(mates))
+            others = (*mates[at], -1) if kind == "blank" and at == len(left) else mates[at]
+            place = SlipPlace(kind, start - words[at].start, before, after, others)
             found.setdefault((at, name), []).append(place)
-            if name in self._explained or change.kind in _PHRASES:
+            if name in self._explained or kind in _PHRASES:
                 explained.append(change)
         slips = {
             (at, name): Slips(tuple(places), all(place.is_in(words[at].text) for place in places))
             for (at, name), places in found.items()
         }
         return Allowed(
-            Kept(replace(part, changes=tuple(kept)), tuple(lost)),
+            Kept(Changes(part.text, tuple(kept), part.of_word), tuple(lost)),
             tuple(slips.items()),
-            replace(part, changes=tuple(explained)),
+            Changes(part.text, tuple(explained), part.of_word),
         )
 
-    def _unlocked(self, case: GuardedChange) -> bool:
-        """Say whether no lock forbids a change."""
-        change, word = case.change, case.word
-        if change.kind not in LETTER_KINDS:
-            return _RULES[change.kind](case)
-        if case.role == LOCKED:
-            return False
-        place = change.start - word.start, change.end - word.start
-        return self._may_type(word.text, change.kind, *place, change.after)
-
-    def _may_type(self, word: str, kind: str, start: int, end: int, after: str) -> bool:
+    def _may_type(self, word: str, kind: str, typo: Typo) -> bool:
         """Say whether a slip of letters leaves a word to be read as nothing else."""
         if kind in _SHORTENING and len(word) < _SHORTEST:
             return False
-        if any(map(str.isdigit, after)) and kind != "swap":
+        if kind != "swap" and any(map(str.isdigit, typo.choices[0])):
             return False  # It would be a number.
-        return bool(self._policy.kept(word, [Typo(start, end, (after,))]))
+        return self._policy.takes(word, typo)
 
 
 def owner(start: int, before: str, ends: Sequence[int]) -> int:

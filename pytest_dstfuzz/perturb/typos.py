@@ -103,6 +103,20 @@ class TypoTable:
                 kept.append(Typo(start, end, good))
         return tuple(kept)
 
+    def takes(self, word: str, typo: Typo) -> bool:
+        """Say whether `kept` keeps a typing error that has one choice."""
+        start, end, (after,) = typo
+        if self._is_word is None:
+            return True
+        if len(word) > _LONGEST:
+            return False
+        new = word[:start] + after + word[end:]
+        if self._harmless(new):
+            parted = len(word) == 1 or "'" in word or "’" in word
+            if not parted or keeps_letters(word, new):
+                return True
+        return bool(after) and after.lower() == word[start:end].lower()
+
     def _harmless(self, text: str) -> bool:
         """Say whether ``text``, typed for another word, can be read as nothing else.
 

@@ -14,7 +14,7 @@ from toybots import FussyBot, Play, WordBot, data_of, talk
 
 from pytest_dstfuzz.campaign import engine as campaign_module
 from pytest_dstfuzz.campaign import predictor as predictor_module
-from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
+from pytest_dstfuzz.campaign.engine import WINDOWS_AT_ONCE, CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.events import (
     BatchDone,
     CampaignFinished,
@@ -98,23 +98,22 @@ def test_the_first_results_do_not_wait_for_a_whole_plan(lexicon: Lexicon) -> Non
     assert len(bot.asked) > 200
 
 
-@pytest.mark.parametrize("stop_at_first", [False, True])
-def test_no_more_than_two_windows_are_in_flight(lexicon: Lexicon, stop_at_first: bool) -> None:
+def test_few_windows_are_in_flight(lexicon: Lexicon) -> None:
     """However many steps a dialogue takes: what is half done is lost by an interrupt."""
-    settings = SETTINGS.replace_options(stop_at_first=stop_at_first)
-    begun: list[int] = []
+    settings = SETTINGS.replace_options(stop_at_first=True, variants=2 * WINDOWS_AT_ONCE)
+    in_flight: list[int] = []
     done: set[str] = set()
 
     def listen(event: object) -> None:
         if isinstance(event, WindowStarted):
-            begun.append(event.dialogues)
-            # Of the windows before the last one nothing is left to do.
-            assert len(done) >= sum(begun[:-2])
+            assert event.dialogues == 1
+            in_flight.append(len(in_flight) + 1 - len(done))
         elif isinstance(event, TurnDone):
             done.add(event.result.dialogue_id)
 
-    list(campaign(lexicon, settings=settings, window=60, listener=listen).run())
-    assert len(begun) > 4
+    list(campaign(lexicon, settings=settings, window=1, listener=listen).run())
+    assert len(in_flight) == len(TALKS)
+    assert max(in_flight) == WINDOWS_AT_ONCE
 
 
 def test_what_is_answered_is_finished_between_two_requests_too(lexicon: Lexicon) -> None:
