@@ -80,7 +80,7 @@ class CampaignEngine:
 
     Dialogues are run in windows, each a coroutine that waits for answers: what many of them ask
     for goes to the tracker in full batches. The window around a turn is begun when its result is
-    first asked for, and while the turns of one get their variants, the next one gets its clean
+    first asked for, and while the turns of some get their variants, later ones get their clean
     predictions; neither the order in which results are asked for nor the windows change them.
 
     Several campaigns may share a `Predictor` (`predictor_for`), and with it what was predicted and
@@ -89,7 +89,8 @@ class CampaignEngine:
     dialogues they are run to their ends, and only their last turns have results.
 
     ``window`` is how many contexts to look ahead (``None`` = `WINDOW_BATCHES`); ``ahead`` begins
-    one while that before it is run, never under a budget, which might end before any is done.
+    more while those before are run, up to `WINDOWS_AT_ONCE`, never under a budget, which might end
+    before any is done.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first five are given by their names

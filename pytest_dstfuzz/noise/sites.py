@@ -97,14 +97,13 @@ def distinct(text: str, changes: Iterable[Change], *, of_word: bool = False) -> 
     best: dict[str, Change] = {}
     sums: dict[str, float] = {}
     for change in changes:
-        _, start, end, after, weight = change
-        made = text[:start] + after + text[end:]
-        if weight <= 0.0 or made == text:
+        made = change.put_into(text)
+        if change.weight <= 0.0 or made == text:
             continue
         known = best.setdefault(made, change)
         if known is not change:  # Few texts come about in two ways.
-            sums[made] = sums.get(made, known.weight) + weight
-            if known.weight < weight:
+            sums[made] = sums.get(made, known.weight) + change.weight
+            if known.weight < change.weight:
                 best[made] = change
     for made, weight in sums.items():
         best[made] = best[made]._replace(weight=weight)

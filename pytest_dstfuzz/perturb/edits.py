@@ -73,10 +73,10 @@ def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]
     """
     if any(not 0 <= index < len(edits) for index in dropped):
         raise IndexError(f"there are {len(edits)} edits, cannot drop {sorted(dropped)}")
-    if len(set(dropped)) in (0, len(edits)):
-        return () if dropped else tuple(edits)
-    cells = _history(edits)
     gone = set(dropped)
+    if len(gone) in (0, len(edits)):
+        return () if gone else tuple(edits)
+    cells = _history(edits)
     kept: list[Edit] = []
     for index, edit in enumerate(edits):
         start = None if index in gone else _start_without(cells, gone, index)

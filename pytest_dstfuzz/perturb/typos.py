@@ -50,6 +50,11 @@ def keeps_letters(old: str, new: str) -> bool:
     )
 
 
+def _other_case(old: str, new: str) -> bool:
+    """Say whether letters are typed in another case, which leaves a word as it is."""
+    return bool(new) and new.lower() == old.lower()
+
+
 @lru_cache(maxsize=8)
 def _near(words: frozenset[str]) -> frozenset[str]:
     """Return the longer ones of some words, and what is a typing error away from one of them.
@@ -84,21 +89,15 @@ class TypoTable:
         if len(word) > _LONGEST:
             return ()
         kept = []
-        # Few of these texts come again: to remember each would crowd out those that do.
-        harmless = self._harmless
-        parted = len(word) == 1 or _APOSTROPHE.search(word)
         for start, end, choices in typos:
             head, tail = word[:start], word[end:]
             good: tuple[str, ...]
             if start == len(word) and choices == ENDINGS:
                 good = choices  # A mark after a whole word leaves it as it is.
             else:
-                good = tuple(new for new in choices if harmless(head + new + tail))
-                if parted:
-                    good = tuple(new for new in good if keeps_letters(word, head + new + tail))
-            # Another case leaves a word as it is, too.
-            same = word[start:end].lower()
-            good = good or tuple(new for new in choices if new and new.lower() == same)
+                good = tuple(new for new in choices if self._reads_as(word, head + new + tail))
+            old = word[start:end]
+            good = good or tuple(new for new in choices if _other_case(old, new))
             if good:
                 kept.append(Typo(start, end, good))
         return tuple(kept)
@@ -110,12 +109,16 @@ class TypoTable:
             return True
         if len(word) > _LONGEST:
             return False
-        new = word[:start] + after + word[end:]
-        if self._harmless(new):
-            parted = len(word) == 1 or "'" in word or "’" in word
-            if not parted or keeps_letters(word, new):
-                return True
-        return bool(after) and after.lower() == word[start:end].lower()
+        typed = word[:start] + after + word[end:]
+        return self._reads_as(word, typed) or _other_case(word[start:end], after)
+
+    def _reads_as(self, word: str, typed: str) -> bool:
+        """Say whether what was typed for a word can be read as nothing else."""
+        # Few of these texts come again: to remember each would crowd out those that do.
+        if not self._harmless(typed):
+            return False
+        parted = len(word) == 1 or "'" in word or "’" in word
+        return not parted or keeps_letters(word, typed)
 
     def _harmless(self, text: str) -> bool:
         """Say whether ``text``, typed for another word, can be read as nothing else.

@@ -98,9 +98,10 @@ def test_the_first_results_do_not_wait_for_a_whole_plan(lexicon: Lexicon) -> Non
     assert len(bot.asked) > 200
 
 
-def test_few_windows_are_in_flight(lexicon: Lexicon) -> None:
+@pytest.mark.parametrize("stop_at_first", [False, True])
+def test_few_windows_are_in_flight(lexicon: Lexicon, stop_at_first: bool) -> None:
     """However many steps a dialogue takes: what is half done is lost by an interrupt."""
-    settings = SETTINGS.replace_options(stop_at_first=True, variants=2 * WINDOWS_AT_ONCE)
+    settings = SETTINGS.replace_options(stop_at_first=stop_at_first, variants=2 * WINDOWS_AT_ONCE)
     in_flight: list[int] = []
     done: set[str] = set()
 
@@ -113,7 +114,9 @@ def test_few_windows_are_in_flight(lexicon: Lexicon) -> None:
 
     list(campaign(lexicon, settings=settings, window=1, listener=listen).run())
     assert len(in_flight) == len(TALKS)
-    assert max(in_flight) == WINDOWS_AT_ONCE
+    assert max(in_flight) <= WINDOWS_AT_ONCE
+    # With a step for each variant there would be more.
+    assert max(in_flight) == WINDOWS_AT_ONCE or not stop_at_first
 
 
 def test_what_is_answered_is_finished_between_two_requests_too(lexicon: Lexicon) -> None:
