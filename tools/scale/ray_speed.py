@@ -76,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print what was measured, and the curve."""
     from pytest_dstfuzz.campaign.campaign import Campaign  # noqa: PLC0415 - beside what is timed
     from pytest_dstfuzz.results.running import run_into  # noqa: PLC0415 - likewise
+    from pytest_dstfuzz.trackers.neural import threads  # noqa: PLC0415 - likewise
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="folder for all runs")
@@ -92,7 +93,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     drivers: list[float] = []
     for number in range(given.rounds):
         campaign = Campaign(given.model, settings=settings)
-        folder = run_into(campaign, given.output / f"plain-{number}", lambda _done, _planned: None)
+        with threads(1):  # As an actor has, which is given one processor.
+            folder = run_into(
+                campaign, given.output / f"plain-{number}", lambda _done, _planned: None
+            )
         rows["plain"].append(folder.manifest.seconds)
         for actors, name in ((1, "1 actor"), (2, "2 actors")):
             path = given.output / f"{actors}-{number}"
