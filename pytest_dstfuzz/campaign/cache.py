@@ -12,7 +12,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.answers import Answer
@@ -22,6 +22,8 @@ from pytest_dstfuzz.dialogue.dialogues import RESTART, Again, Context, DialogueS
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction
+
+Name = TypeVar("Name")
 
 #: Raised when what is kept changes its form.
 _FORMAT: Final = 1
@@ -62,7 +64,7 @@ class PredictionCache:
 
     def recall(self, contexts: Iterable[Context]) -> dict[Context, Prediction]:
         """Return the predictions that are kept."""
-        keys = {self._key(context): context for context in contexts if not _restarts(context)}
+        keys = {self._key(context): context for context in contexts if not restarts(context)}
         found = self._store.get(list(keys))
         kept = {keys[key]: json.loads(value) for key, value in found.items()}
         return {
@@ -75,8 +77,18 @@ class PredictionCache:
         values = {
             self._key(context): _bytes([answer.state.to_json(), to_json(answer.impurities)])
             for context, answer in answers.items()
-            if isinstance(answer, Prediction) and not _restarts(context)
+            if isinstance(answer, Prediction) and not restarts(context)
         }
+        self._store.put(values, owner=self._owner)
+
+    def texts(self, keys: Mapping[Name, object]) -> dict[Name, bytes]:
+        """Return texts that are kept for this tracker, each by the name that its key was given."""
+        digests = {self._digest(key): name for name, key in keys.items()}
+        return {digests[key]: text for key, text in self._store.get(list(digests)).items()}
+
+    def keep_texts(self, texts: Iterable[tuple[object, bytes]]) -> None:
+        """Keep texts by keys, which are values of JSON."""
+        values = {self._digest(key): text for key, text in texts}
         self._store.put(values, owner=self._owner)
 
     def claim(self, contexts: Sequence[Context]) -> list[Context]:
@@ -88,7 +100,7 @@ class PredictionCache:
         if not (self._run and contexts):
             return list(contexts)
         # Nobody else's answer stands for that to a dialogue that is begun once more.
-        keys = {context: self._key(context) for context in contexts if not _restarts(context)}
+        keys = {context: self._key(context) for context in contexts if not restarts(context)}
         mine = self._store.claim(self._run, self._owner, list(keys.values()))
         return [one for one in contexts if one not in keys or keys[one] in mine]
 
@@ -139,8 +151,8 @@ class PredictionCache:
         return digest.digest()
 
 
-def _restarts(context: Context) -> bool:
-    """Say whether a context is that of a dialogue that is begun once more."""
+def restarts(context: Context) -> bool:
+    """Say whether a context is of a dialogue that is begun once more: its answer is never kept."""
     return isinstance(context, Again) and context.repetition <= RESTART
 
 

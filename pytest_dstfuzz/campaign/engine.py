@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import accumulate, takewhile
 
-from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.budget import Budget
-from pytest_dstfuzz.campaign.dialogue_run import Answers, DialogueRun, run_dialogue, unanswered
+from pytest_dstfuzz.campaign.dialogue_run import run_dialogue, unanswered
 from pytest_dstfuzz.campaign.events import (
     CampaignFinished,
     CampaignStarted,
@@ -18,17 +17,19 @@ from pytest_dstfuzz.campaign.events import (
     WindowStarted,
     ignore,
 )
+from pytest_dstfuzz.campaign.kept_results import kept_results
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.scheduler import DialogueScheduler
 from pytest_dstfuzz.campaign.sequential import sequential_test
-from pytest_dstfuzz.campaign.shrink import OptionalRequest
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.garbage import gc_paused
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.relations.registry import is_shipped
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.trackers.tracker import Tracker
@@ -41,7 +42,6 @@ WINDOW_BATCHES = (8, 32)
 #: so many windows, one step apart, make batches of contexts of one length from them.
 WINDOWS_AT_ONCE = 8
 
-Predict = Callable[[list[Context]], Answers]
 #: One dialogue of the plan and the index of its last turn.
 Planned = tuple[Dialogue, int]
 
@@ -125,6 +125,11 @@ class CampaignEngine:
             reply=settings.reply,
             comparison=comparison,
         )
+        # What others made may say something else the next time.
+        named = search is None and (relation is None or is_shipped(relation))
+        self._kept = (
+            kept_results(self._predictor.cache, self._rules, lexicon.fingerprint) if named else None
+        )
         self._listener = listener or ignore
         self._window = window
         self._ahead = ahead
@@ -193,7 +198,8 @@ class CampaignEngine:
     def finished(self) -> tuple[TurnResult, ...]:
         """Return all results that the answers so far allow; the campaign does not go on."""
         self._scheduler.settle(self._predictor.known, last=True)
-        self._keep(self._scheduler.take())
+        # Not for later runs: they may lack what was optional.
+        self._keep({place: done.results for place, done in self._scheduler.take().items()})
         return self.known()
 
     def _advance(self, place: int) -> None:
@@ -219,7 +225,7 @@ class CampaignEngine:
             self._scheduler.settle(self._predictor.known)
             raise
         finally:
-            self._keep(self._scheduler.take())
+            self._take()
 
     @property
     def _whole_batches(self) -> int:
@@ -234,7 +240,11 @@ class CampaignEngine:
 
     def _begin(self, waiting: Sequence[int]) -> None:
         """Begin the first of some dialogues and those after it that fit in with it."""
-        window = self._look_ahead([self._plan[place] for place in waiting])
+        ahead = self._look_ahead([self._plan[place] for place in waiting])
+        found = {} if self._kept is None else self._kept.recall(ahead)
+        self._predictor.spare(sum(one.answers for one in found.values()))
+        self._keep({self._position[name]: one.results for name, one in found.items()})
+        window = [planned for planned in ahead if planned[0].id not in found]
         if not window:
             return
         self._begun += 1
@@ -246,7 +256,8 @@ class CampaignEngine:
             )
         )
         with gc_paused():
-            for place, planned in zip(waiting, window, strict=False):
+            for planned in window:
+                place = self._position[planned[0].id]
                 self._scheduler.begin(place, self._begun, run_dialogue(self._rules, *planned))
 
     def _look_ahead(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
@@ -273,6 +284,16 @@ class CampaignEngine:
             return answers * (last + 1 + settings.variants)
         return (last + 1) * answers * (1 + passes * settings.variants)
 
+    def _take(self) -> None:
+        """Take the results of dialogues that are done, here and for later runs."""
+        done = self._scheduler.take()
+        # Once the budget ended, some may lack what would have been asked yet.
+        if self._kept is not None and not self._predictor.budget.ended:
+            self._kept.keep(
+                [(self._plan[place], one.answers, one.results) for place, one in done.items()]
+            )
+        self._keep({place: one.results for place, one in done.items()})
+
     def _keep(self, found: Mapping[int, Sequence[TurnResult]]) -> None:
         """Keep the results of some dialogues and tell the listener."""
         reason = f"{self._predictor.budget.ended} before this turn was run"
@@ -288,92 +309,3 @@ class CampaignEngine:
             finished = [turn for turns in self._results.values() for turn in turns]
             skipped = sum(turn.outcome == "skipped" for turn in finished)
             self._listener(CampaignFinished(len(finished), skipped, self._predictor.calls))
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """A dialogue that waits for answers to ``wanted``, and those it had before."""
-
-    run: DialogueRun
-    wanted: Sequence[Context]
-    #: Number of the window that it was begun with.
-    window: int
-    answers: dict[Context, Answer] = field(default_factory=dict)
-
-
-class DialogueScheduler:
-    """The dialogues that were begun and are not done."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[int, _Waiting] = {}
-        self._done: dict[int, list[TurnResult]] = {}
-
-    def __contains__(self, place: int) -> bool:
-        return place in self._waiting
-
-    @property
-    def windows(self) -> int:
-        """How many windows have dialogues that are not done."""
-        return len({waiting.window for waiting in self._waiting.values()})
-
-    def begin(self, place: int, window: int, run: DialogueRun) -> None:
-        """Begin the dialogue at ``place`` of the plan."""
-        self._waiting[place] = _Waiting(run, next(run), window)
-
-    def advance(self, predictor: Predictor, batch: int) -> None:
-        """Let dialogues have the answers that they wait for: all but those of the last batch.
-
-        What would fill a batch of that size in part waits for the next time, those of the last
-        windows first: a network takes for a part of a batch nearly as long as for all of it.
-
-        What the predictor raises passes through, and nothing has moved. What a dialogue raises
-        passes through as well: it is out then, and those after it have not moved.
-        """
-        later = self._later(predictor.known, batch)
-        wanted = (c for waiting in self._waiting.values() for c in waiting.wanted)
-        found = predictor.predict(c for c in wanted if c not in later)
-        with gc_paused():
-            for place, waiting in list(self._waiting.items()):
-                if later.isdisjoint(waiting.wanted):
-                    self._send(place, found)
-
-    def _later(self, known: Predict, batch: int) -> set[Context]:
-        """Return the contexts that would fill a batch in part."""
-        if batch == 1:
-            return set()
-        by_window = sorted(self._waiting.values(), key=lambda waiting: waiting.window)
-        wanted = list(dict.fromkeys(c for waiting in by_window for c in waiting.wanted))
-        there = known(wanted)
-        missing = [context for context in wanted if context not in there]
-        rest = len(missing) % batch
-        return set(missing[-rest:]) if rest < len(missing) and rest else set()
-
-    def settle(self, known: Predict, *, last: bool = False) -> None:
-        """Take every dialogue as far as answers that are known already will do.
-
-        Where these are the ``last``, do without those that are optional.
-        """
-        with gc_paused():
-            for place in list(self._waiting):
-                while (waiting := self._waiting.get(place)) is not None:
-                    found = known(list(waiting.wanted))
-                    can_do_without = last and isinstance(waiting.wanted, OptionalRequest)
-                    if not (can_do_without or all(map(found.__contains__, waiting.wanted))):
-                        break
-                    self._send(place, found)
-
-    def take(self) -> dict[int, list[TurnResult]]:
-        """Return the results of the dialogues that were done since the last time."""
-        done, self._done = self._done, {}
-        return done
-
-    def _send(self, place: int, found: Answers) -> None:
-        # Out, until it waits again: whatever interrupts a coroutine ends it.
-        waiting = self._waiting.pop(place)
-        waiting.answers.update((c, found[c]) for c in waiting.wanted if c in found)
-        try:
-            waiting.wanted = waiting.run.send(waiting.answers)
-        except StopIteration as stop:
-            self._done[place] = stop.value
-        else:
-            self._waiting[place] = waiting

@@ -55,9 +55,10 @@ class Predictor:
         self.votes = votes
         self.repeats = repeats
         self.budget = budget or Budget()
-        #: Answers that came from the cache.
+        #: What was predicted before; ``None`` = nothing that is said can be used again.
+        self.cache = cache
+        #: Answers that came from it.
         self.recalled = 0
-        self._cache = cache
         self._tracker = tracker
         self._ontology = ontology
         self._normalisation = normalisation
@@ -86,6 +87,11 @@ class Predictor:
     def never_give_up(self) -> None:
         """Ask on whatever fails: that the tracker answers is known from elsewhere."""
         self._answered = True
+
+    def spare(self, answers: int) -> None:
+        """Count answers as recalled: what rests on them came from the cache."""
+        self.recalled += answers
+        self._answered = self._answered or bool(answers)
 
     def forget(self) -> None:
         """Let go of the answers that are kept for whoever asks the same again."""
@@ -119,10 +125,10 @@ class Predictor:
         answers = self.known(wanted)
         # A stable sort by length: order within a length is that of the request.
         missing = sorted((c for c in wanted if c not in answers), key=Context.size)
-        if self._cache is None:
+        if self.cache is None:
             answers.update(self._ask_all(missing))
         else:
-            answers.update(self._recall_or_ask(self._cache, missing))
+            answers.update(self._recall_or_ask(self.cache, missing))
         return answers
 
     def _recall_or_ask(
@@ -133,9 +139,8 @@ class Predictor:
         while missing:
             recalled = cache.recall(missing)
             self._remember(recalled)
-            self.recalled += len(recalled)
             # Whatever is asked next, this tracker answers.
-            self._answered = self._answered or bool(recalled)
+            self.spare(len(recalled))
             answers.update(recalled)
             missing = [context for context in missing if context not in recalled]
             mine = cache.claim(missing)
@@ -191,8 +196,8 @@ class Predictor:
     def _keep(self, answered: Mapping[Context, Answer]) -> None:
         self.budget.spend(len(answered))
         self._remember(answered)
-        if self._cache is not None:
-            self._cache.keep(answered)
+        if self.cache is not None:
+            self.cache.keep(answered)
         failures = [(c, a) for c, a in answered.items() if isinstance(a, TrackerFailure)]
         for context, failure in failures:
             self._listener(ErrorSeen(failure.reason, context.user_utterances))

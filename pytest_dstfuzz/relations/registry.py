@@ -165,5 +165,10 @@ def spoken_of(relation: Relation) -> str:
     return ", ".join(words for kind, words in _SPOKEN_OF.items() if kind in relation.on)
 
 
+def is_shipped(relation: Relation) -> bool:
+    """Whether a relation is the one that ships under its name."""
+    return _ships(relation) and RELATIONS.find(relation.name) is relation
+
+
 def _ships(relation: object) -> bool:
     return type(relation).__module__ in _HOMES

@@ -56,6 +56,11 @@ def register_search(name: str, factory: SearchFactory) -> None:
     SEARCHES.register(name, factory)
 
 
+def names_shipped(name: str) -> bool:
+    """Whether a name stands for a search that ships, or for a trained one of their kind."""
+    return name in SEARCHES.shipped or is_trained(name)
+
+
 def search_by_name(name: str, *, seed: int, k: int) -> Search:
     """Build the search that the option ``search`` names; for ``k`` see `SearchFactory`."""
     if is_trained(name):

@@ -294,3 +294,25 @@ def test_a_run_whose_answers_are_kept_loads_no_torch(pytester: pytest.Pytester) 
         run = pytester.runpytest_subprocess(*options, "-p", "no:hypothesispytest")
         assert run.ret == 0
         run.stdout.fnmatch_lines([f"*torch {loaded}"])
+
+
+def test_a_second_run_makes_no_variant_and_no_report_changes(
+    bot: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--dst-relation=metamorphic,value-swap", "--dst-html=out.html")
+    first, output = run(bot, *options)
+    page = (bot.path / "out.html").read_text(encoding="utf-8")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a variant is made again")
+
+    monkeypatch.setattr("pytest_dstfuzz.perturb.engine.Perturber.prepare", refuse)
+    second, again = run(bot, *options)
+    assert without_run(second) == without_run(first)
+    assert again.count("held") == output.count("held") > 0
+    assert len((bot.path / "out.html").read_text(encoding="utf-8")) == pytest.approx(
+        len(page), abs=200
+    )
+    # Other settings are other variants.
+    result = bot.runpytest_inprocess(*OPTIONS, "--dst-model=cachedbot:Bot", "--dst-seed=1")
+    assert "a variant is made again" in result.stdout.str()
