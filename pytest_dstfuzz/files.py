@@ -90,7 +90,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines, each with its end, as `write_text` does, none kept in memory."""
+    """Write lines, each with its end, or other pieces, as `write_text` does, one by one."""
     _write(path, map(utf8, lines))
 
 
@@ -116,7 +116,33 @@ def write_bytes(path: Path, content: bytes) -> None:
     _write(path, (content,))
 
 
-def _write(path: Path, parts: Iterable[bytes]) -> None:
+def write_named(folder: Path, parts: Iterable[bytes], begin: str, end: str) -> Path:
+    """Write parts of a content, one by one, to a file whose name their SHA-256 decides.
+
+    Args:
+        folder: of the file.
+        parts: of its content.
+        begin: of its name, before 8 digits of the digest.
+        end: of its name, after them.
+
+    Returns:
+        The file.
+    """
+    digest = hashlib.sha256()
+
+    def noted() -> Iterator[bytes]:
+        for part in parts:
+            digest.update(part)
+            yield part
+
+    def path() -> Path:
+        return folder / f"{begin}{digest.hexdigest()[:8]}{end}"
+
+    return _write(path(), noted(), path)
+
+
+def _write(path: Path, parts: Iterable[bytes], named: Callable[[], Path] | None = None) -> Path:
+    """Write parts to a path, or to the one that is known when all are written."""
     target = _target(path)
     draft = _draft(target.parent, target)
     try:
@@ -127,11 +153,13 @@ def _write(path: Path, parts: Iterable[bytes]) -> None:
                 file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())
+            target = target if named is None else _target(named())
             draft.replace(target)
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(path, error) from None
+    return target
 
 
 #: Zip archives, which `torch.save` writes, and pickles.

@@ -7,16 +7,19 @@ import operator
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate
 from os.path import commonprefix
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.noise.sites import Kept, Site, Slip
 from pytest_dstfuzz.perturb.types import Edit
+
+#: What was read at sites that is kept of an utterance.
+_MOST_READINGS: Final = 1 << 9
 
 
 class _Step(NamedTuple):
@@ -89,12 +92,17 @@ class NoisyUtterance:
 
     def _further(self, step: _Step, number: int, text: str, rate: float) -> _Step | None:
         """Read one more site of a text; ``None`` where it cannot be read on."""
-        site, looked = self.sites[number], step.looked
+        site, looked, known = self.sites[number], step.looked, self._readings
+        if len(known) >= _MOST_READINGS:
+            known.clear()
         further: dict[int, float] = {}
         for at, probability in step.reached.items():
             end = at + site.longest
             looked = max(looked, end)
-            for length, chance in self._readings(number, text[at:end], rate).items():
+            piece = number, text[at:end], rate
+            if (read := known.get(piece)) is None:
+                read = known[piece] = site.readings(*piece[1:])
+            for length, chance in read.items():
                 further[at + length] = further.get(at + length, 0.0) + probability * chance
         if not further:
             return None
@@ -103,10 +111,11 @@ class NoisyUtterance:
         reached = {at: probability / top for at, probability in further.items()}
         return _Step(reached, step.log_scale + math.log(top), looked)
 
-    @cached_property
-    def _clean_steps(self) -> Callable[[float], Sequence[_Step]]:
+    def _clean_steps(self, rate: float) -> Sequence[_Step]:
         """Read the clean utterance, as far as that does not depend on where it ends."""
-        return lru_cache(maxsize=2)(self._read_clean)
+        if rate not in self._clean:
+            self._clean[rate] = self._read_clean(rate)
+        return self._clean[rate]
 
     def _read_clean(self, rate: float) -> Sequence[_Step]:
         steps = [_Step({0: 1.0}, 0.0, 0)]
@@ -117,10 +126,18 @@ class NoisyUtterance:
             steps.append(step)
         return steps
 
+    # Not `lru_cache`: an object whose cache calls it back is only freed by Python's search for
+    # what is unreachable, and utterances by the hundred would wait for that.
+
     @cached_property
-    def _readings(self) -> Callable[[int, str, float], Mapping[int, float]]:
-        """Read the text from a site on; of most sites it is the same in all variants."""
-        return lru_cache(maxsize=1 << 9)(lambda number, *ahead: self.sites[number].readings(*ahead))
+    def _clean(self) -> dict[float, Sequence[_Step]]:
+        """Slip rate -> the clean utterance as it is read."""
+        return {}
+
+    @cached_property
+    def _readings(self) -> dict[tuple[int, str, float], Mapping[int, float]]:
+        """Site, text from it on and slip rate -> what is read; of most it is so in all variants."""
+        return {}
 
     def draw(self, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
         """Draw what a person makes of it at a slip rate; no edits where nothing slips.

@@ -8,7 +8,6 @@ until the object that names the new ones has taken its place.
 from __future__ import annotations
 
 import glob
-import hashlib
 import json
 import re
 import tempfile
@@ -16,13 +15,13 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.files import utf8, write_bytes
+from pytest_dstfuzz.files import utf8, write_named
 from pytest_dstfuzz.json_data import json_decoder
 
 #: Turns of the largest report that is one object, and of a part.
@@ -160,12 +159,15 @@ class DecodedTurns(Collection[TurnResult]):
 def write_parts(report: Path, turns: TurnLines) -> dict[str, Any]:
     """Write the parts of a report, and return what it says of its turns."""
     names: list[str] = []
-    lines = turns.lines()
-    while part := list(islice(lines, TURNS_OF_PART)):
-        content = b"".join(line + b"\n" for line in part)
-        digest = hashlib.sha256(content).hexdigest()[:8]
-        names.append(f"{report.stem}.turns-{len(names) + 1:04d}-{digest}.jsonl")
-        write_bytes(report.expanduser().resolve().with_name(names[-1]), content)
+    lines = (line + b"\n" for line in turns.lines())
+    for first in lines:
+        part = write_named(
+            report.expanduser().resolve().parent,
+            chain([first], islice(lines, TURNS_OF_PART - 1)),
+            f"{report.stem}.turns-{len(names) + 1:04d}-",
+            ".jsonl",
+        )
+        names.append(part.name)
     return {"count": len(turns), "parts": names}
 
 

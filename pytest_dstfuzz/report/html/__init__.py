@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz.errors import needs_extra
-from pytest_dstfuzz.files import write_text
+from pytest_dstfuzz.files import write_lines
 
 
 def check_installed() -> None:
@@ -23,6 +23,6 @@ def check_installed() -> None:
 def write_html(path: Path, report: Mapping[str, Any]) -> None:
     """Write the page of a report; a file that is there already survives any failure."""
     check_installed()
-    from pytest_dstfuzz.report.html.page import html_text  # noqa: PLC0415 - needs jinja2
+    from pytest_dstfuzz.report.html.page import html_pieces  # noqa: PLC0415 - needs jinja2
 
-    write_text(path, html_text(report))
+    write_lines(path, html_pieces(report))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -58,13 +58,18 @@ _MOST_PLACES: Final = 25
 
 def html_text(report: Mapping[str, Any]) -> str:
     """Return the page of a report as `build_report` made or `read_report` read it."""
+    return "".join(html_pieces(report))
+
+
+def html_pieces(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the page piece by piece: that of a large run has some megabytes of data."""
     view = View.of(report)
     tool = report.get("tool", {})
     expected = view.summary.expected_failures
     return (
         _environment()
         .get_template("report.html.j2")
-        .render(
+        .generate(
             view=view,
             words=view.words,
             summary=view.summary,
