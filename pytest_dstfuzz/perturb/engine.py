@@ -31,6 +31,9 @@ from pytest_dstfuzz.transformations import TRANSFORMATIONS, of_word_level
 
 #: What a position parameter may count through.
 ORDERS: Final = ("reading", "distance")
+#: Variants of an utterance that are remembered: searches draw some again, and minimising returns
+#: to them.
+_MOST_MADE: Final = 64
 
 
 class PartialVariant(NamedTuple):
@@ -222,14 +225,14 @@ class Perturber:
         limit = rates.word_limit(different, self.max_edit_rate, flat=self._flat_rate)
         draft = _draft(utterance, parts, mask, distances)
         if not self._support:
-            return Source(utterance, parts, mask, draft, different, limit)
+            return Source(utterance, parts, mask, draft, different, limit, {})
         support = self._support.of(utterance, parts, mask)
         pairs = zip(draft.tokens, support.slips, strict=True)
         draft = draft._replace(
             tokens=tuple([token._replace(slips=found) for token, found in pairs]),
             slipping=frozenset(chain.from_iterable(support.slips)),
         )
-        return Source(utterance, parts, mask, draft, different, limit, support)
+        return Source(utterance, parts, mask, draft, different, limit, {}, support)
 
     def apply(self, source: Source, action: Action) -> Variant:
         """Carry an action out on an utterance; whatever the utterance, this returns.
@@ -314,6 +317,16 @@ class Perturber:
         return variant.status, variant.reason
 
     def _finish(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
+        """Return a variant, measured and judged; what was made before is not judged again."""
+        made = source.made
+        known = made.get(text)
+        if known is None or known.edits != edits:
+            if len(made) >= _MOST_MADE:
+                made.clear()
+            known = made[text] = self._judged(source, text, edits)
+        return known
+
+    def _judged(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
         middle = source.text
         if edits and max(len(middle), len(text) // 2) > rates.LONGEST_EDITED:
             return Variant(middle, text, edits, 0.0, 0.0, "vetoed", "length")
@@ -382,7 +395,7 @@ def _unedited(utterance: str) -> Source:
     """Return a source without any place for an edit."""
     mask = Mask((), (), (False,))
     draft = Draft(utterance, (), utterance, open_end=False, quota=0)
-    return Source(utterance, take_apart(""), mask, draft, frozenset(), 0.0)
+    return Source(utterance, take_apart(""), mask, draft, frozenset(), 0.0, {})
 
 
 def _draft(text: str, parts: Parts, mask: Mask, distances: Iterable[int]) -> Draft:
