@@ -61,6 +61,8 @@ class PredictionCache:
         self._scope = hashlib.sha256(scope)
         self._run = run
         self._owner = uuid.uuid4().hex if run else ""
+        #: The data whose digest was asked for last, and that digest.
+        self._told: tuple[DialogueSet, str | None] | None = None
 
     def recall(self, contexts: Iterable[Context]) -> dict[Context, Prediction]:
         """Return the predictions that are kept."""
@@ -90,6 +92,14 @@ class PredictionCache:
         """Keep texts by keys, which are values of JSON."""
         values = {self._digest(key): text for key, text in texts}
         self._store.put(values, owner=self._owner)
+
+    def digest_of(
+        self, data: DialogueSet, digest: Callable[[DialogueSet], str | None]
+    ) -> str | None:
+        """Return the digest of data, which the campaigns of a session share: it is made once."""
+        if self._told is None or self._told[0] is not data:
+            self._told = data, digest(data)
+        return self._told[1]
 
     def claim(self, contexts: Sequence[Context]) -> list[Context]:
         """Return the contexts to ask for now: those that no other process is asking for.

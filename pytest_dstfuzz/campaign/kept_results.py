@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import version
@@ -95,9 +95,13 @@ def kept_results(
     """
     if cache is None or not _depends_on_known(rules):
         return None
+    data = cache.digest_of(rules.data, _digest_of_data)
+    if data is None:
+        return None
     policy = trained(rules.settings.search)
     parts = [
         _digest_of_code(),
+        data,
         lexicon,
         "" if policy is None else policy.fingerprint,
         rules.relation.name,
@@ -105,8 +109,8 @@ def kept_results(
         to_json(rules.reply),
         rules.repeats,
     ]
-    scope = _digest_of([parts, _about(rules.data)], rules.data.dialogues)
-    return None if scope is None else ResultCache(cache, scope)
+    text = _encoded(parts)
+    return None if text is None else ResultCache(cache, hashlib.sha256(text).hexdigest())
 
 
 def _depends_on_known(rules: CampaignSpec) -> bool:
@@ -136,16 +140,12 @@ def _digest_of_code() -> str:
     return f"{digest_of(sorted(files))} {used}"
 
 
-def _about(data: DialogueSet) -> dict[str, object]:
-    """Return what decides about variants and verdicts besides the dialogues."""
+def _digest_of_data(data: DialogueSet) -> str | None:
+    """Return what tells data from any other; ``None`` where a text of theirs has no form there."""
     names = (one.name for one in fields(data))
-    return {name: getattr(data, name) for name in names if name not in _NOT_DATA}
-
-
-def _digest_of(about: object, dialogues: Iterable[Dialogue]) -> str | None:
-    """Return a digest of all that decides; ``None`` where a text of it has no form in a file."""
+    about = {name: getattr(data, name) for name in names if name not in _NOT_DATA}
     digest = hashlib.sha256()
-    for part in chain([about], dialogues):
+    for part in chain[object]([about], data.dialogues):
         text = _encoded(part)
         if text is None:
             return None
