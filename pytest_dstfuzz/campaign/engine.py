@@ -127,9 +127,7 @@ class CampaignEngine:
         )
         # What others made may say something else the next time.
         named = search is None and (relation is None or is_shipped(relation))
-        self._kept = (
-            kept_results(self._predictor.cache, self._rules, lexicon.fingerprint) if named else None
-        )
+        self._kept = kept_results(self._predictor.cache, self._rules, lexicon) if named else None
         self._listener = listener or ignore
         self._window = window
         self._ahead = ahead
@@ -240,6 +238,7 @@ class CampaignEngine:
 
     def _begin(self, waiting: Sequence[int]) -> None:
         """Begin the first of some dialogues and those after it that fit in with it."""
+        self._begun += 1
         ahead = self._look_ahead([self._plan[place] for place in waiting])
         found = {} if self._kept is None else self._kept.recall(ahead)
         self._predictor.spare(sum(one.answers for one in found.values()))
@@ -247,7 +246,6 @@ class CampaignEngine:
         window = [planned for planned in ahead if planned[0].id not in found]
         if not window:
             return
-        self._begun += 1
         self._listener(
             WindowStarted(
                 dialogues=len(window),
@@ -287,12 +285,12 @@ class CampaignEngine:
     def _take(self) -> None:
         """Take the results of dialogues that are done, here and for later runs."""
         done = self._scheduler.take()
+        self._keep({place: one.results for place, one in done.items()})
         # Once the budget ended, some may lack what would have been asked yet.
         if self._kept is not None and not self._predictor.budget.ended:
             self._kept.keep(
                 [(self._plan[place], one.answers, one.results) for place, one in done.items()]
             )
-        self._keep({place: one.results for place, one in done.items()})
 
     def _keep(self, found: Mapping[int, Sequence[TurnResult]]) -> None:
         """Keep the results of some dialogues and tell the listener."""

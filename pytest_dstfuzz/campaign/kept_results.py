@@ -3,7 +3,7 @@
 Where a second run does what the first one did, neither are its variants made again nor are they
 judged. Results may stand for a dialogue only where all that they depend on is known to be the same:
 this is so of trackers whose predictions are kept and that repeat themselves, of belief states, and
-of searches, relations and operators that ship.
+of words, searches, relations and operators that ship.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import version
@@ -29,6 +30,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.garbage import gc_paused
 from pytest_dstfuzz.json_data import json_decoder, json_encoded, to_json
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.relations.registry import is_shipped
 from pytest_dstfuzz.search.registry import names_shipped
 from pytest_dstfuzz.search.trained import trained
@@ -62,8 +64,13 @@ class ResultCache:
     def recall(self, planned: Sequence[_Planned]) -> dict[str, KeptDialogue]:
         """Return what is kept, by the ids of dialogues."""
         found = self._cache.texts({one[0].id: self._key(one) for one in planned})
+        kept: dict[str, KeptDialogue] = {}
         with gc_paused():
-            return {name: _KEPT(text) for name, text in found.items()}
+            for name, text in found.items():
+                # One that cannot be read is made again.
+                with suppress(ValueError):
+                    kept[name] = _KEPT(text)
+        return kept
 
     def keep(
         self, found: Sequence[tuple[_Planned, Mapping[Context, Answer], list[TurnResult]]]
@@ -84,25 +91,28 @@ class ResultCache:
 
 
 def kept_results(
-    cache: PredictionCache | None, rules: CampaignSpec, lexicon: str
+    cache: PredictionCache | None, rules: CampaignSpec, lexicon: Lexicon
 ) -> ResultCache | None:
     """Return where the results of a campaign are kept; ``None`` = nothing may be kept of them.
 
     Args:
         cache: that of its tracker.
         rules: of the campaign, its search and its relation made by their names.
-        lexicon: fingerprint of its words.
+        lexicon: its words.
     """
-    if cache is None or not _depends_on_known(rules):
+    # Words of a suite's own may change under the same fingerprint.
+    if cache is None or not _depends_on_known(rules) or lexicon is not load_lexicon():
         return None
-    data = cache.digest_of(rules.data, _digest_of_data)
-    if data is None:
+    data, code = cache.digest_of(rules.data, _digest_of_data), _digest_of_code()
+    if data is None or code is None:
         return None
+    noise = rules.perturber.noise if rules.settings.noisy else None
     policy = trained(rules.settings.search)
     parts = [
-        _digest_of_code(),
+        code,
         data,
-        lexicon,
+        lexicon.fingerprint,
+        None if noise is None else [noise.model.name, noise.model.fingerprint, noise.rate],
         "" if policy is None else policy.fingerprint,
         rules.relation.name,
         to_json(rules.settings),
@@ -123,6 +133,7 @@ def _depends_on_known(rules: CampaignSpec) -> bool:
     return (
         rules.outcome == STATE
         and rules.folding.exact
+        and rules.repeats
         and rules.votes == 1
         and is_shipped(rules.relation)
         and names_shipped(rules.settings.search)
@@ -131,13 +142,21 @@ def _depends_on_known(rules: CampaignSpec) -> bool:
 
 
 @cache
-def _digest_of_code() -> str:
-    """Return what tells this code, and what it counts and draws with, from any other."""
+def _digest_of_code() -> str | None:
+    """Return what tells this code, and what it counts and draws with, from any other.
+
+    ``None`` where a file of it cannot be read, or there is none.
+    """
     package = Path(__file__).parents[1]
     tables = package / "resources"
-    files = [*package.rglob("*.py"), *tables.rglob("*.json"), *tables.rglob("*.tsv")]
-    used = f"{platform.python_version()} {np.__version__} {version('jellyfish')}"
-    return f"{digest_of(sorted(files))} {used}"
+    files = [*package.rglob("*.py")]
+    for end in ("json", "tsv", "txt"):
+        files += tables.rglob(f"*.{end}")
+    used = [platform.python_version(), np.__version__, version("jellyfish"), version("msgspec")]
+    try:
+        return " ".join([digest_of(sorted(files)), *used]) if files else None
+    except OSError:
+        return None
 
 
 def _digest_of_data(data: DialogueSet) -> str | None:

@@ -133,8 +133,8 @@ class Source(NamedTuple):
     draft: Draft  #: What every variant starts from.
     different: frozenset[str]  #: Its different words, as `rates.edit_w` compares them.
     word_limit: float  #: Largest ``edit_w`` that is allowed.
-    #: The variants that were judged last, by their texts.
-    made: dict[str, Variant]
+    #: Variants that were judged, by ``id()`` of the perturber and text.
+    made: dict[tuple[int, str], Variant]
     #: What people make of it without touching a lock, where a noise model is in use.
     support: Support | None = None
 

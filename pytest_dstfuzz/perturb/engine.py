@@ -13,7 +13,7 @@ from pytest_dstfuzz.config import PROFILES, VALIDITIES, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb import rates
-from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, ActionStep
+from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, shares_of
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, EditResult, Mask, Source, Token
 from pytest_dstfuzz.perturb.edit_policy import EditPolicy
 from pytest_dstfuzz.perturb.edits import apply_edits
@@ -280,7 +280,7 @@ class Perturber:
         if _mistyped(edits):
             steps = [item for item in steps if not of_word_level(item[0].transformation)]
         # A single step shares with none.
-        shares = _shares(steps, draft.quota) if len(steps) > 1 else []
+        shares = shares_of(steps, draft.quota) if len(steps) > 1 else []
         for index, (step, repetitions) in enumerate(steps):
             # What later steps are to have is out of this one's reach.
             later = sum(shares[index + 1 :])
@@ -318,12 +318,13 @@ class Perturber:
 
     def _finish(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
         """Return a variant, measured and judged; what was made before is not judged again."""
-        made = source.made
-        known = made.get(text)
+        # Another perturber may judge otherwise.
+        made, key = source.made, (id(self), text)
+        known = made.get(key)
         if known is None or known.edits != edits:
-            if len(made) >= _MOST_MADE:
+            if known is None and len(made) >= _MOST_MADE:
                 made.clear()
-            known = made[text] = self._judged(source, text, edits)
+            known = made[key] = self._judged(source, text, edits)
         return known
 
     def _judged(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
@@ -365,23 +366,6 @@ class Perturber:
 def _mistyped(edits: Sequence[Edit]) -> bool:
     """Say whether there are character-level edits: they come after all others."""
     return bool(edits) and not of_word_level(edits[-1].transformation)
-
-
-def _shares(steps: Sequence[tuple[ActionStep, Sequence[object]]], quota: int) -> list[int]:
-    """Deal the words that may be touched out to the steps.
-
-    One word to each step, the most important first, then one to each further repetition.
-    Word level goes first, so without shares it would leave nothing to the typing errors.
-    """
-    shares = [0] * len(steps)
-    ranking = sorted(range(len(steps)), key=lambda index: -steps[index][0].importance)
-    rounds = max((len(repetitions) for _, repetitions in steps), default=0)
-    for turn in range(rounds):
-        for index in ranking:
-            if quota and turn < len(steps[index][1]):
-                shares[index] += 1
-                quota -= 1
-    return shares
 
 
 def _open_mask(parts: Parts) -> Mask:

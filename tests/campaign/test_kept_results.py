@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,14 @@ from toybots import WordBot
 
 from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
+from pytest_dstfuzz.campaign.events import CampaignFinished, CampaignStarted
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.store import Store
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.noise.mix import load_models
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.unchanged import Metamorphic
@@ -275,3 +279,39 @@ def test_half_of_a_character_is_no_reason_to_stop(run: Run) -> None:
     odd = replace(dialogue, turns=(replace(dialogue.turns[0], user="hi \ud83d there"),))
     data = replace(DATA, dialogues=(odd,))
     assert run(data=data)[0] == run(data=data)[0]
+
+
+def test_another_noise_model_in_the_same_file_is_run_anew(
+    run: Run, edits: list[str], tmp_path: Path
+) -> None:
+    shipped = resources.files("pytest_dstfuzz") / "resources" / "noise" / "typing.json"
+    model = json.loads(shipped.read_text(encoding="utf-8"))
+    path = tmp_path / "mine.json"
+    for rate in (0.05, 0.05, 0.2):
+        path.write_text(json.dumps({**model, "slip_rate": rate}), encoding="utf-8")
+        edits.clear()
+        load_models.cache_clear()  # As in another process.
+        found, _ = run(noise=(str(path),))
+    assert edits
+    assert found == run(noise=(str(path),), keep=False)[0]
+    edits.clear()
+    run(noise=(str(path),))
+    assert edits == []
+
+
+def test_words_of_a_suite_are_looked_up_each_time(
+    run: Run, edits: list[str], lexicon: Lexicon
+) -> None:
+    """Whatever their fingerprint says."""
+    for _ in range(2):
+        edits.clear()
+        run(words=replace(lexicon))
+    assert edits
+
+
+def test_a_campaign_is_begun_once_also_where_all_is_kept(run: Run) -> None:
+    for _ in range(2):
+        events: list[Any] = []
+        run(given={"listener": events.append}, batch_size=1)
+        assert [type(one) for one in events].count(CampaignStarted) == 1
+        assert [type(one) for one in events].count(CampaignFinished) == 1
