@@ -257,13 +257,12 @@ class _DialogueSteps:
         repeats: Sequence[Repeat],
     ) -> TurnResult:
         turn, answers, folding = attempts.turn, self._answers, self._rules.folding
-        several = self._rules.votes > 1
         same = {repeat.number: repeat.same(answers) for repeat in repeats}
         variants = []
         for item in judged:
             variant = with_cause(attempts, item, answers)
             attempt, votes = attempts.attempts[variant.index], None
-            if several and attempts.asks(attempt):
+            if attempts.asks(attempt):
                 votes = votes_on(attempts, attempt, answers, variant.changed_slots)
             minimal, repeated = smaller.minimal.get(variant.index), same.get(variant.index)
             variants.append(replace(variant, minimal=minimal, votes=votes, repeated=repeated))
@@ -285,9 +284,9 @@ class _DialogueSteps:
             reason=_reason(attempts, outcome),
             minimiser_calls=smaller.calls,
             noise=attempts.noise,
-            clean_votes=kinds_of_answers(context, answers, folding) if several else (),
+            clean_votes=kinds_of_answers(context, answers, folding),
             repeat_calls=count_asked({c for one in repeats for c in one.wanted}, answers),
-            own=folding.spread(all_answers(context, answers), context) if several else None,
+            own=folding.spread(all_answers(context, answers), context),
             right=right,
         )
 

@@ -29,7 +29,6 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.garbage import gc_paused
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.relations.registry import is_shipped
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.trackers.tracker import Tracker
@@ -125,9 +124,9 @@ class CampaignEngine:
             reply=settings.reply,
             comparison=comparison,
         )
-        # What others made may say something else the next time.
-        named = search is None and (relation is None or is_shipped(relation))
-        self._kept = kept_results(self._predictor.cache, self._rules, lexicon) if named else None
+        # A search that somebody made may say something else the next time.
+        cache = self._predictor.cache if search is None else None
+        self._kept = kept_results(cache, self._rules, lexicon)
         self._listener = listener or ignore
         self._window = window
         self._ahead = ahead
@@ -196,8 +195,7 @@ class CampaignEngine:
     def finished(self) -> tuple[TurnResult, ...]:
         """Return all results that the answers so far allow; the campaign does not go on."""
         self._scheduler.settle(self._predictor.known, last=True)
-        # Not for later runs: they may lack what was optional.
-        self._keep({place: done.results for place, done in self._scheduler.take().items()})
+        self._take(last=True)
         return self.known()
 
     def _advance(self, place: int) -> None:
@@ -282,12 +280,14 @@ class CampaignEngine:
             return answers * (last + 1 + settings.variants)
         return (last + 1) * answers * (1 + passes * settings.variants)
 
-    def _take(self) -> None:
-        """Take the results of dialogues that are done, here and for later runs."""
+    def _take(self, *, last: bool = False) -> None:
+        """Take the results of dialogues that are done, here and for later runs.
+
+        The ``last`` may lack what is optional, and those after the end of the budget anything.
+        """
         done = self._scheduler.take()
         self._keep({place: one.results for place, one in done.items()})
-        # Once the budget ended, some may lack what would have been asked yet.
-        if self._kept is not None and not self._predictor.budget.ended:
+        if self._kept is not None and not (last or self._predictor.budget.ended):
             self._kept.keep(
                 [(self._plan[place], one.answers, one.results) for place, one in done.items()]
             )

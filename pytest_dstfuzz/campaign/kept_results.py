@@ -97,7 +97,7 @@ def kept_results(
 
     Args:
         cache: that of its tracker.
-        rules: of the campaign, its search and its relation made by their names.
+        rules: of the campaign, its search made by its name.
         lexicon: its words.
     """
     # Words of a suite's own may change under the same fingerprint.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from os.path import commonprefix
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -76,34 +77,32 @@ class NoisyUtterance:
         _check_rate(rate)
         if not self.sites:
             return 0.0 if text == self.text else -math.inf
-        # Up to its first change it is read as the clean utterance is, and from its last one on.
+        # Up to its first change it is read as the clean utterance is.
         steps = self._clean_steps(rate)
-        same = _equal_beginning(text, self.text)
+        same = len(commonprefix((text, self.text)))  # noqa: RUF071 - texts, no paths
         read = bisect_right(steps, same, key=operator.attrgetter("looked")) - 1
-        moved = len(text) - len(self.text)
-        again = len(text) - _equal_beginning(text[::-1], self.text[::-1])
         step = steps[read]
-        while read < len(self.sites) and min(step.reached) < again:
-            further = self._further(step, read, text, rate)
+        for number in range(read, len(self.sites)):
+            further = self._further(step, number, text, rate)
             if further is None:
                 return -math.inf
-            step, read = further, read + 1
-        found = sum(
-            probability * self._rest(read, at - moved, rate)
-            for at, probability in step.reached.items()
-        )
-        if not found:
-            return -math.inf
-        return math.log(found) + step.log_scale + self._log_clean(rate)[read]
+            step = further
+        found = step.reached.get(len(text), 0.0)
+        return math.log(found) + step.log_scale if found else -math.inf
 
     def _further(self, step: _Step, number: int, text: str, rate: float) -> _Step | None:
         """Read one more site of a text; ``None`` where it cannot be read on."""
-        longest, looked = self.sites[number].longest, step.looked
+        site, looked, known = self.sites[number], step.looked, self._readings
+        if len(known) >= _MOST_READINGS:
+            known.clear()
         further: dict[int, float] = {}
         for at, probability in step.reached.items():
-            end = at + longest
+            end = at + site.longest
             looked = max(looked, end)
-            for length, chance in self._readings(number, text[at:end], rate).items():
+            piece = number, text[at:end], rate
+            if (read := known.get(piece)) is None:
+                read = known[piece] = site.readings(*piece[1:])
+            for length, chance in read.items():
                 further[at + length] = further.get(at + length, 0.0) + probability * chance
         if not further:
             return None
@@ -127,45 +126,6 @@ class NoisyUtterance:
             steps.append(step)
         return steps
 
-    def _rest(self, number: int, at: int, rate: float) -> float:
-        """Return how likely the sites from one on make the clean text from a place on.
-
-        It is over how likely they slip nowhere (`_log_clean`), and so near 1 or 0.
-        """
-        known, waiting = self._rests, [(number, at)]
-        while waiting:
-            here, place = waiting[-1]
-            if here == len(self.sites):
-                known[here, place, rate] = float(place == len(self.text))
-            elif (here, place, rate) not in known:
-                site = self.sites[here]
-                read = self._readings(here, self.text[place : place + site.longest], rate)
-                after = [(here + 1, place + length) for length in read]
-                if missing := [one for one in after if (*one, rate) not in known]:
-                    waiting += missing
-                    continue
-                chances = zip(read.values(), after, strict=True)
-                whole = sum(chance * known[*one, rate] for chance, one in chances)
-                known[here, place, rate] = whole / (1.0 - site.probability(rate))
-            waiting.pop()
-        return known[number, at, rate]
-
-    def _log_clean(self, rate: float) -> Sequence[float]:
-        """Return how likely the sites from each on slip nowhere, as natural logarithms."""
-        if rate not in self._log_cleans:
-            each = [math.log1p(-site.probability(rate)) for site in reversed(self.sites)]
-            self._log_cleans[rate] = [0.0, *accumulate(each)][::-1]
-        return self._log_cleans[rate]
-
-    def _readings(self, number: int, text: str, rate: float) -> Mapping[int, float]:
-        """Read a text from a site on; of most sites it is the same in all variants."""
-        known, piece = self._read, (number, text, rate)
-        if (found := known.get(piece)) is None:
-            if len(known) >= _MOST_READINGS:
-                known.clear()
-            found = known[piece] = self.sites[number].readings(text, rate)
-        return found
-
     # Not `lru_cache`: an object whose cache calls it back is only freed by Python's search for
     # what is unreachable, and utterances by the hundred would wait for that.
 
@@ -175,18 +135,8 @@ class NoisyUtterance:
         return {}
 
     @cached_property
-    def _log_cleans(self) -> dict[float, Sequence[float]]:
-        """Slip rate -> what `_log_clean` returns."""
-        return {}
-
-    @cached_property
-    def _read(self) -> dict[tuple[int, str, float], Mapping[int, float]]:
-        """Site, text from it on and slip rate -> what is read."""
-        return {}
-
-    @cached_property
-    def _rests(self) -> dict[tuple[int, int, float], float]:
-        """Site, place in the clean text and slip rate -> what `_rest` returns."""
+    def _readings(self) -> dict[tuple[int, str, float], Mapping[int, float]]:
+        """Site, text from it on and slip rate -> what is read; of most it is so in all variants."""
         return {}
 
     def draw(self, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
@@ -253,18 +203,6 @@ class NoisyUtterance:
                 (chance * one + (1.0 - chance) * two, chance * any_ + (1.0 - chance) * one, 1.0)
             )
         return found[::-1]
-
-
-def _equal_beginning(one: str, other: str) -> int:
-    """Return how many characters two texts begin with alike."""
-    least, most = 0, min(len(one), len(other))
-    while least < most:
-        middle = (least + most + 1) // 2
-        if one[least:middle] == other[least:middle]:
-            least = middle
-        else:
-            most = middle - 1
-    return least
 
 
 def _check_rate(rate: float) -> None:

@@ -233,20 +233,3 @@ def inertia(space: ActionSpace, actions: Sequence[Action]) -> float:
 
 def _snap(value: float) -> float:
     return round(value * GRID) / GRID
-
-
-def shares_of(steps: Sequence[tuple[ActionStep, Sequence[object]]], quota: int) -> list[int]:
-    """Deal the words that may be touched out to the steps.
-
-    One word to each step, the most important first, then one to each further repetition.
-    Word level goes first, so without shares it would leave nothing to the typing errors.
-    """
-    shares = [0] * len(steps)
-    ranking = sorted(range(len(steps)), key=lambda index: -steps[index][0].importance)
-    rounds = max((len(repetitions) for _, repetitions in steps), default=0)
-    for turn in range(rounds):
-        for index in ranking:
-            if quota and turn < len(steps[index][1]):
-                shares[index] += 1
-                quota -= 1
-    return shares

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_dstfuzz.perturb.types import Edit, Variant
+from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import Parts, Word, is_word_character
 
 if TYPE_CHECKING:
@@ -133,8 +133,6 @@ class Source(NamedTuple):
     draft: Draft  #: What every variant starts from.
     different: frozenset[str]  #: Its different words, as `rates.edit_w` compares them.
     word_limit: float  #: Largest ``edit_w`` that is allowed.
-    #: Variants that were judged, by ``id()`` of the perturber and text.
-    made: dict[tuple[int, str], Variant]
     #: What people make of it without touching a lock, where a noise model is in use.
     support: Support | None = None
 

@@ -13,7 +13,7 @@ from pytest_dstfuzz.config import PROFILES, VALIDITIES, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb import rates
-from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, shares_of
+from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, ActionStep
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, EditResult, Mask, Source, Token
 from pytest_dstfuzz.perturb.edit_policy import EditPolicy
 from pytest_dstfuzz.perturb.edits import apply_edits
@@ -31,9 +31,6 @@ from pytest_dstfuzz.transformations import TRANSFORMATIONS, of_word_level
 
 #: What a position parameter may count through.
 ORDERS: Final = ("reading", "distance")
-#: Variants of an utterance that are remembered: searches draw some again, and minimising returns
-#: to them.
-_MOST_MADE: Final = 64
 
 
 class PartialVariant(NamedTuple):
@@ -225,14 +222,14 @@ class Perturber:
         limit = rates.word_limit(different, self.max_edit_rate, flat=self._flat_rate)
         draft = _draft(utterance, parts, mask, distances)
         if not self._support:
-            return Source(utterance, parts, mask, draft, different, limit, {})
+            return Source(utterance, parts, mask, draft, different, limit)
         support = self._support.of(utterance, parts, mask)
         pairs = zip(draft.tokens, support.slips, strict=True)
         draft = draft._replace(
             tokens=tuple([token._replace(slips=found) for token, found in pairs]),
             slipping=frozenset(chain.from_iterable(support.slips)),
         )
-        return Source(utterance, parts, mask, draft, different, limit, {}, support)
+        return Source(utterance, parts, mask, draft, different, limit, support)
 
     def apply(self, source: Source, action: Action) -> Variant:
         """Carry an action out on an utterance; whatever the utterance, this returns.
@@ -280,7 +277,7 @@ class Perturber:
         if _mistyped(edits):
             steps = [item for item in steps if not of_word_level(item[0].transformation)]
         # A single step shares with none.
-        shares = shares_of(steps, draft.quota) if len(steps) > 1 else []
+        shares = _shares(steps, draft.quota) if len(steps) > 1 else []
         for index, (step, repetitions) in enumerate(steps):
             # What later steps are to have is out of this one's reach.
             later = sum(shares[index + 1 :])
@@ -317,17 +314,6 @@ class Perturber:
         return variant.status, variant.reason
 
     def _finish(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
-        """Return a variant, measured and judged; what was made before is not judged again."""
-        # Another perturber may judge otherwise.
-        made, key = source.made, (id(self), text)
-        known = made.get(key)
-        if known is None or known.edits != edits:
-            if known is None and len(made) >= _MOST_MADE:
-                made.clear()
-            known = made[key] = self._judged(source, text, edits)
-        return known
-
-    def _judged(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
         middle = source.text
         if edits and max(len(middle), len(text) // 2) > rates.LONGEST_EDITED:
             return Variant(middle, text, edits, 0.0, 0.0, "vetoed", "length")
@@ -368,6 +354,23 @@ def _mistyped(edits: Sequence[Edit]) -> bool:
     return bool(edits) and not of_word_level(edits[-1].transformation)
 
 
+def _shares(steps: Sequence[tuple[ActionStep, Sequence[object]]], quota: int) -> list[int]:
+    """Deal the words that may be touched out to the steps.
+
+    One word to each step, the most important first, then one to each further repetition.
+    Word level goes first, so without shares it would leave nothing to the typing errors.
+    """
+    shares = [0] * len(steps)
+    ranking = sorted(range(len(steps)), key=lambda index: -steps[index][0].importance)
+    rounds = max((len(repetitions) for _, repetitions in steps), default=0)
+    for turn in range(rounds):
+        for index in ranking:
+            if quota and turn < len(steps[index][1]):
+                shares[index] += 1
+                quota -= 1
+    return shares
+
+
 def _open_mask(parts: Parts) -> Mask:
     """Return a mask that guards nothing; words still go where a blank parts words."""
     count = len(parts.words)
@@ -379,7 +382,7 @@ def _unedited(utterance: str) -> Source:
     """Return a source without any place for an edit."""
     mask = Mask((), (), (False,))
     draft = Draft(utterance, (), utterance, open_end=False, quota=0)
-    return Source(utterance, take_apart(""), mask, draft, frozenset(), 0.0, {})
+    return Source(utterance, take_apart(""), mask, draft, frozenset(), 0.0)
 
 
 def _draft(text: str, parts: Parts, mask: Mask, distances: Iterable[int]) -> Draft:

@@ -159,10 +159,11 @@ class DecodedTurns(Collection[TurnResult]):
 def write_parts(report: Path, turns: TurnLines) -> dict[str, Any]:
     """Write the parts of a report, and return what it says of its turns."""
     names: list[str] = []
+    folder = report.expanduser().resolve().parent
     lines = (line + b"\n" for line in turns.lines())
     for first in lines:
         part = write_named(
-            report.expanduser().resolve().parent,
+            folder,
             chain([first], islice(lines, TURNS_OF_PART - 1)),
             f"{report.stem}.turns-{len(names) + 1:04d}-",
             ".jsonl",

@@ -22,6 +22,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.noise.mix import load_models
+from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.unchanged import Metamorphic
@@ -93,8 +94,6 @@ def run(tmp_path: Path, lexicon: Lexicon) -> Iterator[Run]:
 @pytest.fixture
 def edits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note every utterance that is prepared for edits."""
-    from pytest_dstfuzz.perturb.engine import Perturber  # noqa: PLC0415 - beside what patches it
-
     noted: list[str] = []
     prepare = Perturber.prepare
 
