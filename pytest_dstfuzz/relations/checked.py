@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, cast, get_args
 
@@ -19,6 +20,7 @@ from pytest_dstfuzz.relations.rewrite import (
     Inapplicable,
     Rewrite,
     Shown,
+    Side,
     TurnRelation,
     Verdict,
     VerdictKind,
@@ -39,7 +41,7 @@ class CheckedRelation(Relation):
 
     name = inapplicable = expects = source = ""
     edits = "search"
-    side = "should-not-change"
+    side: Side = "should-not-change"
     unit = "turn"
     adaptive = needs_labels = False
     reasons: tuple[str, ...] = ()
@@ -114,9 +116,19 @@ class CheckedRelation(Relation):
         """Return a rewrite of a scene, if it is a sound one."""
         if not isinstance(rewrite, Rewrite):
             raise self._wrong(method, rewrite, "each of them must be a Rewrite")
-        if wrong := unsound(rewrite, scene):
+        if wrong := unsound(rewrite, scene) or self._expects_nothing(rewrite):
             raise self._wrong(method, rewrite.about or "a rewrite", wrong)
         return rewrite
+
+    def _expects_nothing(self, rewrite: Rewrite) -> str:
+        """Say that a rewrite which an unmoved tracker satisfies cannot be on the other side."""
+        if self.side != "should-change" or not rewrite.expected.stays:
+            return ""
+        return (
+            "it says of no slot what is to become of it, and the relation has side = "
+            "'should-change'. Give scene.rewrite() a Delta for each slot that has to change, or "
+            "write side = 'should-not-change' if the state has to stay"
+        )
 
     def _wrong(self, method: str, found: object, wrong: str) -> UserError:
         shown = found if isinstance(found, str) else repr(found)[:200]
@@ -144,12 +156,26 @@ class CheckedRelation(Relation):
         if isinstance(verdict, Verdict) and verdict.kind in _KINDS:
             slots = all(isinstance(change, SlotChange) for change in verdict.changes)
             if slots and (verdict.changes or verdict.kind != "violation"):
-                return verdict
+                return self._of_side(verdict, stayed=clean == perturbed)
         raise UserError(
             f"judge() of the relation {self.name!r} returned {verdict!r}: it must return "
             f"Verdict(kind, changes) with one of the kinds {', '.join(_KINDS)}, and "
             "with the slots that changed (diff_states says them) where it is a violation"
         )
+
+    def _of_side(self, verdict: Verdict, *, stayed: bool) -> Verdict:
+        """Return a verdict that fits the side of the relation, of an answer that stayed or not."""
+        if self.side != "should-change" or not stayed:
+            return verdict
+        if verdict.kind == "held":
+            raise UserError(
+                f"judge() of the relation {self.name!r} returned {verdict!r} for an answer that "
+                "stayed as it was, and the relation has side = 'should-change'. Return a violation "
+                "with the slots that had to change, or write side = 'should-not-change'"
+            )
+        if verdict.kind == "violation" and verdict.failure is None:
+            return replace(verdict, failure="stuck")
+        return verdict
 
 
 class _CheckedTurnRelation(TurnRelation):

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from scenes import labelled_talk, scene_of
 
-from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, SlotChange
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.checked import unsound
@@ -22,6 +23,7 @@ from pytest_dstfuzz.relations.rewrite import (
     Inapplicable,
     Move,
     Rewrite,
+    Verdict,
 )
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 
@@ -80,6 +82,7 @@ def test_rounds_that_moved_may_be_others() -> None:
         ("south", "it must return rewrites, BySearch or Inapplicable"),
         (3, "it must return rewrites, BySearch or Inapplicable"),
         (Inapplicable("why not"), "its reasons are because, or so"),
+        ([replace(SOUND, expected=Expected())], "has side = 'should-change'. Give scene.rewrite()"),
     ],
 )
 def test_what_begin_returns_is_checked(begun: Begun, message: str) -> None:
@@ -96,3 +99,22 @@ def test_what_begin_returns_is_checked(begun: Begun, message: str) -> None:
     with pytest.raises(UserError) as caught:
         list(as_relation(Toy, "conftest.py").begin(SCENE))  # type: ignore[arg-type]  # rewrites
     assert message in str(caught.value)
+
+
+def test_a_verdict_fits_the_side_of_its_relation() -> None:
+    class Follows(Relation):
+        name = "follows"
+        side = "should-change"
+
+        def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
+            changes = tuple(
+                SlotChange(slot, old, perturbed.get(slot)) for slot, old in clean.items()
+            )
+            return Verdict("violation" if label else "held", changes)
+
+    judge = as_relation(Follows(), "conftest.py").judge
+    north, south = BeliefState({"hotel-area": "north"}), BeliefState({"hotel-area": "south"})
+    assert judge(north, south, None).kind == "held"
+    assert judge(north, north, north).failure == "stuck"
+    with pytest.raises(UserError, match="stayed as it was, and the relation has side"):
+        judge(north, north, None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
-from pytest_dstfuzz.dialogue.calls import Tool, Transcript, call_path, canonical
-from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of
+from pytest_dstfuzz.dialogue.call_values import recorded
+from pytest_dstfuzz.dialogue.calls import Tool, Transcript, call_path, calls_outcome, canonical
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.tools.base import NO_TOOLS, Told, ToolRelation, once_each, with_tools
@@ -24,7 +25,7 @@ class ToolsOptional(ToolRelation):
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
         """Return the list without one parameter, those of tools that are called first."""
-        used = used_parameters(scene, clean)
+        used = used_parameters(scene)
         spare = [
             (place, name)
             for place, tool in enumerate(clean.tools)
@@ -48,19 +49,20 @@ def optional_parameters(tool: Tool) -> list[str]:
     return [name for name in names if name not in needed]
 
 
-def used_parameters(scene: Scene, clean: Transcript) -> frozenset[str]:
-    """Return ``tool.parameter`` of those that a call of the dialogue uses, recorded or not."""
+def used_parameters(scene: Scene) -> frozenset[str]:
+    """Return ``tool.parameter`` of those that the clean answer or any recorded call uses.
+
+    Calls of later turns count: an assistant may make them as soon as it is told enough.
+    """
+    dialogue = scene.dialogue
+    made = [turn.calls or Outcome() for turn in dialogue.turns]
+    made += (calls_outcome([call]) for call in recorded(dialogue))
     found = set()
-    for path in (*scene.now, *(scene.turn.calls or ())):
+    for path in chain(scene.now, *made):
         place = call_path(path)
         if place is not None and place.argument:
             first = place.argument.partition(".")[0].partition("[")[0]
             found.add(f"{place.tool}.{first}")
-    for message in map(json.loads, (one for block in clean.before for one in block or ())):
-        for called in message.get("tool_calls") or ():
-            function = called["function"]
-            arguments = arguments_of(function.get("arguments") or "")
-            found.update(f"{function['name']}.{name}" for name in arguments or ())
     return frozenset(found)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from booking import AREAS, BOOK, TALKS, right
+from booking import AREAS, BOOK, TALKS, dialogue, right
 
 from pytest_dstfuzz import Campaign, Settings
-from pytest_dstfuzz.dialogue.calls import Tool
+from pytest_dstfuzz.dialogue.calls import Tool, ToolCall
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.errors import DataError, UserError
@@ -145,6 +145,17 @@ def test_an_optional_parameter_goes_only_where_no_call_uses_it() -> None:
         by_name = {one["function"]["name"]: one["function"]["parameters"] for one in tools}
         assert {"people", "day", "area"} <= by_name["book_table"]["properties"].keys()
         assert "people" in by_name["call_taxi"]["properties"]
+
+
+def test_an_optional_parameter_of_a_later_call_stays_from_the_first_turn_on() -> None:
+    first = ToolCall("book_table", {"people": 2, "day": "friday"})
+    later = ToolCall("book_table", {"people": 2, "day": "friday", "terrace": True})
+    talk = dialogue(
+        "later", ("a table for 2 on friday", first), ("on the terrace please", later), tools=(BOOK,)
+    )
+    found = results(right, DialogueSet("d", "test", (talk,)), "tools-optional").results
+    about = {variant.about for one in found for variant in one.variants}
+    assert about == {"book_table without its optional parameter area"}
 
 
 def test_a_distractor_is_about_something_else() -> None:
