@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
+from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer, TrackerFailure
 from pytest_dstfuzz.campaign.attempts import TurnAttempts
 from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.judge import JudgedVariant
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import Again, Context
 from pytest_dstfuzz.seeding import stream
 
@@ -93,6 +93,30 @@ class Repeats:
     def changed(self) -> int:
         """How many had other answers than before."""
         return self.violations_changed + self.held_changed
+
+
+class RepetitionTally:
+    """Says whether a bot repeats itself, as far as a run asked it anything more than once."""
+
+    def __init__(self) -> None:
+        self.same = True
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in the answers to a turn."""
+        answered = {kind for kind in turn.clean_votes if kind >= 0}
+        self.same = (
+            self.same
+            and len(answered) <= 1
+            and turn.reason != UNSTABLE
+            and all(map(_repeated, turn.variants))
+        )
+
+
+def _repeated(variant: VariantResult) -> bool:
+    """Whether no second answer to a variant, or to its clean turn, was another one."""
+    votes = variant.votes
+    voted = votes is None or (votes.against == 0 and votes.changed in (0, votes.asked))
+    return voted and variant.outcome != "unstable" and variant.repeated is not False
 
 
 class RepeatsTally:

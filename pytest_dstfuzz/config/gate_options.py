@@ -63,6 +63,12 @@ GATE_OPTIONS: Final = (
         "gate: at most so many weaknesses may be new since the baseline, such as 0",
     ),
     _of_baseline(
+        "max_new_violations",
+        parsers.count(0, 1000),
+        "gate: at most so many variants that held in the baseline may break now, such as 0 "
+        "(default: 0 for a bot that repeats itself, otherwise no limit)",
+    ),
+    _of_baseline(
         "max_clean_drift",
         _RATE,
         "gate: share of the turns whose clean answer may differ from the baseline's, such as 2% "

@@ -172,6 +172,7 @@ class GateSettings:
     #: Of 1,000 user turns, too.
     max_expected_rise: float | None = None
     max_new_weaknesses: int | None = None
+    max_new_violations: int | None = None
     max_clean_drift: float | None = None
     inconclusive: str = "warn"
     fail_on: str = "violation"

@@ -13,6 +13,12 @@ from pytest_dstfuzz.gate.limits import Part
 
 #: Causes for which a variant's own edits, and so their transformations, are to blame.
 _OWN = ("turn", "both")
+#: Outcomes of a variant at which nothing broke. One that is ``carried`` had broken before.
+_HELD = ("held", "improved")
+
+
+#: Where a variant is, and its name.
+_Place = tuple[str, str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,10 @@ class Pair:
     index: int
     before: ComparedVariant
     after: ComparedVariant
+    #: See `member_id`.
+    name: str
+    #: Whether both builds gave the same answer to the clean turn.
+    same_answer: bool
     #: Its transformations, and slots and domains at stake in either build: of the clean
     #: prediction, or changed by the variant.
     parts: frozenset[Part]
@@ -32,6 +42,17 @@ class Pair:
     def moved(self) -> int:
         """1 where the variant is a violation in the run alone, -1 in the baseline alone, else 0."""
         return self.violates(self.after, None) - self.violates(self.before, None)
+
+    @property
+    def broke(self) -> bool:
+        """Whether it held in the baseline and breaks now, with the clean answer as it was."""
+        held = self.before.outcome in _HELD
+        return self.same_answer and held and self.after.outcome == "violation"
+
+    @property
+    def known(self) -> bool:
+        """Whether it is a violation in both builds."""
+        return self.before.outcome == self.after.outcome == "violation"
 
     def violates(self, outcome: ComparedVariant, part: Part | None) -> bool:
         """Whether a build's outcome is a violation, in the part where one is given."""
@@ -72,6 +93,9 @@ class Asked:
         self._sums: dict[Part | None, DialogueSums] = {None: DialogueSums(3, self._numbers)}
         #: Dialogue, turn id, number, and whether it is a violation in the run alone, or before.
         self._moved: list[tuple[str, str, int, int]] = []
+        #: Dialogue, turn id, number and name of the variants that broke, and of known violations.
+        self._broke: list[_Place] = []
+        self._known: list[_Place] = []
 
     def add(self, pair: Pair) -> None:
         """Take in a variant."""
@@ -79,6 +103,11 @@ class Asked:
         self.weaknesses |= {pair.before.weakness, pair.after.weakness}
         if pair.moved:
             self._moved.append((pair.dialogue, pair.turn_id, pair.index, pair.moved))
+        place = (pair.dialogue, pair.turn_id, pair.index, pair.name)
+        if pair.broke:
+            self._broke.append(place)
+        if pair.known:
+            self._known.append(place)
         for part in (None, *pair.parts):
             if part not in self._sums:
                 self._sums[part] = DialogueSums(3, self._numbers)
@@ -89,12 +118,24 @@ class Asked:
         """Return turn id and number of the variants that moved one way, by dialogue and turn."""
         return tuple((turn, index) for _, turn, index, way in sorted(self._moved) if way == sign)
 
+    @property
+    def broke(self) -> tuple[str, ...]:
+        """Names of the variants that held and break now, see `Pair.broke`."""
+        return tuple(name for *_, name in sorted(self._broke))
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Names of the violations that both builds have."""
+        return tuple(name for *_, name in sorted(self._known))
+
     def take(self, other: Asked) -> None:
         """Add what was asked under another relation."""
         self.possible += other.possible
         self.variants += other.variants
         self.weaknesses |= other.weaknesses
         self._moved += other._moved
+        self._broke += other._broke
+        self._known += other._known
         for part, sums in other._sums.items():
             if part not in self._sums:
                 self._sums[part] = DialogueSums(3, self._numbers)

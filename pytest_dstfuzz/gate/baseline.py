@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.expected import counted, turn_failures
+from pytest_dstfuzz.campaign.repeats import RepetitionTally
 from pytest_dstfuzz.campaign.result_views import JoinedResults
 from pytest_dstfuzz.campaign.results import (
     Cause,
@@ -173,6 +174,8 @@ class Baseline:
     weaknesses: tuple[KnownWeakness, ...] | None = None
     #: See `WeaknessTally.shrunk`.
     shrunk: bool | None = None
+    #: Whether the bot repeated itself; ``None`` in a baseline of a version that did not look.
+    repeats: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +204,8 @@ class Session:
     comparison: Comparison = EXACT
     #: Names of what variants were compared by, where replies are; fixtures may give others.
     compared: frozenset[str] = frozenset()
+    #: Whether one context got different answers before the run.
+    varies: bool = False
 
     @property
     def results(self) -> Results:
@@ -336,19 +341,39 @@ def make_baseline(
     contents: Contents,
     *,
     hidden: bool = False,
+    varies: bool = False,
 ) -> Baseline:
-    """Return the baseline of a build, ``hidden`` with digests in the place of slot values."""
+    """Return the baseline of a build.
+
+    Args:
+        groups: its results.
+        campaign: as `campaign_identity` returns it.
+        model: name of the bot.
+        contents: as `contents_of` returns them.
+        hidden: write digests in the place of slot values.
+        varies: whether one context got different answers before the run.
+    """
     kept: dict[str, list[TurnOutcomes]] = {}
-    tally = WeaknessTally()
+    tally, answers = WeaknessTally(), RepetitionTally()
     for name, turns in sorted(named_groups(groups).items()):
         group = kept[name] = []
         for turn in turns:
             tally.add(turn)
+            answers.add(turn)
             key = contents[turn.dialogue_id][turn.turn_index]
             group.append(TurnOutcomes.of(turn, key, hidden=hidden))
         group.sort(key=attrgetter("dialogue", "turn"))
     weaknesses = sorted(map(KnownWeakness.of, tally.weaknesses), key=attrgetter("id"))
-    return Baseline(model, __version__, campaign, kept, hidden, tuple(weaknesses), tally.shrunk)
+    return Baseline(
+        model=model,
+        version=__version__,
+        campaign=campaign,
+        groups=kept,
+        hidden=hidden,
+        weaknesses=tuple(weaknesses),
+        shrunk=tally.shrunk,
+        repeats=not varies and answers.same,
+    )
 
 
 def _digest(texts: Sequence[str]) -> str:

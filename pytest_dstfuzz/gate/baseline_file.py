@@ -15,6 +15,9 @@ The same campaign gives the same bytes. Its keys:
     violations, ``turns`` that they break, ``expected_failures`` of 1,000 user turns or null.
     Missing in files of earlier versions, as is ``shrunk``: whether violations were shrunk (null
     without any), which decides the weakness that they are of.
+``repeats``
+    Whether the bot gave one answer to whatever it was asked more than once. Missing in files of
+    earlier versions.
 ``groups``
     Names of the groups of results: one, unless a suite tests several trackers or relations, or has
     tests with settings of their own. The name ends with `` relation=NAME`` where the relation is
@@ -61,6 +64,7 @@ def baseline_text(baseline: Baseline) -> str:
         "campaign": dict(baseline.campaign),
         "values": _VALUES[baseline.hidden],
         **_weaknesses_json(baseline),
+        **({} if baseline.repeats is None else {"repeats": baseline.repeats}),
         "groups": list(baseline.groups),
     }
     lines = [f"{json.dumps(name)}: {_compact(value)}" for name, value in head.items()]
@@ -135,6 +139,7 @@ class _File:
     #: Files of earlier versions have none.
     weaknesses: list[KnownWeakness] | None = None
     shrunk: bool | None = None
+    repeats: bool | None = None
 
 
 def _baseline(content: _File) -> Baseline:
@@ -171,6 +176,7 @@ def _baseline(content: _File) -> Baseline:
         hidden=content.values == "digests",
         weaknesses=None if content.weaknesses is None else tuple(content.weaknesses),
         shrunk=content.shrunk,
+        repeats=content.repeats,
     )
 
 

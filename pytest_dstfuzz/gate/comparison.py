@@ -12,6 +12,7 @@ from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Session, chang
 from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, Drift, judge_drift
 from pytest_dstfuzz.gate.expected import compare_expected, judge_expected_rise
 from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
+from pytest_dstfuzz.gate.new_violations import compare_violations, judge_new_violations
 from pytest_dstfuzz.gate.pairing import Pairing, pair_up
 from pytest_dstfuzz.gate.statistics import (
     LEVEL,
@@ -68,6 +69,7 @@ def compare(
         **_relations(pairing, every),
         "clean": drift.to_json(hidden=session.hidden or baseline.hidden),
         "expected_failures": compare_expected(baseline, session, pairing),
+        "violations": (violations := compare_violations(baseline, session, pairing)),
     }
     findings = [*_judge_clean(baseline, session, gates, pairing, drift)]
     if (rise := gates.whole.max_expected_rise) is not None:
@@ -76,8 +78,9 @@ def compare(
     weaknesses = figures["weaknesses"] = compare_weaknesses(baseline, session, pairing, why)
     if (most_new := gates.whole.max_new_weaknesses) is not None:
         findings.append(judge_new_weaknesses(most_new, weaknesses))
+    new = judge_new_violations(gates.whole.max_new_violations, violations)
     if others:
-        return Judgement((), tuple(findings), tuple(others), figures)
+        return Judgement((), (*findings, *new), tuple(others), figures)
     judged = _judge_relations(pairings, every, gates, session, ways)
     of_parts = main_of(asked)
     findings += [*judged.values()]
@@ -86,7 +89,7 @@ def compare(
     elif of_parts is not None:
         findings += _undecided_parts(of_parts, gates, ways[of_parts.name])
     figures |= _statistics(first, None if main is None else judged.get(main.name), session.seed)
-    return Judgement(findings=tuple(findings), comparison=figures)
+    return Judgement(findings=(*findings, *new), comparison=figures)
 
 
 def _judge_clean(

@@ -10,6 +10,7 @@
     max-expected-failures = 5
     max-expected-rise = 2
     max-new-weaknesses = 0
+    max-new-violations = 0
 
     [tool.dstfuzz.gates.domain.hotel]
     max-regression = "4pp"
@@ -76,6 +77,8 @@ class Limits:
     max_expected_rise: float | None = None
     #: Weaknesses that the baseline does not have, likewise.
     max_new_weaknesses: float | None = None
+    #: Variants that held in the baseline and break now, likewise.
+    max_new_violations: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class Gates:
                 max_clean_drift=None,
                 max_expected_rise=None,
                 max_new_weaknesses=None,
+                max_new_violations=None,
             )
 
         return Gates(own(self.whole), {part: own(limits) for part, limits in self.parts.items()})

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from pytest_dstfuzz.campaign.folding import Folding
+from pytest_dstfuzz.campaign.repeats import RepetitionTally
 from pytest_dstfuzz.campaign.results import (
     RUN_OUTCOMES,
     Results,
@@ -37,7 +38,7 @@ from pytest_dstfuzz.gate.baseline import (
 from pytest_dstfuzz.gate.drift import CleanPair, DriftTally
 from pytest_dstfuzz.gate.limits import Part
 from pytest_dstfuzz.gate.matching import Matching, match_dialogues
-from pytest_dstfuzz.weaknesses.groups import WeaknessTally
+from pytest_dstfuzz.weaknesses.groups import WeaknessTally, member_id
 
 #: Outcomes that say what the tracker makes of a variant; an error says nothing about it.
 _ANSWERED: tuple[VariantOutcome, ...] = tuple(name for name in RUN_OUTCOMES if name != "error")
@@ -69,6 +70,8 @@ class Pairing:
     #: Relations that one build alone tested.
     only_baseline_relations: tuple[str, ...]
     only_run_relations: tuple[str, ...]
+    #: Whether the bot repeated itself in this run.
+    repeats: bool
     #: The weaknesses of the run under relations that both have, or where there is none under all.
     weaknesses: WeaknessTally
 
@@ -127,6 +130,7 @@ def pair_up(
     common = _Common(matching, contents, how)
     tested: set[str] = set()
     weaknesses, asked = WeaknessTally(), dict[str, Asked]()
+    answers = RepetitionTally()
     failing: list[dict[str, Failing]] = []
     # Relations that both have first, in their order: what one knows of a turn counts once.
     for name in (*joined, *(name for name in after if name not in joined)):
@@ -138,6 +142,7 @@ def pair_up(
                 failing.append(found.failing)
         for own, turns in _named(before[joined[name]] if name in joined else {}, after[name]):
             for turn in turns:
+                answers.add(turn)
                 if turn.outcome != "skipped":
                     tested.add(turn.dialogue_id)
                     if found is not None:
@@ -158,6 +163,7 @@ def pair_up(
         asked=asked,
         only_baseline_relations=tuple(name for name in before if name not in after),
         only_run_relations=tuple(name for name in after if name not in before),
+        repeats=answers.same,
         weaknesses=weaknesses,
     )
 
@@ -218,8 +224,8 @@ class _Common:
             self.old.add(known.get(turn.dialogue, f"{turn.dialogue} (removed)"), turn.turn)
         return _OfOne(self, before)
 
-    def note(self, was: TurnOutcomes, turn: TurnResult) -> None:
-        """Take in a turn that both builds have."""
+    def note(self, was: TurnOutcomes, turn: TurnResult) -> bool:
+        """Take in a turn that both builds have, and say whether both answer it, with one answer."""
         if self.both.add(turn.dialogue_id, turn.turn_index):
             self.dialogues.add(turn.dialogue_id)
             failed = turn.clean_state is None and turn.outcome == "error"
@@ -227,6 +233,7 @@ class _Common:
         pair = _clean(was, turn, self.how)
         if pair is not None and self._answered.add(turn.dialogue_id, turn.turn_index):
             self.clean.add(pair)
+        return pair is not None and not pair.changed
 
 
 class _OfOne:
@@ -252,10 +259,10 @@ class _OfOne:
         was = self._old.get(at)
         if was is None or was.key != self._common.contents[at.dialogue][at.turn]:
             return
-        self._common.note(was, turn)
+        same = self._common.note(was, turn)
         if at.dialogue not in self._common.renamed:
             self.asked.possible += _possible(was, turn)
-            for pair in _pairs(was, turn):
+            for pair in _pairs(was, turn, same_answer=same):
                 self.asked.add(pair)
         now = failures_of(turn)
         if was.failures is not None and now is not None:
@@ -286,7 +293,7 @@ def _named(
     return [(names.get(name, name), turns) for name, turns in after.items()]
 
 
-def _pairs(old: TurnOutcomes, turn: TurnResult) -> Iterator[Pair]:
+def _pairs(old: TurnOutcomes, turn: TurnResult, *, same_answer: bool) -> Iterator[Pair]:
     known = {item.number: item for item in old.variants}
     # One more or less that can be edited gives all rewrites after it another number.
     rewritten = {item.digest: item for item in reversed(old.variants)}
@@ -305,6 +312,8 @@ def _pairs(old: TurnOutcomes, turn: TurnResult) -> Iterator[Pair]:
                 index=variant.index,
                 before=before,
                 after=after,
+                name=member_id(turn, variant),
+                same_answer=same_answer,
                 parts=frozenset(
                     parts_of((*(old.state or ()), *(turn.clean_state or ()), *changed))
                     | {Part("transformation", edit.transformation) for edit in variant.edits}

@@ -38,6 +38,7 @@ Gate = Literal[
     "max-expected-failures",
     "max-expected-rise",
     "max-new-weaknesses",
+    "max-new-violations",
     "clean-answers",
 ]
 

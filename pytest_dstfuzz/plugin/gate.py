@@ -190,6 +190,7 @@ class SessionGate:
             ),
             comparison=comparison,
             compared=frozenset(record.comparisons),
+            varies=info.disagreement is not None and info.disagreement.differed > 0,
         )
         judgement = judge(session, self.gates, self._baseline)
         compared = settings.gate.baseline is not None
@@ -226,7 +227,12 @@ class SessionGate:
         model = str(settings.tracker.model or "the suite's own tracker")
         # Keeps back what the reports do.
         baseline = make_baseline(
-            session.groups, session.campaign, model, session.contents, hidden=settings.output.redact
+            session.groups,
+            session.campaign,
+            model,
+            session.contents,
+            hidden=settings.output.redact,
+            varies=session.varies,
         )
         try:
             write_text(Path(path), baseline_text(baseline))
@@ -238,6 +244,8 @@ class SessionGate:
         )
 
     def _lines(self, judgement: Judgement) -> Iterator[StyledLine]:
+        new = [each for each in judgement.findings if each.gate == "max-new-violations"]
+        yield from filter(None, map(self._finding, new))
         clean = [finding for finding in judgement.findings if finding.gate == "max-clean-drift"]
         for finding in clean:
             yield from self._drift(finding, judgement.comparison or {})
@@ -253,7 +261,7 @@ class SessionGate:
         if names := judgement.not_judged:
             yield StyledLine(f"not judged: {unlimited_text(names)}", "warning")
         for finding in judgement.findings:
-            if finding not in clean and (line := self._finding(finding)):
+            if finding not in (*new, *clean) and (line := self._finding(finding)):
                 yield line
 
     def _drift(self, finding: LimitFinding, comparison: Mapping[str, Any]) -> Iterator[StyledLine]:

@@ -234,6 +234,7 @@ class View:
 def _judged(gate: Mapping[str, Any], more: Sequence[str]) -> Headline:
     """Return the verdict of the gate, and what it rests on."""
     found = [item for item in gate["findings"] if item["verdict"] == gate["verdict"]]
+    found.sort(key=lambda item: item.get("gate") != "max-new-violations")
     why = [*gate["troubles"], *gate["not_compared"], *(item["reason"] for item in found)]
     kind, headline = VERDICTS.get(gate["verdict"], ("warning", str(gate["verdict"])))
     if gate["verdict"] == "regression" and gate["comparison"] is None:

@@ -153,12 +153,13 @@ def test_turns_that_only_one_build_has_an_estimate_of_are_left_out() -> None:
 
 
 def test_a_limit_and_a_baseline_are_both_judged() -> None:
-    limits = Gates(Limits(max_expected_failures=50, max_regression=1.0))
+    limits = Gates(Limits(max_expected_failures=50, max_regression=1.0, max_new_violations=10))
     judgement = compared(run(["hhhhv"] * 10), run(["hhhvv"] * 10), limits)
     found = {each.gate: each.verdict for each in judgement.findings}
     assert found == {
         "max-clean-drift": "pass",
         "max-regression": "pass",
+        "max-new-violations": "pass",
         "max-expected-failures": "regression",
     }
     assert judgement.verdict == "regression"

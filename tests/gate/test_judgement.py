@@ -132,11 +132,11 @@ def test_a_build_that_got_better_passes() -> None:
 
 
 def test_few_dialogues_decide_nothing() -> None:
-    judgement = verdict(HELD[:3], WORSE[:3])
+    judgement = verdict(HELD[:3], WORSE[:3], varies=True)
     assert judgement.verdict == "inconclusive"
     assert judgement.findings[1].dialogues_needed == 6
     assert "too few dialogues for an interval" in judgement.findings[1].reason
-    assert verdict(HELD[:1], WORSE[:1]).verdict == "inconclusive"
+    assert verdict(HELD[:1], WORSE[:1], varies=True).verdict == "inconclusive"
 
 
 @given(st.lists(st.text("hvci", min_size=1, max_size=4), min_size=1, max_size=9))
@@ -146,7 +146,8 @@ def test_a_build_is_no_regression_of_itself(dialogues: list[str]) -> None:
 
 
 def test_the_margin_is_the_one_that_was_given() -> None:
-    assert verdict(HELD, WORSE, Gates(Limits(max_regression=0.25))).verdict == "pass"
+    gates = Gates(Limits(max_regression=0.25, max_new_violations=40))
+    assert verdict(HELD, WORSE, gates).verdict == "pass"
 
 
 def test_a_part_may_fail_alone() -> None:
@@ -160,7 +161,8 @@ def test_a_part_may_fail_alone() -> None:
         },
     )
     found = {
-        (str(each.part), each.gate): each.verdict for each in verdict(HELD, WORSE, gates).findings
+        (str(each.part), each.gate): each.verdict
+        for each in verdict(HELD, WORSE, gates, varies=True).findings
     }
     assert found == {
         ("None", "max-clean-drift"): "pass",
@@ -178,8 +180,8 @@ def test_many_parts_share_their_chance_of_a_false_alarm() -> None:
     # Six dialogues that all got worse are enough for 95 %, and not for one part of ten.
     parts = {Part("slot", "hotel-area"): Limits(max_regression=0.0)}
     more = {Part("slot", f"train-{number}"): Limits(max_regression=0.0) for number in range(9)}
-    alone = verdict(HELD[:6], WORSE[:6], Gates(parts=parts)).findings
-    shared = verdict(HELD[:6], WORSE[:6], Gates(parts={**parts, **more})).findings
+    alone = verdict(HELD[:6], WORSE[:6], Gates(parts=parts), varies=True).findings
+    shared = verdict(HELD[:6], WORSE[:6], Gates(parts={**parts, **more}), varies=True).findings
     assert [each.verdict for each in alone] == ["pass", "regression", "regression"]
     assert [each.verdict for each in shared[1:3]] == ["regression", "inconclusive"]
     assert shared[2].dialogues_needed == 9
@@ -188,13 +190,12 @@ def test_many_parts_share_their_chance_of_a_false_alarm() -> None:
 def test_another_campaign_is_named_and_not_compared() -> None:
     old: Baseline = replace(baseline(*HELD), campaign={**CAMPAIGN, "seed": 3})
     judgement = judge(session(build(*WORSE)), Gates(), old)
-    assert judgement.verdict == "inconclusive"
     assert judgement.not_compared == ("seed: 3 in the baseline, 0 now",)
-    # What variants are made of says nothing about the clean answers.
+    # What variants are made of says nothing about the clean answers, nor about identical ones.
     assert judgement.comparison is not None
     assert judgement.comparison["clean"]["turns"] == 40
     assert judgement.comparison["difference"] is None
-    assert [each.gate for each in judgement.findings] == ["max-clean-drift"]
+    assert [each.gate for each in judgement.findings] == ["max-clean-drift", "max-new-violations"]
 
 
 def test_a_limit_holds_also_where_nothing_can_be_compared() -> None:

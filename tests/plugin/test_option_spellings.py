@@ -76,6 +76,7 @@ VALUES = {
     "max_expected_failures": "7.5",
     "max_expected_rise": "2",
     "max_new_weaknesses": "1",
+    "max_new_violations": "1",
     "baseline": "b",
     "max_regression": "1pp",
     "max_clean_drift": "1%",
