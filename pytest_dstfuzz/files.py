@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import os
@@ -28,6 +29,16 @@ except ModuleNotFoundError:  # Windows
 #: Characters of a name that its draft has: of four bytes each they leave room for the rest.
 _NAME = 50
 _SURROGATE = re.compile("[\ud800-\udfff]")
+#: How a text begins that says how it is encoded; that of UTF-32 begins as that of UTF-16 does.
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+#: Bytes that tell an encoding without such a beginning.
+_LOOKED_AT: Final = 4096
 #: Seconds between two attempts to lock.
 _PAUSE: Final = 0.02
 
@@ -35,13 +46,43 @@ _PAUSE: Final = 0.02
 def read_text(path: Path, what: str = "") -> str:
     """Return the text of a file in UTF-8, ``what`` saying in messages what it should be."""
     try:
-        # With the mark that spreadsheets and editors put at the start.
-        return path.read_text(encoding="utf-8-sig")
+        content = path.read_bytes()
     except OSError as error:
         name = f"the {what} {path}" if what else path
         raise DataError(f"cannot read {name}: {error.strerror or error}") from None
+    encoding = encoding_of(content)
+    try:
+        text = content.decode(encoding)
     except UnicodeDecodeError:
-        raise DataError(f"{path} is no {what or 'text'}: it is not UTF-8 text") from None
+        raise DataError(
+            f"{path} is no {what or 'text'}: it is not {encoding_name(encoding)} text; convert "
+            "the file to UTF-8"
+        ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def encoding_of(head: bytes) -> str:
+    """Return the encoding of a text by its first bytes, as Python calls it.
+
+    Editors and spreadsheets begin a file with a mark. UTF-16 without a mark shows by the zero
+    bytes of its Latin letters and blanks. All else is taken for UTF-8, or is no text.
+    """
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return name
+    some = head[:_LOOKED_AT]
+    count = len(some) // 2
+    first, second = some[0::2].count(0), some[1::2].count(0)
+    if count and second > count // 3 and not first:
+        return "utf-16-le"
+    if count and first > count // 3 and not second:
+        return "utf-16-be"
+    return "utf-8"
+
+
+def encoding_name(encoding: str) -> str:
+    """Return the name that people know an encoding of `encoding_of` by."""
+    return "-".join(encoding.upper().split("-")[:2])
 
 
 def read_json(path: Path, what: str) -> Any:

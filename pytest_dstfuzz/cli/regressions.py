@@ -121,14 +121,11 @@ def _promote(given: Namespace) -> None:
 def _add(output: Path, chosen: Sequence[Regression]) -> None:
     """Add tests to a file that other commands may be adding to as well."""
     # Imported late, as above.
-    from pytest_dstfuzz.files import locked, write_text  # noqa: PLC0415
+    from pytest_dstfuzz.files import locked, read_text, write_text  # noqa: PLC0415
     from pytest_dstfuzz.regressions.promote import promoted_all  # noqa: PLC0415
 
     with locked(output):
-        try:
-            existing = output.read_text(encoding="utf-8") if output.exists() else ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"cannot read {output}: {error}") from None
+        existing = read_text(output, "file of tests") if output.exists() else ""
         try:
             text = promoted_all(chosen, existing)
         except UserError as error:

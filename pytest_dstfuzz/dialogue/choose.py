@@ -33,6 +33,8 @@ _MESSAGES: Final = re.compile(r'"messages"\s*:\s*\[')
 _TOOLS: Final = re.compile(r'"(tools|functions)"\s*:\s*\[')
 _BARE: Final = re.compile(r'\[\s*\[?\s*\{[^{}]*"role"\s*:\s*"')
 _TURNS: Final = re.compile(r'\{\s*"(dialogue_id|turns|utterances|users)"\s*:')
+#: Ends a line, in whatever way.
+_LINE_END: Final = re.compile(r"[\r\n]")
 _LIST_NAME = re.compile(r"(train|val|test)_?list_?file", re.IGNORECASE)
 
 
@@ -97,7 +99,7 @@ def _of_array(head: str) -> str | None:
 
 
 def _of_object(head: str) -> str | None:
-    if found := _of_line(head.partition("\n")[0]):
+    if found := _of_line(_LINE_END.split(head, maxsplit=1)[0]):
         return found
     if _is_recorded(head):
         return "messages"
@@ -252,7 +254,7 @@ def _of_unnamed(source: Path, layout: str, pairs: Pairs, split: str) -> SplitFil
 
 def _ids(file: SourceFile) -> frozenset[str]:
     """Return the dialogue ids of a list file: one a line, whatever its ending says."""
-    names = (line.strip().removesuffix(".json") for line in file.text().split("\n"))
+    names = (line.strip().removesuffix(".json") for line in file.lines())
     return frozenset(filter(None, names))
 
 

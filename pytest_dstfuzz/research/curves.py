@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
+from pytest_dstfuzz.files import read_text
 from pytest_dstfuzz.research.command_line import (
     begin,
     comparison_options,
@@ -92,5 +93,5 @@ def _ks(text: str) -> Mapping[str, int]:
 def _ids(text: str) -> tuple[str, ...]:
     """Read ids of dialogues with commas between them, or the name of a file that has them."""
     path = Path(text)
-    listed = path.read_text(encoding="utf-8") if path.is_file() else text
+    listed = read_text(path, "list of dialogues") if path.is_file() else text
     return tuple(dict.fromkeys(listed.replace(",", " ").split()))

@@ -70,7 +70,7 @@ BAD = {
     "weights cut": (cut(WEIGHTS), "truncated or no safetensors"),
     "weights empty": (write(WEIGHTS, b""), "truncated or no safetensors"),
     "configuration cut": (cut(CONFIG), "not valid JSON"),
-    "not UTF-8": (write(WORDS, b"\xff\xfe\x00"), "not UTF-8"),
+    "not UTF-8": (write(WORDS, b"\xff{}"), "not UTF-8"),
     "a list": (write(CONFIG, b"[]"), "not a JSON object"),
     "a pickle": (write(WEIGHTS, pickle.dumps({})), "a pickle, which is never loaded"),
     "torch.save": (lambda f: torch.save({}, f / WEIGHTS), "a pickle, which is never loaded"),

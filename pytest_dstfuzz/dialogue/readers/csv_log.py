@@ -38,6 +38,7 @@ _SPEAKERS: Final = {
     ),
 }
 _PARTED: Final = (",", ";", "\t")
+_LINE_END: Final = re.compile(r"[\r\n]")
 _NO_LETTER: Final = re.compile(r"[\W_]+")
 
 
@@ -123,14 +124,19 @@ _SAID: Final = msgspec.msgpack.Decoder(tuple[str, str])
 
 
 def _header(text: str) -> list[str]:
-    line = text.partition("\n")[0].strip("\r")
-    return next(csv.reader([line], delimiter=_parted(text)), [])
+    try:
+        return next(csv.reader([_first_line(text)], delimiter=_parted(text)), [])
+    except csv.Error:  # Such as a cell of more than 131,072 characters.
+        return []
 
 
 def _parted(text: str) -> str:
     """Return what parts the columns: what the header has most of."""
-    line = text.partition("\n")[0]
-    return max(_PARTED, key=line.count)
+    return max(_PARTED, key=_first_line(text).count)
+
+
+def _first_line(text: str) -> str:
+    return _LINE_END.split(text, maxsplit=1)[0]
 
 
 def _columns(header: list[str]) -> dict[str, int]:

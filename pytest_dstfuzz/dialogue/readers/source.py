@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import zipfile
 import zlib
@@ -14,6 +15,7 @@ from typing import IO, Any, Final, TypeVar
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.files import encoding_name, encoding_of
 from pytest_dstfuzz.json_data import from_json, parse_json
 
 _Kind = TypeVar("_Kind")
@@ -33,6 +35,8 @@ _MAX_FILES: Final = 2000
 _MOST_BYTES: Final = 1 << 30
 _MOST_RATIO: Final = 100
 _ANY_RATIO: Final = 1 << 26
+#: Bytes by which encoding and line ends are known.
+_BEGUN: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,33 +61,59 @@ class SourceFile:
 
     def head(self, size: int) -> str:
         """Return the first ``size`` bytes as text, broken characters replaced."""
-        return self._read(size).decode("utf-8-sig", errors="replace")
+        content = self._read(size)
+        return content.decode(encoding_of(content), errors="replace")
 
     def text(self) -> str:
         """Return the whole text."""
         content = self._read(-1)
+        encoding = encoding_of(content)
         try:
-            return content.decode("utf-8-sig")
+            return content.decode(encoding)
         except UnicodeDecodeError as error:
-            line = content.count(b"\n", 0, error.start) + 1
-            raise self._not_utf8(line, content[error.start]) from None
+            # What is decoded may lack the mark at the start.
+            before = error.object[: error.start]
+            line = max(before.count(b"\n"), before.count(b"\r")) + 1
+            raise self._not_decoded(line, error, encoding) from None
 
     def lines(self) -> Iterator[str]:
         """Yield the lines one after the other, as `text` has them, each without its end.
 
-        Not as ``splitlines``: an utterance may hold separators that JSON does not escape.
+        Not as ``splitlines``: an utterance may hold separators that JSON does not escape. A
+        carriage return alone ends a line if the file begins with no other end of a line.
         """
+        begun = self._read(_BEGUN)
+        encoding, end = encoding_of(begun), _line_end(begun)
+        if encoding not in ("utf-8", "utf-8-sig") or end != "\n":
+            yield from self._lines(encoding, end)
+            return
         with self._opened() as stream:
             for number, line in enumerate(stream, start=1):
                 try:
                     text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 except UnicodeDecodeError as error:
-                    raise self._not_utf8(number, line[error.start]) from None
+                    raise self._not_decoded(number, error, encoding) from None
                 yield text.removesuffix("\n")
 
-    def _not_utf8(self, line: int, byte: int) -> DataError:
+    def _lines(self, encoding: str, end: str) -> Iterator[str]:
+        number = 0
+        with (
+            self._opened() as stream,
+            io.TextIOWrapper(stream, encoding=encoding, newline=end) as lines,
+        ):
+            try:
+                for line in lines:
+                    number += 1
+                    yield line.removesuffix(end)
+            except UnicodeDecodeError as error:
+                # Of a block that is decoded at once, no line was yielded.
+                number += error.object.count(end.encode(), 0, error.start)
+                raise self._not_decoded(number + 1, error, encoding) from None
+
+    def _not_decoded(self, line: int, error: UnicodeDecodeError, encoding: str) -> DataError:
         return DataError(
-            f"{self.place}: line {line} is not UTF-8 (byte 0x{byte:02x}); convert the file to UTF-8"
+            f"{self.place}: line {line} is not {encoding_name(encoding)} "
+            f"(byte 0x{error.object[error.start]:02x}); convert the file to UTF-8"
         )
 
     def json(self) -> object:
@@ -122,6 +152,12 @@ class SourceFile:
             ) from None
         except OSError as error:
             raise DataError(f"{self.place} cannot be read: {error.strerror or error}") from None
+
+
+def _line_end(begun: bytes) -> str:
+    """Return what ends the lines of a text, which begins with some bytes."""
+    # What the last of them is the first half of cannot be seen.
+    return "\r" if b"\n" not in begun and b"\r" in begun.rstrip(b"\0")[:-1] else "\n"
 
 
 _ZIP_ERRORS: Final = (

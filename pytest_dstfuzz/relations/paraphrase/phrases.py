@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.files import read_text
 from pytest_dstfuzz.perturb.draft import FREE
 from pytest_dstfuzz.perturb.words import match_case
 from pytest_dstfuzz.relations.paraphrase.choices import Paraphrase, Places, begins_sentence
@@ -68,10 +69,8 @@ def phrase_table(path: Path | None = None) -> PhraseTable:
         DataError: the file cannot be read, or a line of it is no pair.
     """
     shipped = _SHIPPED / "phrases.tsv"
-    try:
-        text = (shipped if path is None else path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the phrase table {path or shipped}: {error}") from error
+    own = None if path is None else read_text(path, "phrase table")
+    text = shipped.read_text(encoding="utf-8") if own is None else own
     return PhraseTable.read(text, str(path or shipped))
 
 

@@ -17,7 +17,7 @@ import msgspec
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.readers.source import checked
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.files import write_text
+from pytest_dstfuzz.files import read_text, write_text
 from pytest_dstfuzz.json_data import parse_json
 
 SCHEMA: Final = "dstfuzz-frozen/1"
@@ -76,10 +76,7 @@ def read_frozen(path: Path) -> FrozenFile:
     Raises:
         DataError: it cannot be read, or a line of it is not what it must be.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the frozen variants {path}: {error}") from error
+    lines = read_text(path, "file of frozen variants").split("\n")
     parsed = [
         (_parsed(line, f"{path}: line {number}"), f"{path}: line {number}")
         for number, line in enumerate(lines, 1)
