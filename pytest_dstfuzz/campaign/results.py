@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Failure, Move, Side
@@ -66,7 +67,7 @@ class ChangedSlot:
     why: str = ""
 
     def __str__(self) -> str:
-        return f"{self.slot}: {self.before or 'none'} -> {self.after or 'none'}"
+        return f"{self.slot}: {shown_value(self.before)} -> {shown_value(self.after)}"
 
 
 @dataclass(frozen=True, slots=True)

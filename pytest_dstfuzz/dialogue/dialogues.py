@@ -13,6 +13,7 @@ from typing import NamedTuple, overload
 from pytest_dstfuzz.dialogue.calls import Tool, Transcript
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind, reply_outcome
 from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
+from pytest_dstfuzz.dialogue.values import shown_value
 
 #: The value of a slot about which the user said that any value will do.
 DONTCARE = "dontcare"
@@ -21,8 +22,8 @@ DONTCARE = "dontcare"
 class BeliefState(Outcome):
     """An immutable mapping ``domain-slot -> value``; a slot that is absent was not mentioned.
 
-    ``dontcare`` is a value; the spellings of absence (``""``, ``none``, ``not
-    mentioned``) must be left out by whoever builds the state.
+    ``dontcare`` is a value, and so is a list, as `list_text` writes it. Whoever builds the state
+    leaves out slots that are absent.
     """
 
     __slots__ = ()
@@ -36,7 +37,7 @@ class SlotChange(NamedTuple):
     after: str | None
 
     def __str__(self) -> str:
-        return f"{self.slot}: {self.before or 'none'} -> {self.after or 'none'}"
+        return f"{self.slot}: {shown_value(self.before)} -> {shown_value(self.after)}"
 
 
 def diff_states(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[SlotChange, ...]:

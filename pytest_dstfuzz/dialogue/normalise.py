@@ -1,25 +1,32 @@
 """One form for the values of labels and predictions, whatever the layout they come from.
 
-Three named normalisations. ``plain`` lower-cases, collapses blanks, leaves out the
-spellings of absence and unites those of ``dontcare``. ``multiwoz`` does the same and
-brings the labels of MultiWOZ 2.0 to 2.4 and of the TRADE layout to one form:
+Three named normalisations. ``plain`` is for data of your own. It lower-cases, brings quotes,
+dashes, blanks and accents to one spelling (`plain_marks`), unites the spellings of
+``dontcare``, and writes ``2.0`` as ``2`` and ``9:00`` or ``9:00 am`` as ``09:00``. A list of
+values stays a list (`list_text`). The empty text, the empty list and null mean that a slot is
+absent; the text ``none`` is a value like any other.
+
+``multiwoz`` lower-cases and unites spellings too, takes ``none``, ``not given`` and ``not
+mentioned`` for absence, and brings the labels of MultiWOZ 2.0 to 2.4 and of the TRADE layout to
+one form:
 
 - slots: ``hotel-book day``, ``taxi-leaveat`` (from ``bookday``, ``leaveAt``, ...); the
   slots of bus, hospital and police, outside the 30, are left out;
 - yes/no slots ``yes`` and ``no`` (from ``true``, ``false``, ``free``), ``hotel-type``
   ``hotel`` and ``guesthouse``, times ``HH:MM``, ``centre``, attraction types in the
   singular, numbers in digits, spellings of names and foods that differ between versions;
-- of alternatives (``a|b``, ``a>b``, or a list) the first is taken.
+- of alternatives (``a|b``, ``a>b``, or a list of a slot of MultiWOZ) the first is taken.
 
-``multiwoz-codes`` is ``plain`` but for what layouts encode in ways of their own: slots, the
-yes/no slots and ``hotel-type`` are as in ``multiwoz``, all other values the strings of the
-labels. It says how much of an accuracy is owed to ``multiwoz``.
+``multiwoz-codes`` is ``multiwoz`` but for the words of values: slots, absence, lists, the yes/no
+slots and ``hotel-type`` are as in ``multiwoz``, all other values the strings of the labels. It
+says how much of an accuracy is owed to ``multiwoz``.
 
 Absence and ``dontcare`` are never the same. Normalising twice changes nothing.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import reprlib
@@ -29,6 +36,7 @@ from typing import Final
 
 from pytest_dstfuzz.dialogue import multiwoz
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState
+from pytest_dstfuzz.dialogue.values import list_text, members_of, parsed_list, plain_marks
 from pytest_dstfuzz.errors import DataError, unknown_name
 
 #: Names of the normalisations, for options and reports.
@@ -37,6 +45,7 @@ NORMALISATIONS: Final = ("multiwoz", "plain", "multiwoz-codes")
 #: Kinds of slots whose values are codes, not words of the dialogue: ``true`` for yes or hotel.
 _CODED: Final = ("yes/no", "hotel type")
 
+#: How MultiWOZ writes that a slot is absent.
 _ABSENT: Final = frozenset({"", "none", "not given", "not mentioned"})
 # Compared without apostrophes, so "don't care" and "do n't care" are covered.
 _DONTCARE: Final = frozenset(
@@ -56,7 +65,11 @@ _DONTCARE: Final = frozenset(
 _TOO_GREAT: Final = 10**100
 _ANY: Final = "any"  # MultiWOZ writes it for dontcare; elsewhere it may be a value.
 
-_QUOTES: Final = str.maketrans({"’": "'", "‘": "'", "`": "'", "´": "'"})
+#: A whole number that is written with decimals.
+_WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\.0+")
+_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-9]{2})(?: ?([ap])\.?m\.?)?")
+#: From here on floats leave out whole numbers, and none of them is a count.
+_EXACT: Final = 2.0**53
 _NUMBER_WORDS: Final[Mapping[str, str]] = {
     word: str(number)
     for number, word in enumerate(
@@ -122,17 +135,47 @@ def normalise_slot(slot: str, normalisation: str) -> str | None:
 
 @lru_cache(maxsize=65536)
 def normalise_value(slot: str, value: str, normalisation: str) -> str | None:
-    """Return the canonical form of a value of a canonical slot; ``None`` where it means absence."""
-    text = _clean(value)
+    """Return the canonical form of a value of a canonical slot; ``None`` where it means absence.
+
+    A slot of MultiWOZ has one value: of a list the normalisations of MultiWOZ take the first.
+    """
+    listed = _listed(value)
+    if listed is None:
+        return _one_value(slot, _clean(value), normalisation)
+    found = (normalise_value(slot, one, normalisation) for one in listed)
+    members = [part for one in found if one is not None for part in members_of(one)]
+    if not members:
+        return None
+    several = normalisation == "plain" or slot not in multiwoz.SLOTS
+    return list_text(members) if several and len(members) > 1 else members[0]
+
+
+def _listed(value: str) -> list[str] | None:
+    """Return the members of the JSON list that a text is; ``None`` = it is none of values."""
+    if "[" not in value:
+        return None
+    found = parsed_list(value.strip())
+    if found is None:
+        found = parsed_list(_clean(value))
+    try:
+        return None if found is None else [_scalar_text("", one) for one in found]
+    except DataError:
+        return None
+
+
+def _one_value(slot: str, text: str, normalisation: str) -> str | None:
+    """Return the canonical form of a value that is no list."""
+    if normalisation == "plain":
+        return _special(_clock(_whole(text)), frozenset({""}), ())
     kind = multiwoz.slot_kind(slot)
-    if normalisation == "plain" or (normalisation == "multiwoz-codes" and kind not in _CODED):
-        return _special(text, ())
+    if normalisation == "multiwoz-codes" and kind not in _CODED:
+        return _special(text, _ABSENT, ())
     rule = _RULES[kind]
     while True:
         # A rule may uncover what an earlier one handles ("the center"), so until it rests.
         parts = [part.strip() for part in _ALTERNATIVES.split(text)]
         first = next((part for part in parts if part), "")
-        special = _special(first, (_ANY,))
+        special = _special(first, _ABSENT, (_ANY,))
         if special is None or special == DONTCARE:
             return special
         settled = _clean(rule(first))
@@ -145,12 +188,26 @@ def value_text(slot: str, value: object) -> str:
     """Return a raw value as a text, as trackers and services may give them.
 
     It is a text, a number, a boolean (``true``, ``false``), ``None`` (absent: ``""``) or a list of
-    alternatives, of which the first counts; NaN, infinite or beyond 100 digits is an error.
+    such, which becomes JSON; NaN, infinite or beyond 100 digits is an error.
     """
     if type(value) is str:  # Nearly all of them are.
         return value
     if isinstance(value, list | tuple):
-        value = value[0] if value else None
+        members = [text for one in value if (text := _scalar_text(slot, one)).strip()]
+        return json.dumps(members, ensure_ascii=False) if len(members) > 1 else "".join(members)
+    return _scalar_text(slot, value)
+
+
+def is_absent(value: object) -> bool:
+    """Whether MultiWOZ writes so that a slot is absent.
+
+    >>> is_absent("Not Mentioned"), is_absent(None), is_absent("0")
+    (True, True, False)
+    """
+    return value is None or (isinstance(value, str) and _clean(value) in _ABSENT)
+
+
+def _scalar_text(slot: str, value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -162,6 +219,8 @@ def value_text(slot: str, value: object) -> str:
         )
     if isinstance(value, int) and abs(value) >= _TOO_GREAT:
         raise DataError(f"the value of slot {slot!r} is a number of more than 100 digits")
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return str(int(value))
     if isinstance(value, str | int | float):
         return str(value)
     raise DataError(
@@ -171,12 +230,25 @@ def value_text(slot: str, value: object) -> str:
 
 
 def _clean(text: str) -> str:
-    return " ".join(text.lower().translate(_QUOTES).split())
+    # A letter in lower case may be written as two characters.
+    return plain_marks(plain_marks(text).lower())
 
 
-def _special(text: str, more_dontcare: tuple[str, ...]) -> str | None:
+def _whole(text: str) -> str:
+    """Return a whole number without decimals, other texts as they are."""
+    match = _WHOLE.fullmatch(text)
+    return text if match is None else match[1] * (match[2] != "0") + match[2]
+
+
+def _clock(text: str) -> str:
+    """Return a time with its minutes in 24 hours, other texts as they are."""
+    match = _CLOCK.fullmatch(text)
+    return text if match is None else _hours(text, int(match[1]), int(match[2]), match[3] or "")
+
+
+def _special(text: str, absent: frozenset[str], more_dontcare: tuple[str, ...]) -> str | None:
     """Return ``None`` for absence, ``dontcare`` for its spellings, else the text."""
-    if text in _ABSENT:
+    if text in absent:
         return None
     if text.replace("'", "") in _DONTCARE or text in more_dontcare:
         return DONTCARE
@@ -208,7 +280,11 @@ def _time(text: str) -> str:
     match = _TIME.fullmatch(text)
     if match is None:
         return text
-    hour, minute, half = int(match[1]), int(match[2] or 0), (match[3] or "")[:1]
+    return _hours(text, int(match[1]), int(match[2] or 0), (match[3] or "")[:1])
+
+
+def _hours(text: str, hour: int, minute: int, half: str) -> str:
+    """Return a time as ``HH:MM``; the text that says it where there is no such time."""
     if hour > 24 or minute > 59 or (half and not 1 <= hour <= 12):
         return text
     if half:

@@ -19,6 +19,7 @@ from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.sgd_schema import schema_values
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
 from pytest_dstfuzz.dialogue.spool import gathered
+from pytest_dstfuzz.dialogue.values import members_of
 from pytest_dstfuzz.errors import UserError, unknown_name
 
 _Pairs = Iterable[tuple[str, object]]
@@ -75,7 +76,10 @@ def _of_schema(file: SourceFile) -> Iterator[tuple[str, object]]:
 
 
 def _collect(pairs: _Pairs, normalisation: str, place: str) -> Ontology:
-    """Group values by slot; ``dontcare`` and absence are no values of an ontology."""
+    """Group values by slot, those of a list each for itself.
+
+    ``dontcare`` and absence are no values of an ontology.
+    """
     values: dict[str, dict[str, None]] = {}
     for raw_slot, raw_value in pairs:
         slot = normalise_slot(raw_slot, normalisation)
@@ -85,9 +89,9 @@ def _collect(pairs: _Pairs, normalisation: str, place: str) -> Ontology:
         state: Mapping[str, str] = (
             as_state({raw_slot: raw_value}, f"{place}: a value", normalisation) or {}
         )
-        value = state.get(slot, DONTCARE)
-        if value != DONTCARE:
-            known[value] = None
+        for value in members_of(state.get(slot, DONTCARE)):
+            if value != DONTCARE:
+                known[value] = None
     return Ontology(
         {slot: tuple(sorted(known)) for slot, known in sorted(values.items())},
         normalisation=normalisation,

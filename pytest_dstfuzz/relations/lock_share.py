@@ -10,6 +10,7 @@ from itertools import islice
 from pytest_dstfuzz.dialogue.calls import argument_texts, call_path
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, label_of
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.values import members_of
 from pytest_dstfuzz.perturb.draft import LOCKED
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
@@ -96,7 +97,8 @@ def _values(dialogue: Dialogue, index: int, kind: OutcomeKind) -> Iterator[tuple
     before = (label_of(dialogue, index - 1, kind) if index else None) or Outcome()
     for slot, value in label.items():
         if kind == "state" and before.get(slot) != value:
-            yield slot, value
+            for member in members_of(value):
+                yield slot, member
 
 
 def _mention(dialogue: Dialogue, index: int, value: str) -> tuple[int, range] | None:

@@ -13,6 +13,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
 from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
+from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.perturb.types import Edit
 
 #: Whether the state is to stay (over-sensitive trackers fail) or to follow (over-stable ones do).
@@ -55,7 +56,7 @@ class Admissible:
         return (value in self.values) != self.anything_but
 
     def __str__(self) -> str:
-        listed = " or ".join(value or "none" for value in self.values)
+        listed = " or ".join(map(shown_value, self.values))
         return f"anything but {listed}" if self.anything_but else listed
 
 
@@ -74,12 +75,12 @@ class Delta:
     def __post_init__(self) -> None:
         if self.before in self.after:
             raise ValueError(
-                f"nothing would have to happen to {self.slot}: {self.before or 'none'} is among "
+                f"nothing would have to happen to {self.slot}: {shown_value(self.before)} is among "
                 f"what it is to become ({self.after})"
             )
 
     def __str__(self) -> str:
-        return f"{self.slot}: {self.before or 'none'} -> {self.after}"
+        return f"{self.slot}: {shown_value(self.before)} -> {self.after}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ class Expected:
         """
 
         def shown(value: str | None) -> str:
-            return show(value) if value else "none"
+            return show(shown_value(value)) if value else "none"
 
         text = f"{change.slot}: {shown(change.before)} -> {shown(change.after)}"
         if change.before == change.after:

@@ -18,6 +18,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     label_of,
 )
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.values import members_of
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import Parts, take_apart
 from pytest_dstfuzz.relations.rewrite import Delta, Expected, Rewrite
@@ -255,7 +256,7 @@ class Scenes:
 def locked_values(
     data: DialogueSet, turn: Turn, clean: Outcome | None, kind: OutcomeKind = "state"
 ) -> tuple[str, ...]:
-    """Return the values that no edit of this turn may touch, sorted, each once.
+    """Return the values that no edit of this turn may touch, sorted, each member of a list once.
 
     The label's; where the data has no labels or no ontology, also those which the
     tracker itself predicts for the clean turn, and those that it predicts for slots
@@ -270,4 +271,4 @@ def locked_values(
     if state is not None:
         known = {} if turn.state is None or data.ontology is None else data.ontology.values
         values.update(value for slot, value in state.items() if slot not in known)
-    return tuple(sorted(values))
+    return tuple(sorted({member for value in values for member in members_of(value)}))

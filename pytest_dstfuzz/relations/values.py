@@ -12,6 +12,7 @@ from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_value
+from pytest_dstfuzz.dialogue.values import members_of
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.spelling import content, spelled
 from pytest_dstfuzz.perturb.words import word_list
@@ -139,7 +140,10 @@ def _label_counts(data: DialogueSet) -> tuple[dict[str, Counter[str]], Counter[s
     labelled: Counter[str] = Counter()
     for dialogue in data.dialogues:
         pairs = dict.fromkeys(
-            pair for turn in dialogue.turns for pair in (turn.state or {}).items()
+            (slot, member)
+            for turn in dialogue.turns
+            for slot, value in (turn.state or {}).items()
+            for member in members_of(value)
         )
         for slot, value in pairs:
             counts.setdefault(slot, Counter())[value] += 1

@@ -15,6 +15,7 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS
+from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable, without_commands
 from pytest_dstfuzz.report.calls import call_lines, called_text
@@ -151,7 +152,7 @@ def _changed(change: ChangedSlot) -> str:
     if change.expected is None:
         return str(change)
     if change.before == change.after:
-        return f"{change.slot} stayed {change.before or 'none'}, expected {change.expected}"
+        return f"{change.slot} stayed {shown_value(change.before)}, expected {change.expected}"
     return f"{change}, expected {change.expected}"
 
 

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
+from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.edits import MARGIN, mark_edits, shorten
@@ -50,7 +51,7 @@ def slot_rows(variant: VariantResult) -> list[SlotRow]:
         else:
             # Without a delta it is as it was, or it would have been missed.
             before = deltas[slot].before if slot in deltas else found
-        expected = str(deltas[slot].after) if slot in deltas else before or "none"
+        expected = str(deltas[slot].after) if slot in deltas else shown_value(before)
         wrong = ""
         if slot in missed:
             stuck = slot in deltas and before == found
@@ -69,7 +70,10 @@ def slot_table(variant: VariantResult, what: str = "slot") -> list[str]:
     wrong = [row for row in rows if row.wrong]
     cells = [(what, "before", "expected", "found", "")]
     for row in [*wrong, *fine[:_MOST_HELD]]:
-        values = (row.slot, row.before or "none", row.expected, row.found or "none", row.wrong)
+        values = (
+            *(row.slot, shown_value(row.before), row.expected, shown_value(row.found)),
+            row.wrong,
+        )
         cells.append(tuple(shorten(value, _LONGEST) for value in values))  # type: ignore[arg-type]  # five of them
     widths = [max(len(line[column]) for line in cells) for column in range(4)]
     lines = ["  ".join([*map(str.ljust, line[:4], widths), line[4]]).rstrip() for line in cells]

@@ -154,10 +154,11 @@ def test_mappings_numpy_numbers_and_iterables_are_fine() -> None:
         (
             "plain",
             {"Size": " LARGE ", "a": "none", "b": "", "c": "not mentioned"},
-            {"size": "large"},
+            {"size": "large", "a": "none", "c": "not mentioned"},
         ),
         ("plain", {"size": "don't care"}, {"size": "dontcare"}),
-        ("plain", {"hotel-leaveAt": "5:45pm"}, {"hotel-leaveat": "5:45pm"}),
+        ("plain", {"hotel-leaveAt": "at 5:45pm"}, {"hotel-leaveat": "at 5:45pm"}),
+        ("plain", {"hotel-extras": '["B", "a"]'}, {"hotel-extras": '["a", "b"]'}),
         ("multiwoz", {"taxi-leaveAt": "5:45pm", "police-name": "x"}, {"taxi-leaveat": "17:45"}),
         ("multiwoz", {"hotel-area": "center"}, {"hotel-area": "centre"}),
     ],

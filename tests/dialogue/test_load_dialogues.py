@@ -137,12 +137,17 @@ def test_json_lines_in_both_forms(write: Callable[[str, Any], Path], pizza: str)
     first, second, third = found.dialogues
     assert first.turns == (Turn(0, "", "A LARGE pizza"), Turn(1, "Which one?", "Hawaii"))
     assert second.turns[0].state == {}
-    assert second.turns[1].state == {"pizza-size": "big", "pizza-top": "any"}
+    # "none" is a crust like any other of own data.
+    assert second.turns[1].state == {
+        "pizza-crust": "none",
+        "pizza-size": "big",
+        "pizza-top": "any",
+    }
     crust = BeliefState({"pizza-crust": "dontcare"})
     assert third.turns == (Turn(0, "", "any crust", crust, answer="ok"),)
     assert found.ontology is not None
     assert found.ontology.values == {
-        "pizza-crust": (),
+        "pizza-crust": ("none",),
         "pizza-size": ("big",),
         "pizza-top": ("any",),
     }
@@ -197,7 +202,7 @@ def test_ontology_beside_json_lines(write: Callable[[str, Any], Path], pizza: st
     write(name, {"pizza-Size": ["Big", "small", "dont care", "none"], "pizza-crust": []})
     found = load_dialogues(write("bot.jsonl", pizza))
     assert found.ontology is not None
-    assert found.ontology.values["pizza-size"] == ("big", "small")
+    assert found.ontology.values["pizza-size"] == ("big", "none", "small")
     assert "pizza-crust" in found.ontology.slots
 
 

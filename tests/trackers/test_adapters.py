@@ -47,7 +47,7 @@ class Keeper:
 
     def update(self, system: str, user: str) -> Mapping[str, str]:
         self.heard += [system, user]
-        return {"heard": " | ".join(self.heard), "nothing": "none"}
+        return {"heard": " | ".join(self.heard), "nothing": ""}
 
 
 class Whole:
@@ -73,11 +73,12 @@ def test_a_function_may_return_predictions() -> None:
 
 
 def test_states_are_normalised() -> None:
-    loose = {"Size": "  LARGE ", "crust": "none", "drink": "don't care"}
+    loose = {"Size": "  LARGE ", "crust": "none", "drink": "don't care", "sauce": None}
     assert states(CallableTracker(lambda _: loose), CONTEXT) == [
-        {"drink": "dontcare", "size": "large"}
+        {"crust": "none", "drink": "dontcare", "size": "large"}
     ]
-    multiwoz = CallableTracker(lambda _: {"hotel-leaveAt": "x"}, normalisation="multiwoz")
+    said = {"hotel-leaveAt": "x", "hotel-area": "none"}
+    multiwoz = CallableTracker(lambda _: said, normalisation="multiwoz")
     assert states(multiwoz, CONTEXT) == [{"hotel-leaveat": "x"}]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn
-from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_label, checked
 
 
 class _Logged(msgspec.Struct):
@@ -86,7 +86,7 @@ def _labels(metadata: object, place: str, normalisation: str) -> BeliefState | N
         booked = {f"book {slot}": value for slot, value in frame.book.items() if slot != "booked"}
         for slot, value in {**frame.semi, **booked}.items():
             state[f"{domain}-{slot}"] = value
-    return as_state(state, place, normalisation)
+    return as_label(state, place, normalisation)
 
 
 def read_sharded(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
@@ -101,7 +101,7 @@ def read_sharded(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
                 state: dict[str, Any] = {}
                 for frame in frames:
                     state |= frame.state.slot_values
-                label = as_state(state, where, normalisation)
+                label = as_label(state, where, normalisation)
                 turns.append(Turn(len(turns), system, said.utterance, label))
                 system = ""
             else:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, TypeVar
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.dialogue.normalise import normalise_state
+from pytest_dstfuzz.dialogue.normalise import is_absent, normalise_state
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import encoding_name, encoding_of
 from pytest_dstfuzz.json_data import from_json, parse_json
@@ -203,6 +203,23 @@ def as_state(
         return None if values is None else normalise_state(values, normalisation)
     except DataError as error:
         raise DataError(f"{place}: {error}") from None
+
+
+def as_label(
+    values: Mapping[str, object] | None, place: str, normalisation: str
+) -> BeliefState | None:
+    """Return the normalised state of a layout that writes absence and alternatives as MultiWOZ.
+
+    ``none`` and the like are no values there, and of a list the first one counts.
+    """
+    if values is None:
+        return None
+    first = {
+        slot: next(iter(value), None) if isinstance(value, list) else value
+        for slot, value in values.items()
+    }
+    stated = {slot: value for slot, value in first.items() if not is_absent(value)}
+    return as_state(stated, place, normalisation)
 
 
 def list_files(source: Path, depth: int = _MAX_DEPTH) -> tuple[SourceFile, ...]:

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
-from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_label
 from pytest_dstfuzz.errors import DataError
 
 #: First columns of the TSV; a column per slot follows.
@@ -74,7 +73,8 @@ def _rows(file: SourceFile, normalisation: str) -> Iterator[_Row]:
             raise DataError(
                 f"{file.place}: line {number}: the turn index must be a number, found {cells[1]!r}"
             )
-        state = normalise_state(dict(zip(slots, cells[5:], strict=True)), normalisation)
+        stated = dict(zip(slots, cells[5:], strict=True))
+        state = as_label(stated, f"{file.place}: line {number}", normalisation)
         turn = Turn(int(cells[1]), cells[3], cells[4], state)
         yield _Row(number, cells[0].removesuffix(".json"), turn)
 
@@ -89,6 +89,6 @@ def read_json(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
                 acts = (act for act in turn.belief_state if act.act == "inform")
                 slots = {slot: value for act in acts for slot, value in act.slots}
                 where = f"{place}, turn {index}: 'belief_state'"
-                state = as_state(slots, where, normalisation)
+                state = as_label(slots, where, normalisation)
             turns.append(Turn(index, turn.system_transcript, turn.transcript, state))
         yield Dialogue(entry.dialogue_idx.removesuffix(".json"), tuple(turns))

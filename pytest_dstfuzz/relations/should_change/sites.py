@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from pytest_dstfuzz.dialogue.values import members_of
 from pytest_dstfuzz.perturb.words import listed
 from pytest_dstfuzz.relations.clauses import DOUBTS, clause_of, sentence_of
 from pytest_dstfuzz.relations.kinds import (
@@ -144,7 +145,8 @@ def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
     if guard not in {"name", "value"} or word.lower in scene.lexicon.stop_words:
         return False
     mentions = spoken(scene.turn.user).mentions
-    if any(m.first <= neighbour <= m.last for v in scene.now.values() for m in mentions(v)):
+    values = (member for value in scene.now.values() for member in members_of(value))
+    if any(m.first <= neighbour <= m.last for v in values for m in mentions(v)):
         return False
     # Of words that stand in some value, those with a capital count, as ``place`` stands in many.
     capitals = site.surface[:1].isupper() and word.text[0].isupper()
@@ -165,7 +167,11 @@ def _is_from_system(scene: Scene, site: ValueSite) -> bool:
 
 def _is_shared(scene: Scene, site: ValueSite) -> bool:
     states = (*scene.before.items(), *scene.now.items())
-    return any(slot != site.slot and joined(value) == joined(site.value) for slot, value in states)
+    return any(
+        slot != site.slot and joined(member) == joined(site.value)
+        for slot, value in states
+        for member in members_of(value)
+    )
 
 
 def _is_in_doubt(scene: Scene, site: ValueSite) -> bool:
@@ -252,5 +258,5 @@ def said_so_far(scene: Scene) -> Iterator[str]:
     for turn in scene.dialogue.turns[: scene.index + 1]:
         yield turn.system
         yield turn.user
-    yield from scene.before.values()
-    yield from scene.now.values()
+    for value in (*scene.before.values(), *scene.now.values()):
+        yield from members_of(value)

@@ -15,6 +15,7 @@ from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.dialogue.call_trees import made_calls
 from pytest_dstfuzz.dialogue.calls import part_of
 from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome
+from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.calls import LONGEST_ON_PAGE, call_changes, code_of
 from pytest_dstfuzz.report.cards import Card
@@ -185,4 +186,4 @@ def _context(shown: VariantResult | Minimal) -> list[Any]:
 
 
 def _value(value: str | None) -> str | None:
-    return None if value is None else visible(value)
+    return None if value is None else visible(shown_value(value))

@@ -27,12 +27,13 @@ def parse_answer(text: str, normalisation: str) -> BeliefState:
 
     It is the one JSON object in the text: alone, in a fenced block, or among other words. An
     answer with two different objects is refused, as is a slot with two values, and a value
-    that is an object or a list. ``null`` is a slot that was not mentioned.
+    that is an object or a list of them. ``null`` is a slot that was not mentioned.
     """
     found = _the_object(_THOUGHTS.sub("", text, count=1))
     for slot, value in found.items():
-        if isinstance(value, dict | list):
-            kind = "an object" if isinstance(value, dict) else "a list"
+        parts = value if isinstance(value, list) else [value]
+        if any(isinstance(part, dict | list) for part in parts):
+            kind = "an object" if isinstance(value, dict) else "a list of lists or objects"
             raise NoStateError(f"the value of {slot!r} is {kind}, not a text")
     return normalise_state(found, normalisation)
 

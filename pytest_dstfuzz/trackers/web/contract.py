@@ -301,8 +301,8 @@ def _value(slot: str, value: object) -> str:
         raise wrong(
             value,
             f'as the value of "{slot}"',
-            "values are texts, numbers, true or false, or a list of alternatives of which the "
-            "first counts, and a slot that was not mentioned is null or left out",
+            "values are texts, numbers, true or false, or a list of such, and a slot that was not "
+            "mentioned is null or left out",
         ) from None
 
 

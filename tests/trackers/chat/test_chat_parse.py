@@ -62,7 +62,7 @@ def test_what_an_answer_may_look_like(text: str, state: dict[str, str]) -> None:
         ('{"hotel-area": "north"} or {"hotel-area": "east"}', "2 different JSON objects"),
         ('[{"slot": "hotel-area", "value": "north"}]', "a list of objects"),
         ('{"hotel": {"area": "north"}}', "the value of 'hotel' is an object"),
-        ('{"hotel-area": ["north", "east"]}', "the value of 'hotel-area' is a list"),
+        ('{"hotel-area": [["north"]]}', "the value of 'hotel-area' is a list"),
         ('{"hotel-area": "north", "hotel-area": "east"}', "two values for 'hotel-area'"),
         ('{"hotel-stars": NaN}', "NaN, which is no JSON"),
         ("{" * 5000, "no JSON, or half of one"),

@@ -111,8 +111,8 @@ def test_the_slots_of_a_conversation_are_the_belief_state(
             "restaurant-food": "chinese",
             # Only the form of the bot takes a bare area: its policies did run.
             "restaurant-area": "north",
-            "restaurant-book people": "4.0",
-            "restaurant-dish": "soup",
+            "restaurant-book people": "4",
+            "restaurant-dish": '["rice", "soup"]',
         }
     ]
     assert server.said() == [list(talk)]
@@ -134,7 +134,7 @@ def test_values_of_every_type_become_values_of_the_data(
         {"restaurant-food": "italian", "restaurant-book people": "2"},
         {"hotel-parking": "no"},
         {"hotel-parking": "free"},
-        {"restaurant-dish": "rice"},
+        {"restaurant-dish": '["rice", "soup"]'},
         {},
     ]
     assert lifelike.complaints == []
