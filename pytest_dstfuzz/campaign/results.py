@@ -42,7 +42,7 @@ _LATER: Final = frozenset(
     {"minimal", "votes", "repeated", "minimiser_calls", "clean_votes", "repeat_calls"}
     | {"log_probability", "weight", "noise", "earlier_system"}
     | {"failure", "about", "expected", "moves", "exchanges", "relation", "side"}
-    | {"case", "reference", "outcome_kind", "own", "right", "tools", "transcript"}
+    | {"case", "reference", "outcome_kind", "own", "right", "tools", "transcript", "model"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
@@ -270,6 +270,8 @@ class TurnResult:
     right: bool | None = None
     #: Names of the tools that the system can call, where tool calls are tested.
     tools: tuple[str, ...] = ()
+    #: Name of the tracker, where a session tests several; ``""`` elsewhere.
+    model: str = ""
     #: By number; none where the turn is skipped or the relation inapplicable.
     variants: tuple[VariantResult, ...]
 
@@ -294,6 +296,8 @@ class TurnResult:
         What only replies and tool calls have is left out where states were tested.
         """
         plain: dict[str, Any] = to_json(self)
+        if not self.model:
+            del plain["model"]
         if self.outcome_kind != TOOL_CALLS:
             _drop(plain, ("tools",))
             for variant in plain["variants"]:

@@ -3,7 +3,8 @@
 The same campaign gives the same bytes. Its keys:
 
 ``baseline_version``
-    2. It grows when a key changes its meaning or goes.
+    2. It grows when a key changes its meaning or goes. 3 has the file of a session that tests
+    several trackers. It has ``models`` alone: name of a tracker -> all the other keys here.
 ``tool``, ``model``
     Version of this package and name of the tracker; for people, not compared.
 ``campaign``
@@ -36,6 +37,7 @@ The same campaign gives the same bytes. Its keys:
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -52,11 +54,24 @@ from pytest_dstfuzz.gate.baseline import (
 from pytest_dstfuzz.json_data import from_json
 
 BASELINE_VERSION: Final = 2
+#: Of a file with the baselines of several trackers.
+MODELS_VERSION: Final = 3
 _VALUES: Final = ("plain", "digests")
 
 
+def baselines_text(baselines: Mapping[str, Baseline]) -> str:
+    """Return the baselines of some trackers, by their names, as the text of one file."""
+    if len(baselines) == 1:
+        return baseline_text(next(iter(baselines.values())))
+    entries = (
+        f"{json.dumps(name)}: {baseline_text(one).rstrip()}" for name, one in baselines.items()
+    )
+    models = ",\n".join(entries)
+    return f'{{\n"baseline_version": {MODELS_VERSION},\n"models": {{\n{models}\n}}\n}}\n'
+
+
 def baseline_text(baseline: Baseline) -> str:
-    """Return the baseline as the text of its file."""
+    """Return the baseline of a tracker as the text of its file."""
     head = {
         "baseline_version": BASELINE_VERSION,
         "tool": baseline.version,
@@ -76,11 +91,11 @@ def baseline_text(baseline: Baseline) -> str:
     return "{\n" + ",\n".join(lines) + f',\n"turns": [\n{turns}\n]\n' + "}\n"
 
 
-def read_baseline(path: Path) -> Baseline:
-    """Read a baseline."""
+def read_baselines(path: Path) -> dict[str, Baseline]:
+    """Read the baseline of each tracker, by its name; ``""`` where the file is of one."""
     if not path.exists():
         raise DataError(f"there is no baseline {path}: write one with --dst-update-baseline")
-    content = read_versioned(path, "baseline", "baseline_version", BASELINE_VERSION)
+    content = read_versioned(path, "baseline", "baseline_version", MODELS_VERSION)
     if content["baseline_version"] < BASELINE_VERSION:
         raise DataError(
             f"{path} has the version {content['baseline_version']}, of an earlier pytest-dstfuzz: "
@@ -89,11 +104,22 @@ def read_baseline(path: Path) -> Baseline:
             "is of"
         )
     try:
-        return _baseline(from_json(_File, content))
+        if content["baseline_version"] < MODELS_VERSION:
+            return {"": _baseline(from_json(_File, content))}
+        found = from_json(_ModelsFile, content).models
+        return {name: _baseline(one) for name, one in found.items()}
     except ValueError as error:
         raise DataError(
             f"{path} is a damaged baseline ({error}): write a new one with --dst-update-baseline"
         ) from None
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Read the baseline of a file that is of one tracker."""
+    found = read_baselines(path)
+    if len(found) > 1:
+        raise DataError(f"{path} has the baselines of {len(found)} trackers, and one is wanted")
+    return next(iter(found.values()))
 
 
 def _turn_json(group: int, turn: TurnOutcomes) -> dict[str, Any]:
@@ -140,6 +166,17 @@ class _File:
     weaknesses: list[KnownWeakness] | None = None
     shrunk: bool | None = None
     repeats: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelsFile:
+    """What the file of several trackers holds beside its version."""
+
+    models: dict[str, _File]
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise ValueError("it names no tracker")
 
 
 def _baseline(content: _File) -> Baseline:

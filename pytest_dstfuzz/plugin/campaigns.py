@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -110,13 +111,15 @@ class SessionCampaigns:
         self.fixtures = FixtureValues(self._origins, context.settings.variant.relation)
         #: What the selected tests are about, and where their trackers come from.
         self._params: list[tuple[TurnParam, str]] = []
+        #: By outcome and origin: the name of the tracker, see `Origins.model`.
+        self._models: dict[tuple[OutcomeKind, str], str] = {}
         #: By settings and origin: dialogue id -> dialogue, last turn that a test asks for.
         self._plans: dict[tuple[Settings, str], dict[str, tuple[Dialogue, int]]] = {}
         #: By the name of an agent's search: fingerprint of its policy, and a note on it.
         self._policies: dict[str, tuple[str, str]] = {}
         self._engines: dict[CampaignKey, CampaignEngine] = {}
-        #: How many results the selected tests ask for.
-        self.planned = 0
+        #: How many results the selected tests ask for, of each tracker.
+        self.planned: dict[str, int] = {}
         #: Names of the relations that their settings ask for, in the order of the tests.
         self.relations: list[str] = []
 
@@ -125,12 +128,16 @@ class SessionCampaigns:
         about = [(item, param) for item in items if (param := param_of(item)) is not None]
         self._origins.learn(item for item, _ in about)
         self._params = [(param, self._origins.of(item)) for item, param in about]
-        for param, origin in self._params:
+        base = self._context.settings
+        for (item, _), (param, origin) in zip(about, self._params, strict=True):
+            model = self._origins.model(item, param.settings, base)
+            self._models[param.settings.reply.outcome, origin] = model
             last = self._plans.setdefault((param.settings, origin), {})
             _, index = last.get(param.dialogue.id, (param.dialogue, -1))
             last[param.dialogue.id] = (param.dialogue, max(index, param.turn_index))
         asked = {(param.settings, origin, param.turn_id) for param, origin in self._params}
-        self.planned = len(asked)
+        planned = Counter(self._models[how.reply.outcome, origin] for how, origin, _ in asked)
+        self.planned = dict(sorted(planned.items()))
         self.relations = list(
             dict.fromkeys(one.settings.variant.relation for one, _ in self._params)
         )
@@ -180,6 +187,7 @@ class SessionCampaigns:
             result=result,
             lexicon=words,
             policy=self._policy(search) if shipped else ("", ""),
+            model=self._models[key.settings.reply.outcome, key.origin],
             planned=self.planned,
             own=own,
             relation=relation.name,

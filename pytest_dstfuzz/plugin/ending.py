@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -13,9 +14,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.result_views import MappedResults
-from pytest_dstfuzz.campaign.results import Results, TurnResult
-from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.comparisons.judge import (
     JudgeFacts,
     is_tested_model,
@@ -27,6 +26,7 @@ from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.gate import GateDecision, SessionGate
+from pytest_dstfuzz.plugin.model_results import ModelResults, models_of
 from pytest_dstfuzz.plugin.outputs import (
     annotation_lines,
     asked_for,
@@ -41,11 +41,11 @@ from pytest_dstfuzz.plugin.turn import session_command
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
+from pytest_dstfuzz.report.models import report_of_models
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.survey import Survey, read_results
+from pytest_dstfuzz.report.tally import usage_text
 from pytest_dstfuzz.report.terminal_relations import report_lines
-from pytest_dstfuzz.weaknesses.groups import Weakness
 
 
 @dataclass(eq=False)
@@ -75,8 +75,7 @@ class SessionEnd:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Note that a worker of xdist crashed, and what tests one that did not had selected."""
         self._crashed = self._crashed or bool(error)
-        planned = getattr(node, "workeroutput", {}).get(_PLANNED, 0)
-        self._collector.planned = max(self._collector.planned, planned)
+        self._collector.plan(getattr(node, "workeroutput", {}).get(_PLANNED, {}))
 
     def pytest_keyboard_interrupt(self) -> None:
         """Note that the session did not come to its end."""
@@ -87,7 +86,7 @@ class SessionEnd:
         """Judge the session, and write the report, also of a run that was cut short."""
         config = session.config
         if self._context.workers:
-            config.workeroutput[_PLANNED] = self._collector.planned  # type: ignore[attr-defined]  # xdist's
+            config.workeroutput[_PLANNED] = self._campaigns.planned  # type: ignore[attr-defined]  # xdist's
         if self._context.judges_nothing:
             return
         facts = self._facts()
@@ -109,7 +108,7 @@ class SessionEnd:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         # Tests that were all skipped have no results, and pass no gate.
         gated = self._gate.given and self._collector.planned
-        if self._tests_its_tracker or self._results or gated:
+        if self._tests_its_tracker or self._collector or gated:
             self._end(session, exitstatus)
             self._tell_gone(session, facts.gone, exitstatus)
 
@@ -117,7 +116,7 @@ class SessionEnd:
         """Print the figures, and why the session failed."""
         if self._context.judges_nothing:
             return
-        if self._results:
+        if self._collector:
             self._print_figures(terminalreporter)
             if self._collector.missing:
                 why = f" ({self._ended})" if self._ended else ""
@@ -129,23 +128,27 @@ class SessionEnd:
         for line in self._last_lines:
             markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
             terminalreporter.write_line(printable(f"dstfuzz: {line.text}"), **markup)
-        # Of a folder of any size: gone over where there are to be annotations.
-        found = self._collector.with_relations(self._context.data) if self._results else ()
-        shown = redacted if self._context.settings.output.redact else _as_it_is
-        new = (
-            shown(result)
-            for relation, result in found
-            if not self._regressions.why_accepted(result, relation)
-        )
         for command in annotation_lines(
-            new, self._context.settings, _encoding(), self._collector.places
+            self._not_accepted(), self._context.settings, _encoding(), self._collector.places
         ):
             terminalreporter.write_line(command)
+
+    def _not_accepted(self) -> Iterator[TurnResult]:
+        """Yield all results that are not accepted, as they may be shown.
+
+        Of a folder of any size: gone over where there are to be annotations.
+        """
+        redact = self._context.settings.output.redact
+        for one in self._models if self._collector else ():
+            for relation, result in one.collector.with_relations(self._context.data):
+                if not self._regressions.why_accepted(result, relation):
+                    marked = one.marked(result)
+                    yield redacted(marked) if redact else marked
 
     def _shorter(self, reporter: pytest.TerminalReporter) -> str:
         """Say how to see less where many tests were shown in full, ``""`` elsewhere."""
         shown = reporter.config.option.tbstyle not in ("no", "line")
-        broken = self._read[0].broken
+        broken = sum(one.survey.broken for one in self._models)
         failed = self._context.settings.gate.fail_on == "violation"
         if not (shown and failed) or min(broken, len(reporter.stats.get("failed", ()))) < _MANY:
             return ""
@@ -184,32 +187,10 @@ class SessionEnd:
         return self._context.tests_its_tracker(self._campaigns.planned, self._collector)
 
     @cached_property
-    def _found(self) -> Results:
-        return self._collector.results(self._context.data) if self._collector else ()
-
-    @cached_property
-    def _results(self) -> Results:
-        redact = self._context.settings.output.redact
-        return MappedResults(self._found, redacted) if redact else self._found
-
-    @cached_property
-    def _read(self) -> tuple[Survey, tuple[Weakness, ...]]:
-        """All figures, from one pass over the results, and what the violations have in common."""
-        settings = self._context.settings
-        accepted = self._regressions.why_accepted_as_a_whole()
-        return read_results(
-            self._found,
-            self._collector.relations,
-            settings.reply.fallback,
-            accepted,
-            redact=settings.output.redact,
-        )
-
-    @cached_property
-    def _summary(self) -> Summary:
-        # Figures of several relations are never added up: a gate and others judge each of them.
-        named = self._collector.named(self._context.settings).variant.relation
-        return self._read[0].first(named).summary
+    def _models(self) -> tuple[ModelResults, ...]:
+        """What was found of each tracker."""
+        context, accepted = self._context, self._regressions.why_accepted_as_a_whole()
+        return models_of(self._collector, context.settings, context.data, accepted)
 
     def _judge(self) -> int:
         """Judge the session, and return the exit status that follows."""
@@ -229,55 +210,67 @@ class SessionEnd:
         others = others or bool(selection_of(self._context.config).files)
         about_turns = self._tests_its_tracker and (self._collector.planned or not others)
         if not (about_turns or gated):
-            found, data = self._collector, self._context.data
-            lines = self._gate.judge_answers(found, data) if self._results else ()
+            lines = [
+                line
+                for one in (self._models if self._collector else ())
+                for line in self._gate.judge_answers(one, self._context.data)
+            ]
             self._last_lines += lines
             return pytest.ExitCode.TESTS_FAILED if lines else pytest.ExitCode.OK
         context = self._context
-        # A suite's fixture may have said that replies are tested.
-        comparison = context.comparison(self._collector.named(context.settings).reply)
-        self._judged = self._gate.judge(
-            self._collector, context.data, self._summary, self._info(), comparison
-        )
-        self._last_lines += self._judged.lines
-        return self._judged.status
+        for one in self._models:
+            # A suite's fixture may have said that replies are tested.
+            comparison = context.comparison(one.settings.reply)
+            self._gate.judge(one, context.data, self._info(one), comparison)
+        decision = self._judged = self._gate.decide()
+        self._last_lines += decision.lines
+        return decision.status
 
     def _write_reports(self) -> bool:
         """Write what is asked for, and return whether all went well."""
         # A run that found nothing must not take the place of one that did.
-        if not self._results:
+        if not self._collector:
             if unwritten := asked_for(self._context.settings.output):
                 text = f"not written, as nothing was tested: {', '.join(unwritten)}"
                 self._last_lines.append(StyledLine(text, "warning"))
             return True
-        judged = self._judged
-        gate = judged.judgement if judged is not None and self._gate.judges else None
-        lines = write_outputs(
-            self._context.settings.output,
-            lambda: build_report(
-                self._results,
-                self._summary,
-                self._collector.named(self._context.settings),
-                self._info(),
-                gate=None if gate is None else gate.to_json(),
-                regressions=self._regressions.facts(),
-                weaknesses=self._read[1],
-                survey=self._read[0],
-            ),
-        )
+        judged = self._judged if self._gate.judges else None
+        lines = write_outputs(self._context.settings.output, partial(self._report, judged))
         self._last_lines += lines
-        record_suite_properties(
-            self._context.config,
-            self._summary,
-            self._context.settings.variant,
-            None if gate is None else gate.verdict,
-        )
+        for one in self._models:
+            record_suite_properties(
+                self._context.config,
+                one.summary,
+                self._context.settings.variant,
+                None if judged is None else judged.judgements[one.name].verdict,
+                one.name,
+            )
         return all(line.style != "bad" for line in lines)
 
-    def _info(self) -> RunInfo:
-        own = "; or ".join(sorted(self._collector.own))
-        facts, found = self._facts(), self._collector.info(self._context.data)
-        policies = sorted(self._collector.policies.items())
+    def _report(self, judged: GateDecision | None) -> dict[str, Any]:
+        """Return the JSON report: of several trackers each has its part."""
+        parts = {
+            one.name: build_report(
+                one.results,
+                one.summary,
+                one.settings,
+                self._info(one),
+                gate=None if judged is None else judged.judgements[one.name].to_json(),
+                regressions=self._regressions.facts(),
+                weaknesses=one.weaknesses,
+                survey=one.survey,
+            )
+            for one in self._models
+        }
+        return report_of_models(parts)
+
+    def _info(self, of: ModelResults, *, shared: bool = True) -> RunInfo:
+        """Describe the run of a tracker, with what all trackers took where that is ``shared``."""
+        collector = of.collector
+        own = "; or ".join(sorted(collector.own))
+        facts = self._facts() if shared else TrackerFacts()
+        found = collector.info(self._context.data)
+        policies = sorted(collector.policies.items())
         notes = [*found.notes, *facts.notes, *filter(None, (note for _, note in policies))]
         if own:
             notes.append(f"markers of tests set {own}")
@@ -288,7 +281,7 @@ class SessionEnd:
         own_seconds = time.monotonic() - self._started
         return replace(
             found,
-            lexicon=" ".join(sorted(self._collector.lexicons)),
+            lexicon=" ".join(sorted(collector.lexicons)),
             policy=" ".join(fingerprint for fingerprint, _ in policies),
             notes=tuple(notes),
             ended=self._ended,
@@ -302,8 +295,8 @@ class SessionEnd:
             asked=found.asked + facts.asked,
             recalled=facts.recalled,
             judge=None if facts.judge is None else self._judge_of(facts.judge),
-            relations=dict(sorted(self._collector.relations.items())),
-            compared="; or ".join(sorted(self._collector.comparisons)),
+            relations=dict(sorted(collector.relations.items())),
+            compared="; or ".join(sorted(collector.comparisons)),
         )
 
     def _judge_of(self, facts: JudgeFacts) -> tuple[WhoJudged, WhatItTook]:
@@ -318,10 +311,10 @@ class SessionEnd:
         return sum(self._collector.services.values(), self._pool.facts())
 
     def _why_ended(self, session: pytest.Session) -> str:
-        if self._read[0].skipped:
-            return self._read[0].why_skipped
+        if why := next((one.survey.why_skipped for one in self._models if one.survey.skipped), ""):
+            return why
         # Without a single result the controller of workers does not know what is missing.
-        if self._results and not self._collector.missing:
+        if self._collector and not self._collector.missing:
             return ""
         # With workers it is xdist that counts failures.
         spread: Any = session.config.pluginmanager.get_plugin("dsession")
@@ -339,27 +332,35 @@ class SessionEnd:
         return session_command(config, self._context.settings.variant.seed)
 
     def _print_figures(self, reporter: pytest.TerminalReporter) -> None:
-        lines = report_lines(
-            self._summary,
-            self._results,
-            self._collector.named(self._context.settings),
-            self._info(),
-            verbosity=reporter.config.get_verbosity(),
-            width=min(shutil.get_terminal_size().columns, _WIDEST),
-            encoding=_encoding(),
-            command=self._repeating(reporter.config),
-            weaknesses=self._read[1],
-            survey=self._read[0],
-        )
-        if len(lines) > 1:
-            reporter.section("dstfuzz", "=", bold=True)
-        for line in lines:
-            # A `Page` made it printable.
-            reporter.write_line(line.text, **_MARKUP[line.style])
-
-
-def _as_it_is(result: TurnResult) -> TurnResult:
-    return result
+        for one in self._models:
+            lines = report_lines(
+                one.summary,
+                one.results,
+                one.settings,
+                # What all trackers took together is no figure of one.
+                self._info(one, shared=not one.name),
+                verbosity=reporter.config.get_verbosity(),
+                width=min(shutil.get_terminal_size().columns, _WIDEST),
+                encoding=_encoding(),
+                command=self._repeating(reporter.config),
+                weaknesses=one.weaknesses,
+                survey=one.survey,
+            )
+            title = f"dstfuzz: {printable(one.name)}" if one.name else "dstfuzz"
+            if len(lines) > 1:
+                reporter.section(title, "=", bold=True)
+            elif lines:
+                # A line that shows all of a tracker begins with its name.
+                text = lines[0].text.replace("dstfuzz", title, 1)
+                lines = [lines[0]._replace(text=text)]
+            for line in lines:
+                # A `Page` made it printable.
+                reporter.write_line(line.text, **_MARKUP[line.style])
+        if len(self._models) > 1:
+            facts = self._facts()
+            text = f"all trackers together were asked for {facts.asked:,} contexts"
+            for said in (text, *([] if facts.usage is None else [usage_text(facts.usage)])):
+                reporter.write_line(f"dstfuzz: {said}", light=True)
 
 
 def _encoding() -> str:

@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent, points
@@ -24,14 +23,15 @@ from pytest_dstfuzz.gate.baseline import (
     contents_of,
     make_baseline,
 )
-from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
+from pytest_dstfuzz.gate.baseline_file import baselines_text, read_baselines
 from pytest_dstfuzz.gate.judge import judge, judge_answers
 from pytest_dstfuzz.gate.limits import Gates, check_names, check_relations
+from pytest_dstfuzz.gate.models import baseline_of, worst_status
 from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, LimitFinding, Verdict
 from pytest_dstfuzz.perturb.support import NoiseInUse
+from pytest_dstfuzz.plugin.model_results import ModelResults
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.relations import PARTED
-from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.relations.registry import ALL, RELATIONS
 from pytest_dstfuzz.report.edits import visible
@@ -67,7 +67,8 @@ _MOST_WEAKNESSES: Final = 10
 class GateDecision(NamedTuple):
     """What the gate says at the end of a session."""
 
-    judgement: Judgement
+    #: By the name of the tracker.
+    judgements: Mapping[str, Judgement]
     #: The exit status that it asks for, 0 where nothing failed.
     status: int
     #: Sentences for the terminal.
@@ -80,6 +81,8 @@ class SessionGate:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._settings = settings
         self._quiet = config.get_verbosity() < 0
+        #: By the name of a tracker: its results and the verdict on them.
+        self._judged: dict[str, tuple[Session, Judgement]] = {}
         self.gates: Gates = gates_of(config, settings)
 
     @property
@@ -96,12 +99,12 @@ class SessionGate:
         )
 
     @cached_property
-    def _baseline(self) -> Baseline | None:
-        """The baseline to compare with; ``None`` without one, or where it is written anew."""
+    def _baselines(self) -> Mapping[str, Baseline] | None:
+        """The baseline of each tracker; ``None`` without any, or where it is written anew."""
         how = self._settings.gate
         if how.baseline is None or how.update_baseline:
             return None
-        return read_baseline(Path(how.baseline))
+        return read_baselines(Path(how.baseline))
 
     def prepare(self, data: DialogueSet) -> None:
         """Check before the run all that can be checked then."""
@@ -125,7 +128,7 @@ class SessionGate:
         if self._settings.gate.baseline is None:
             return
         require_statistics()
-        if self._baseline is None:  # It is going to be written.
+        if self._baselines is None:  # It is going to be written.
             check_writable(Path(self._settings.gate.baseline))
 
     def _refuse_without_density(self) -> None:
@@ -158,15 +161,14 @@ class SessionGate:
 
     def judge(
         self,
-        record: ResultCollector,
+        found: ModelResults,
         data: DialogueSet,
-        summary: Summary,
         info: RunInfo,
         comparison: Comparison,
-    ) -> GateDecision:
-        """Judge a session, and write its baseline where that is asked for."""
+    ) -> None:
+        """Judge the results of a tracker."""
         settings, how = self._settings, self._settings.variant
-        named = record.named(settings)
+        record, named = found.collector, found.settings
         identity = campaign_identity(
             named,
             data,
@@ -177,7 +179,7 @@ class SessionGate:
         )
         session = Session(
             groups=record.groups(data),
-            summary=summary,
+            summary=found.summary,
             campaign=identity,
             contents=contents_of(data) if settings.gate.baseline is not None else {},
             seed=settings.variant.seed,
@@ -192,11 +194,35 @@ class SessionGate:
             compared=frozenset(record.comparisons),
             varies=info.disagreement is not None and info.disagreement.differed > 0,
         )
-        judgement = judge(session, self.gates, self._baseline)
+        baselines = self._baselines
+        baseline = None if baselines is None else baseline_of(found.name, session, baselines)
+        self._judged[found.name] = session, judge(session, self.gates, baseline)
+
+    def decide(self) -> GateDecision:
+        """Return the verdict on the session: it fails where one of its trackers does.
+
+        Its baseline is written, too, where that is asked for.
+        """
+        lines, status = list[StyledLine](), 0
+        for model, (_, judgement) in self._judged.items():
+            said, own = self._said(judgement)
+            name = f"{model}: " if model else ""
+            lines += [line._replace(text=visible(f"{name}{line.text}")) for line in said]
+            status = worst_status(status, own)
+        if self._settings.gate.update_baseline:
+            written = self._write()
+            lines.append(written)
+            status = FAILED if written.style == "bad" and not status else status
+        judgements = {model: judgement for model, (_, judgement) in self._judged.items()}
+        return GateDecision(judgements, status, tuple(lines))
+
+    def _said(self, judgement: Judgement) -> tuple[list[StyledLine], int]:
+        """Return what there is to say of a verdict, and the exit status that it asks for."""
+        settings = self._settings
         compared = settings.gate.baseline is not None
         fails = settings.gate.inconclusive == "fail"
         status = judgement.exit_status(compared=compared, inconclusive_fails=fails)
-        lines = [line._replace(text=visible(line.text)) for line in self._lines(judgement)]
+        lines = [*self._lines(judgement)]
         if compared and not settings.gate.update_baseline:
             style = "bad" if status else _STYLES[judgement.verdict]
             text = f"verdict: {judgement.verdict}"
@@ -206,39 +232,40 @@ class SessionGate:
             lines.append(StyledLine(text, style))
         if judgement.verdict == "inconclusive" and not status:
             lines.append(StyledLine(_UNDECIDED, "warning"))
-        if settings.gate.update_baseline:
-            answers = (each.reason for each in judgement.findings if each.gate == "clean-answers")
-            written = self._write(session, "; ".join([*judgement.troubles, *answers]))
-            lines.append(written)
-            status = FAILED if written.style == "bad" and not status else status
-        return GateDecision(judgement, status, tuple(lines))
+        return lines, status
 
-    def judge_answers(self, record: ResultCollector, data: DialogueSet) -> tuple[StyledLine, ...]:
-        """Say which trackers of a session without a gate give one answer to everything."""
-        found = judge_answers(record.groups(data))
-        return tuple(StyledLine(f"failed: {visible(finding.reason)}", "bad") for finding in found)
-
-    def _write(self, session: Session, trouble: str) -> StyledLine:
-        """Write the baseline, and say so; or why not."""
-        settings = self._settings
-        path = settings.gate.baseline or ""
-        if why := session.ended or trouble:
-            return StyledLine(f"failed: the baseline was not written: {why}", "bad")
-        model = str(settings.tracker.model or "the suite's own tracker")
-        # Keeps back what the reports do.
-        baseline = make_baseline(
-            session.groups,
-            session.campaign,
-            model,
-            session.contents,
-            hidden=settings.output.redact,
-            varies=session.varies,
+    def judge_answers(self, found: ModelResults, data: DialogueSet) -> tuple[StyledLine, ...]:
+        """Say where a tracker of a session without a gate gives one answer to everything."""
+        name = f"{found.name}: " if found.name else ""
+        return tuple(
+            StyledLine(f"failed: {visible(f'{name}{finding.reason}')}", "bad")
+            for finding in judge_answers(found.collector.groups(data))
         )
+
+    def _write(self) -> StyledLine:
+        """Write the baselines of all trackers, and say so; or why not."""
+        settings = self._settings
+        path, variants = settings.gate.baseline or "", 0
+        baselines: dict[str, Baseline] = {}
+        for name, (session, judgement) in self._judged.items():
+            answers = (each.reason for each in judgement.findings if each.gate == "clean-answers")
+            if why := session.ended or "; ".join([*judgement.troubles, *answers]):
+                of = f"{name}: " if name else ""
+                return StyledLine(f"failed: the baseline was not written: {of}{why}", "bad")
+            # Keeps back what the reports do.
+            baselines[name] = make_baseline(
+                session.groups,
+                session.campaign,
+                name or str(settings.tracker.model or "the suite's own tracker"),
+                session.contents,
+                hidden=settings.output.redact,
+                varies=session.varies,
+            )
+            variants += sum(len(turn.variants) for turn in session.results)
         try:
-            write_text(Path(path), baseline_text(baseline))
+            write_text(Path(path), baselines_text(baselines))
         except UserError as error:
             return StyledLine(f"failed: the baseline was not written: {error}", "bad")
-        variants = sum(len(turn.variants) for turn in session.results)
         return StyledLine(
             f"the outcomes of {variants:,} variants are now the baseline {path}", "good"
         )

@@ -28,6 +28,7 @@ from pytest_dstfuzz.plugin.items import (
     properties,
     suite_items,
 )
+from pytest_dstfuzz.plugin.model_results import models_of
 from pytest_dstfuzz.plugin.outputs import check_outputs
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 from pytest_dstfuzz.plugin.result_collector import FOUND, Found, ResultCollector
@@ -134,7 +135,7 @@ class SessionHooks:
         if self._stored is not None:
             return
         self.campaigns.plan(session.items)
-        self.collector.planned = self.campaigns.planned
+        self.collector.plan(self.campaigns.planned)
         if self.context.model_on_command_line or session.testsfailed:
             return
         try:
@@ -237,7 +238,13 @@ class SessionHooks:
     def report(self) -> DstReport:
         """Return what the fixture ``dst_report`` gives to a test."""
         context = self.context
-        return DstReport(lambda: tuple(self.collector.results(context.data)), context.settings)
+        settings, data = context.settings, context.data
+
+        def models() -> dict[str, tuple[TurnResult, ...]]:
+            found = models_of(self.collector, settings, data, {})
+            return {one.name: tuple(one.results) for one in found}
+
+        return DstReport(models, settings)
 
     def conformance(self, request: pytest.FixtureRequest, model: object) -> DstConformance:
         """Put every check of the conformance kit to a tracker."""

@@ -69,6 +69,22 @@ class Origins:
             self._tokens[item] = token
             self._names[token] = min(self._names.get(token, name), name)
 
+    def model(self, item: pytest.Item, asked: Settings, base: Settings) -> str:
+        """Return the name of the tracker that an item gets, and of what is tested of its answers.
+
+        It says where a suite makes the tracker, and by which parameters. ``""`` is the tracker of
+        the session with the outcome of the session.
+
+        Args:
+            item: the test.
+            asked: its settings.
+            base: those of the session.
+        """
+        places = [_place(item, name) for name in ("dst_model", "dst_outcome")]
+        if (outcome := asked.reply.outcome) != base.reply.outcome:
+            places.append(outcome)
+        return ", ".join(filter(None, places))
+
     def of(self, item: pytest.Item) -> str:
         """Return the name of an item's origin: that of every test that shares its tracker."""
         token = self._tokens[item] if item in self._tokens else _token(item)
@@ -206,6 +222,31 @@ def _token(item: pytest.Item) -> Hashable:
         needed = (other for one in definitions.get(name, ()) for other in one.argnames)
         names += dict.fromkeys(other for other in needed if other not in names)
     return tuple(found)
+
+
+def _place(item: pytest.Item, fixture: str) -> str:
+    """Return where a suite overrides a fixture for an item, with its parameters, or ``""``."""
+    definitions = _definitions(item)
+    used = definitions.get(fixture, ())[-1:]
+    callspec = getattr(item, "callspec", None)
+    params: Mapping[str, Any] = getattr(callspec, "params", {})
+    names, shown = [fixture], list[str]()
+    for name in names:
+        if name in params:
+            shown.append(_shown(name, params[name], getattr(callspec, "indices", {})))
+        needed = (other for one in definitions.get(name, ()) for other in one.argnames)
+        names += dict.fromkeys(other for other in needed if other not in names)
+    if not (shown or brings_its_own(item, fixture)):
+        return ""
+    where = "::".join([*(one.baseid for one in used if one.baseid), fixture])
+    return f"{where}[{'-'.join(shown)}]" if shown else where
+
+
+def _shown(name: str, value: object, indices: Mapping[str, int]) -> str:
+    """Return a parameter as pytest shows most of them."""
+    if isinstance(value, _PLAIN):
+        return str(value)
+    return str(getattr(value, "__name__", f"{name}{indices.get(name, 0)}"))
 
 
 def _identity(value: object) -> Hashable:

@@ -103,12 +103,17 @@ def annotation_lines(
 
 
 def record_suite_properties(
-    config: pytest.Config, summary: Summary, settings: VariantSettings, verdict: str | None
+    config: pytest.Config,
+    summary: Summary,
+    settings: VariantSettings,
+    verdict: str | None,
+    model: str = "",
 ) -> None:
     """Put the figures of the session into the file of --junitxml, as properties of the suite.
 
     That is what the fixture ``record_testsuite_property`` does, which no session hook has and
     which tests on workers cannot use. Without a verdict of the gate the worst outcome is shown.
+    Where there are several trackers, each has properties of its own: ``dst_valid[MODEL]``.
     """
     outcome = "violation" if summary.violations else "error" if summary.errors else "held"
     bounds = summary.failure_rate_interval
@@ -134,7 +139,7 @@ def record_suite_properties(
         if callable(add):
             for name, value in values.items():
                 if value != "":
-                    add(name, value)
+                    add(f"{name}[{model}]" if model else name, value)
 
 
 def _rate(rate: float | None) -> str:

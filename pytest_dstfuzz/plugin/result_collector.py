@@ -51,8 +51,10 @@ class Found:
     lexicon: str = ""
     #: Fingerprint of the policy that chose what to change, and a note on it.
     policy: tuple[str, str] = ("", "")
-    #: How many results the selected tests of the whole session ask for.
-    planned: int = 0
+    #: Name of the tracker and of what is tested of its answers, see `Origins.model`.
+    model: str = ""
+    #: How many results the selected tests of the whole session ask for, of each tracker.
+    planned: Mapping[str, int] = field(default_factory=dict)
     #: Settings of the test that the session does not have.
     own: str = ""
     #: Name of the relation that was tested, and what it says of itself.
@@ -85,6 +87,8 @@ class ResultCollector:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], TurnResult] = {}
+        #: Name of a tracker -> what was found of it alone.
+        self._models: dict[str, ResultCollector] = {}
         #: Id of a turn -> file and line of the first test of the suite's own that was about it.
         self.places: dict[str, tuple[str, int]] = {}
         #: Fingerprints of the lexicons that results were found with.
@@ -111,11 +115,33 @@ class ResultCollector:
         self.conformance = False
         #: Id of a remembered violation -> what became of it.
         self.regressions: dict[str, str] = {}
-        #: How many results the selected tests ask for, as far as is known.
-        self.planned = 0
+        self._planned: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._found)
+
+    @property
+    def planned(self) -> int:
+        """How many results the selected tests ask for, as far as is known."""
+        return sum(self._planned.values())
+
+    def plan(self, planned: Mapping[str, int]) -> None:
+        """Take in how many results the selected tests ask for, of each tracker."""
+        for model, number in planned.items():
+            self._planned[model] = max(number, self._planned.get(model, 0))
+
+    def models(self) -> dict[str, ResultCollector]:
+        """Return what was found of each tracker, by its name; ``""`` where the session has one.
+
+        A tracker without a result is there too. No figure is ever made of two trackers.
+        """
+        names = sorted({*self._planned, *self._models})
+        if len(names) <= 1:
+            return {"": self}
+        found = {name: self._models.get(name, ResultCollector()) for name in names}
+        for name, one in found.items():
+            one.plan({name: self._planned.get(name, 0)})
+        return found
 
     @property
     def tested(self) -> bool:
@@ -137,9 +163,13 @@ class ResultCollector:
         if one.regression:
             self.regressions[one.regression] = one.outcome
         if one.result is not None:
-            self._add_result(one, one.result)
+            self.plan(one.planned)
+            self.add_result(one, one.result)
+            model = self._models.setdefault(one.model, ResultCollector())
+            model.add_result(one, one.result)
 
-    def _add_result(self, found: Found, result: TurnResult) -> None:
+    def add_result(self, found: Found, result: TurnResult) -> None:
+        """Take in a result, and what is told with it."""
         self._found[found.key, result.id] = result
         if found.place is not None:
             self.places.setdefault(result.id, found.place)
@@ -157,7 +187,6 @@ class ResultCollector:
             self.services[found.worker] = found.facts
         if found.own:
             self.own.add(found.own)
-        self.planned = max(self.planned, found.planned)
 
     def load(self) -> None:
         """Take in what is there before any test; of tests that are to come nothing is."""

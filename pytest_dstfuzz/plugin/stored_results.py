@@ -46,7 +46,7 @@ class StoredCollector(ResultCollector):
         self.comparisons = set(filter(None, [manifest.compared]))
         # What there is to say of it is among the notes of the run.
         self.policies = {manifest.policy: ""} if manifest.policy else {}
-        self.planned = manifest.planned
+        self.plan({"": manifest.planned})
 
     def __len__(self) -> int:
         # What could not be read is no result.

@@ -181,23 +181,41 @@ class DstReport:
     """What the robustness tests of this process have found so far.
 
     Args:
-        results: gives the results, in the order of the data.
+        models: gives the results of each tracker by its name, in the order of the data; ``""`` is
+            the name where there is one.
         settings: those of the session.
     """
 
-    def __init__(self, results: Callable[[], tuple[TurnResult, ...]], settings: Settings) -> None:
-        self._results = results
+    def __init__(
+        self, models: Callable[[], Mapping[str, tuple[TurnResult, ...]]], settings: Settings
+    ) -> None:
+        self._models = models
         self.settings = settings
 
     @property
     def results(self) -> tuple[TurnResult, ...]:
         """The turns that tests asked for so far, in the order of the data."""
-        return self._results()
+        return tuple(result for results in self._models().values() for result in results)
 
     @property
     def summary(self) -> Summary:
-        """The figures of these turns."""
-        return summarise(self.results)
+        """The figures of these turns.
+
+        Raises:
+            UserError: they are of several trackers, whose figures are not added up: see
+                `summaries`.
+        """
+        found = self.summaries()
+        if len(found) > 1:
+            raise UserError(
+                f"this session tests {len(found)} trackers, and their figures are not added up: "
+                "dst_report.summaries() has those of each by its name"
+            )
+        return next(iter(found.values()))
+
+    def summaries(self) -> dict[str, Summary]:
+        """Return the figures of each tracker by its name; ``""`` is the name where it is one."""
+        return {name: summarise(results) for name, results in self._models().items()}
 
 
 class DstAgent:

@@ -31,6 +31,7 @@ from pytest_dstfuzz.report.edits import (
     visible,
 )
 from pytest_dstfuzz.report.explain import change_lines
+from pytest_dstfuzz.report.models import reports_of
 from pytest_dstfuzz.report.page import encodable
 from pytest_dstfuzz.report.plainest import PlainestTally
 from pytest_dstfuzz.report.rounds import move_texts
@@ -58,9 +59,13 @@ _PROPERTY: Final[dict[str, str | int | None]] = {**_DATA, ":": "%3A", ",": "%2C"
 
 def markdown_text(report: Mapping[str, Any], limit: int = MOST_BYTES) -> str:
     """Return the summary of a report, without the last lines if it is over ``limit`` bytes."""
-    view = View.of(report)
     parts = (_head, _relations, _weaknesses, _transformations, _comparison, _violations)
-    lines = [line for part in parts for line in part(view)]
+    lines: list[str] = []
+    for name, one in reports_of(report).items():
+        view = View.of(one)
+        lines += [f"# {escape(name)}", ""] if name else []
+        lines += [line for part in parts for line in part(view)]
+        lines += [""] if name else []
     text = "".join(f"{line}\n" for line in lines)
     if len(text.encode("utf-8")) <= limit:
         return text
@@ -279,7 +284,8 @@ def _place(turn: TurnResult, variant: VariantResult, longest: int = 400) -> str:
     """Return where a violation is, under which relation, and how that failed."""
     relation = "" if turn.relation == "metamorphic" else f", {turn.relation}"
     failure = "" if variant.failure in (None, "changed") else f" {variant.failure}"
-    return f"{shorten(turn.id, longest)}{relation}{failure}, variant {variant.index}"
+    model = f", {turn.model}" if turn.model else ""
+    return f"{shorten(turn.id, longest)}{model}{relation}{failure}, variant {variant.index}"
 
 
 def _shown(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:

@@ -39,6 +39,14 @@ def problems(
     return list(_problems(value, schema, _Check(root, complete), "$"))
 
 
+def _at(root: Mapping[str, Any], pointer: str) -> Mapping[str, Any]:
+    """Return the part of a schema that a reference such as ``#/$defs/summary`` names."""
+    found = root
+    for name in pointer.removeprefix("#/").split("/"):
+        found = found[name]
+    return found
+
+
 def _problems(value: Any, schema: Mapping[str, Any], check: _Check, at: str) -> Iterator[str]:
     wanted = schema.get("type", ())
     kinds = [wanted] if isinstance(wanted, str) else wanted
@@ -48,7 +56,7 @@ def _problems(value: Any, schema: Mapping[str, Any], check: _Check, at: str) -> 
         return
     for keyword, rule in schema.items():
         if keyword == "$ref":
-            yield from _problems(value, check.root["$defs"][rule.rsplit("/", 1)[1]], check, at)
+            yield from _problems(value, _at(check.root, rule), check, at)
         elif keyword == "allOf":
             for part in rule:
                 yield from _problems(value, part, check, at)

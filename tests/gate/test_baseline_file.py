@@ -109,7 +109,7 @@ def test_a_digest_is_of_the_text_in_its_context() -> None:
         ("[]", "has no 'baseline_version'"),
         ('{"schema_version": 1}', "has no 'baseline_version'"),
         ('{"baseline_version": true}', "has no 'baseline_version'"),
-        ('{"baseline_version": 3}', "update pytest-dstfuzz"),
+        ('{"baseline_version": 4}', "update pytest-dstfuzz"),
         (
             '{"baseline_version": 1}',
             "of an earlier pytest-dstfuzz: .* Write a new one with --dst-u",

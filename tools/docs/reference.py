@@ -199,7 +199,10 @@ def _keys(
 
 def _resolved(node: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(node, dict) and "$ref" in node:
-        return dict(schema["$defs"][str(node["$ref"]).rsplit("/", 1)[-1]])
+        found: Any = schema
+        for name in str(node["$ref"]).removeprefix("#/").split("/"):
+            found = found[name]
+        return dict(found)
     return node if isinstance(node, dict) else {}
 
 

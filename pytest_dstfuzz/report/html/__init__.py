@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.files import write_lines
+from pytest_dstfuzz.report.models import reports_of
 
 
 def check_installed() -> None:
@@ -21,8 +22,19 @@ def check_installed() -> None:
 
 
 def write_html(path: Path, report: Mapping[str, Any]) -> None:
-    """Write the page of a report; a file that is there already survives any failure."""
-    check_installed()
-    from pytest_dstfuzz.report.html.page import html_pieces  # noqa: PLC0415 - needs jinja2
+    """Write the page of a report; a file that is there already survives any failure.
 
-    write_lines(path, html_pieces(report))
+    Of several trackers each has a page beside it (``NAME.1.html``), and this one leads there.
+    """
+    check_installed()
+    from pytest_dstfuzz.report.html.page import html_pieces, models_page  # noqa: PLC0415 - jinja2
+
+    found = reports_of(report)
+    if len(found) == 1:
+        write_lines(path, html_pieces(report))
+        return
+    pages = [path.with_name(f"{path.stem}.{number}.html") for number in range(1, len(found) + 1)]
+    for page, one in zip(pages, found.values(), strict=True):
+        write_lines(page, html_pieces(one))
+    links = [page.name for page in pages]
+    write_lines(path, models_page(dict(zip(links, found.values(), strict=True))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment
 
@@ -64,7 +64,6 @@ def html_text(report: Mapping[str, Any]) -> str:
 def html_pieces(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield the page piece by piece: that of a large run has some megabytes of data."""
     view = View.of(report)
-    tool = report.get("tool", {})
     expected = view.summary.expected_failures
     return (
         _environment()
@@ -75,7 +74,7 @@ def html_pieces(report: Mapping[str, Any]) -> Iterator[str]:
             summary=view.summary,
             broken=view.on_page.total > 0,
             weaknesses=view.weaknesses,
-            tool=" ".join(str(tool.get(name, "")) for name in ("name", "version")).strip(),
+            tool=_tool(report),
             started=_moment(str(view.report["run"].get("started") or "")),
             how=how_text(view.settings.variant, view.first.slip_rates),
             **_figures(view),
@@ -88,6 +87,19 @@ def html_pieces(report: Mapping[str, Any]) -> Iterator[str]:
             **insides("report.js", page_data(view.turns, view.weaknesses.cards, view.on_page)),
         )
     )
+
+
+def models_page(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the page that leads to those of several trackers, by the names of their files."""
+    rows = [{"link": quote(name), "view": View.of(one)} for name, one in reports.items()]
+    tool = _tool(next(iter(reports.values())))
+    template = _environment().get_template("models.html.j2")
+    return template.generate(tool=tool, rows=rows, **insides())
+
+
+def _tool(report: Mapping[str, Any]) -> str:
+    tool = report.get("tool", {})
+    return " ".join(str(tool.get(name, "")) for name in ("name", "version")).strip()
 
 
 def _environment() -> Environment:
