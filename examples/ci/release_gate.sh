@@ -6,7 +6,8 @@
 #
 # Exit status: 0 may be released, 1 regression or a rate above its limit, 6 the tracker could
 # not be tested, 7 not enough dialogues to decide, 8 the clean answers changed at more turns than
-# DST_MAX_CLEAN_DRIFT allows; 2 and 4 as pytest has them.
+# DST_MAX_CLEAN_DRIFT allows, 9 nothing could be compared with the baseline (another version of
+# pytest-dstfuzz, other settings or data); 2 and 4 as pytest has them.
 set -euo pipefail
 
 : "${DST_MODEL:?name the tracker, such as my_bot:track}"

@@ -77,7 +77,8 @@ GATE_OPTIONS: Final = (
     _session(
         "inconclusive",
         Value(parsers.choice("policy", parsers.INCONCLUSIVE), "WHAT"),
-        "a comparison that decides nothing: warn (default) or fail (exit status 7)",
+        "a comparison that decides nothing: warn (default; if nothing could be compared at all, "
+        "the run fails with exit status 9), fail (exit status 7) or allow (never fails)",
     ),
     _session(
         "fail_on",

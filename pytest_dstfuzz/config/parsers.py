@@ -13,7 +13,7 @@ from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
 
 ATTACKS = ("non-cumulative", "cumulative", "hybrid")
 FAIL_ON = ("violation", "gate")
-INCONCLUSIVE = ("warn", "fail")
+INCONCLUSIVE = ("warn", "fail", "allow")
 WHEN = ("auto", "yes", "no")
 SPLITS = ("train", "val", "test")
 #: What files and people call a split, in lower case -> split.

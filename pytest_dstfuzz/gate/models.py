@@ -7,10 +7,16 @@ from dataclasses import replace
 from typing import Final
 
 from pytest_dstfuzz.gate.baseline import Baseline, Session, named_groups
-from pytest_dstfuzz.gate.verdict import DRIFT, FAILED, INCONCLUSIVE, INFRASTRUCTURE
+from pytest_dstfuzz.gate.verdict import (
+    DRIFT,
+    FAILED,
+    INCONCLUSIVE,
+    INFRASTRUCTURE,
+    NOT_COMPARED,
+)
 
 #: Exit statuses of verdicts, the worst last.
-_BY_WEIGHT: Final = (0, INCONCLUSIVE, INFRASTRUCTURE, FAILED, DRIFT)
+_BY_WEIGHT: Final = (0, INCONCLUSIVE, NOT_COMPARED, INFRASTRUCTURE, FAILED, DRIFT)
 
 
 def worst_status(*statuses: int) -> int:

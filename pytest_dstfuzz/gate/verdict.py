@@ -25,10 +25,11 @@ from pytest_dstfuzz.json_data import to_json
 #: difference above the margin, a rate is over (an accuracy under) its limit, or the tracker
 #: answers the same to everything. ``pass``: every interval lies below its margin, and every
 #: rate within its limit.
-#: ``inconclusive``: neither, or there was nothing to compare. ``infrastructure``: the tracker
-#: failed too often, too little was tested, or what was tested of a run that ended early gives
-#: no reason to fail it.
-Verdict = Literal["pass", "drift", "regression", "inconclusive", "infrastructure"]
+#: ``inconclusive``: neither. ``not-compared``: nothing of the run could be compared with the
+#: baseline but clean answers, as it was made with other settings, words or data.
+#: ``infrastructure``: the tracker failed too often, too little was tested, or what was tested of
+#: a run that ended early gives no reason to fail it.
+Verdict = Literal["pass", "drift", "regression", "inconclusive", "not-compared", "infrastructure"]
 #: What a finding is of.
 Gate = Literal[
     "max-failure-rate",
@@ -50,6 +51,7 @@ FAILED: Final = 1
 INFRASTRUCTURE: Final = 6
 INCONCLUSIVE: Final = 7
 DRIFT: Final = 8
+NOT_COMPARED: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +108,29 @@ class Judgement:
                 return worst
         if self.cut_short:
             return "infrastructure"
+        if self.not_compared and not self._estimates_compared:
+            return "not-compared"
         return "inconclusive" if "inconclusive" in found or self.not_compared else "pass"
 
-    def exit_status(self, *, compared: bool, inconclusive_fails: bool) -> int:
-        """Return the exit status of the verdict; without a baseline every failure is a 1."""
+    @property
+    def _estimates_compared(self) -> bool:
+        """Whether expected failures were compared: they do not need the same variants."""
+        expected = (self.comparison or {}).get("expected_failures")
+        return expected is not None and not expected["reason"]
+
+    def exit_status(self, *, compared: bool, policy: str) -> int:
+        """Return the exit status of the verdict.
+
+        Args:
+            compared: whether there is a baseline; without one every failure is a 1.
+            policy: the option ``--dst-inconclusive``.
+        """
         statuses: dict[Verdict, int] = {
             "pass": PASSED,
             "drift": DRIFT,
             "regression": FAILED,
-            "inconclusive": INCONCLUSIVE if inconclusive_fails else PASSED,
+            "inconclusive": INCONCLUSIVE if policy == "fail" else PASSED,
+            "not-compared": PASSED if policy == "allow" else NOT_COMPARED,
             "infrastructure": INFRASTRUCTURE if compared else FAILED,
         }
         return statuses[self.verdict]

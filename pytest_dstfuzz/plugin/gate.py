@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from pytest_dstfuzz import __version__
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent, points
@@ -53,6 +54,7 @@ _STYLES: Final[Mapping[Verdict, Style]] = {
     "drift": "bad",
     "regression": "bad",
     "inconclusive": "warning",
+    "not-compared": "bad",
     "infrastructure": "bad",
 }
 #: Dialogues of each kind, and turns whose clean answer changed, that are named.
@@ -220,8 +222,7 @@ class SessionGate:
         """Return what there is to say of a verdict, and the exit status that it asks for."""
         settings = self._settings
         compared = settings.gate.baseline is not None
-        fails = settings.gate.inconclusive == "fail"
-        status = judgement.exit_status(compared=compared, inconclusive_fails=fails)
+        status = judgement.exit_status(compared=compared, policy=settings.gate.inconclusive)
         lines = [*self._lines(judgement)]
         if compared and not settings.gate.update_baseline:
             style = "bad" if status else _STYLES[judgement.verdict]
@@ -282,9 +283,10 @@ class SessionGate:
             yield StyledLine(f"failed: {trouble}", "bad")
         for reason in judgement.not_compared:
             what = _not_compared(judgement.comparison or {})
-            yield StyledLine(f"{what} compared with the baseline: {reason}", self._unsure)
+            style = "bad" if judgement.verdict == "not-compared" else self._unsure
+            yield StyledLine(f"{what} compared with the baseline: {reason}", style)
         if judgement.not_compared:
-            yield StyledLine("a new baseline is written with --dst-update-baseline", "dim")
+            yield StyledLine(_remedy(judgement), "dim")
         if names := judgement.not_judged:
             yield StyledLine(f"not judged: {unlimited_text(names)}", "warning")
         for finding in judgement.findings:
@@ -339,6 +341,21 @@ def _not_compared(figures: Mapping[str, Any]) -> str:
     """Begin to say what was not compared: not all, where expected failures were."""
     expected = figures.get("expected_failures")
     return "not" if expected is None or expected["reason"] else "variants not"
+
+
+def _remedy(judgement: Judgement) -> str:
+    """Say how builds can be compared again."""
+    written = (judgement.comparison or {}).get("baseline", {}).get("version", __version__)
+    text = (
+        "make the baseline again with --dst-update-baseline, on the build that it is of; "
+        "--dst-inconclusive=allow lets runs pass that compare nothing"
+    )
+    if written != __version__:
+        text = (
+            f"pytest-dstfuzz {written} wrote the baseline, and this is {__version__}: install the "
+            f"same version for every build (pytest-dstfuzz=={written}), or {text}"
+        )
+    return text
 
 
 def _variants(figures: Mapping[str, Any]) -> Iterator[str]:

@@ -47,6 +47,7 @@ VERDICTS: dict[str, tuple[Kind, str]] = {
     "drift": ("bad", "Failed: the clean answers changed"),
     "regression": ("bad", "Failed: regression"),
     "inconclusive": ("warning", "Inconclusive"),
+    "not-compared": ("bad", "Failed: nothing was compared with the baseline"),
     "infrastructure": ("warning", "Not judged: infrastructure"),
 }
 

@@ -17,6 +17,7 @@ import pytest
 import yaml
 from ci_project import CI, project
 
+from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import COMMANDS
 from pytest_dstfuzz.config import OPTIONS, parse_option
 from pytest_dstfuzz.trackers.schemes import SCHEMES
@@ -53,6 +54,31 @@ def commands() -> list[Any]:
     readme = (CI / "README.md").read_text("utf-8")
     lines += [line for line in readme.splitlines() if line.startswith("    dstfuzz ")]
     return [*found, *(pytest.param(line, id=f"line-{n}") for n, line in enumerate(lines))]
+
+
+@pytest.mark.parametrize("recipe", [*RECIPES, *SHARDED])
+def test_each_recipe_pins_this_version(recipe: str) -> None:
+    text = (CI / recipe).read_text("utf-8")
+    assert f'DSTFUZZ_VERSION: "{__version__}"' in text
+    installed = re.findall(r'"pytest-dstfuzz\[.*?\](.*?)"', text)
+    assert set(installed) == {"==$DSTFUZZ_VERSION"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "examples/ci/README.md",
+        "docs/tutorials/into-ci.md",
+        "docs/guides/compare-builds.md",
+    ],
+)
+def test_pages_about_baselines_pin_this_version(page: str) -> None:
+    pins = re.findall(
+        r"pytest-dstfuzz(?:\[report\])?==([\d.]+\d)", (CI.parents[1] / page).read_text("utf-8")
+    )
+    assert pins
+    assert set(pins) == {__version__}
 
 
 @pytest.mark.parametrize("command", commands())

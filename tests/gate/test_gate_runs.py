@@ -15,6 +15,7 @@ import pytest
 # load, and numpy and scipy must not be loaded twice.
 import pytest_dstfuzz.gate.comparison
 import pytest_dstfuzz.plugin.hooks  # noqa: F401
+from pytest_dstfuzz import __version__
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH
@@ -174,7 +175,7 @@ def test_a_build_that_got_better_passes(known: pytest.Pytester) -> None:
 
 @pytest.mark.parametrize(("policy", "status"), [("warn", 0), ("fail", 7)])
 def test_few_dialogues_are_inconclusive(bot: pytest.Pytester, policy: str, status: int) -> None:
-    few = ("--dst-turns=8", f"--dst-inconclusive={policy}")
+    few = ("--dst-turns=8", f"--dst-inconclusive={policy}", "--dst-max-new-violations=1000")
     run(bot, "steady", "--dst-update-baseline", *few)
     result = run(bot, "broken", *few)
     assert result.ret == status
@@ -196,11 +197,27 @@ def test_few_dialogues_are_inconclusive(bot: pytest.Pytester, policy: str, statu
     ],
 )
 def test_another_campaign_is_named(known: pytest.Pytester, option: str, named: str) -> None:
-    result = run(known, "broken", option)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines([f"dstfuzz: not compared with the baseline: {named}"])
+    result = run(known, "steady", option)
+    assert result.ret == 9
+    result.stdout.fnmatch_lines(
+        [
+            f"dstfuzz: not compared with the baseline: {named}",
+            "dstfuzz: make the baseline again with --dst-update-baseline, *",
+            "dstfuzz: verdict: not-compared *",
+        ]
+    )
     assert gate(known)["not_compared"] == [named]
-    assert run(known, "broken", option, "--dst-inconclusive=fail").ret == 7
+    assert run(known, "steady", option, "--dst-inconclusive=fail").ret == 9
+    assert run(known, "steady", option, "--dst-inconclusive=allow").ret == 0
+
+
+def test_a_baseline_of_another_version_names_both(known: pytest.Pytester) -> None:
+    path = known.path / "base.json"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(f'"tool": "{__version__}"', '"tool": "0.0.7"'), encoding="utf-8")
+    result = run(known, "steady", "--dst-seed=1")
+    assert result.ret == 9
+    result.stdout.fnmatch_lines(["dstfuzz: pytest-dstfuzz 0.0.7 wrote the baseline*==0.0.7*"])
 
 
 def test_other_data_of_the_same_name_has_nothing_in_common(bot: pytest.Pytester) -> None:
@@ -214,7 +231,7 @@ def test_other_data_of_the_same_name_has_nothing_in_common(bot: pytest.Pytester)
         [
             "dstfuzz: dialogues that changed, compared up to the change: 1 (p1)",
             "dstfuzz: not compared *: the baseline and this run have no turn in common",
-            "dstfuzz: verdict: inconclusive (it stands on 0 of the 1 dialogues of this run)",
+            "dstfuzz: verdict: not-compared (it stands on 0 of the 1 dialogues of this run)",
         ]
     )
 
@@ -230,6 +247,7 @@ def test_another_lexicon_is_named(known: pytest.Pytester) -> None:
         "def dst_lexicon(): return load_lexicon().with_sources(synonyms=Zebras())\n" + SUITE
     )
     result = run(known, "steady")
+    assert result.ret == 9
     result.stdout.fnmatch_lines(["dstfuzz: not compared *: the lexicon: * in the baseline, * now"])
 
 
@@ -512,7 +530,11 @@ def test_limits_of_a_comparison_let_nothing_pass_without_a_baseline(
 
 
 def test_options_go_before_the_table(known: pytest.Pytester) -> None:
-    table(known.path, "[tool.dstfuzz.gates]\nmax-regression = '100pp'\nmax-failure-rate = '100%'\n")
+    table(
+        known.path,
+        "[tool.dstfuzz.gates]\nmax-regression = '100pp'\nmax-failure-rate = '100%'\n"
+        "max-new-violations = 1000\n",
+    )
     assert run(known, "broken").ret == 0
     assert run(known, "broken", "--dst-max-regression=1pp").ret == 1
     assert run(known, "broken", "--dst-max-failure-rate=1%").ret == 1

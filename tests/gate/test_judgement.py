@@ -95,7 +95,8 @@ def finding(of: Verdict) -> LimitFinding:
         (Judgement(), "pass", 0),
         (Judgement(findings=(finding("pass"),)), "pass", 0),
         (Judgement(findings=(finding("pass"), finding("inconclusive"))), "inconclusive", 7),
-        (Judgement(not_compared=("seed",), findings=(finding("pass"),)), "inconclusive", 7),
+        (Judgement(not_compared=("seed",), findings=(finding("pass"),)), "not-compared", 9),
+        (Judgement(not_compared=("seed",), findings=(finding("inconclusive"),)), "not-compared", 9),
         (Judgement(findings=(finding("inconclusive"), finding("regression"))), "regression", 1),
         (Judgement(not_compared=("seed",), findings=(finding("regression"),)), "regression", 1),
         (Judgement(findings=(finding("regression"), finding("drift"))), "drift", 8),
@@ -108,11 +109,13 @@ def finding(of: Verdict) -> LimitFinding:
 )
 def test_the_worst_decides(judgement: Judgement, expected: Verdict, status: int) -> None:
     assert judgement.verdict == expected
-    assert judgement.exit_status(compared=True, inconclusive_fails=True) == status
-    lenient = judgement.exit_status(compared=True, inconclusive_fails=False)
+    assert judgement.exit_status(compared=True, policy="fail") == status
+    lenient = judgement.exit_status(compared=True, policy="warn")
     assert lenient == (0 if status == 7 else status)
+    allowed = judgement.exit_status(compared=True, policy="allow")
+    assert allowed == (0 if status in (7, 9) else status)
     # Without a baseline there is nothing but pytest's own 0 and 1.
-    alone = judgement.exit_status(compared=False, inconclusive_fails=False)
+    alone = judgement.exit_status(compared=False, policy="warn")
     assert alone == (1 if status == 6 else lenient)
 
 
@@ -232,7 +235,7 @@ def test_identical_variants_are_compared_and_their_share_is_named() -> None:
 
 def test_too_few_identical_variants_are_not_compared() -> None:
     judgement = other_texts(3)
-    assert judgement.verdict == "inconclusive"
+    assert judgement.verdict == "not-compared"
     (reason,) = judgement.not_compared
     assert reason == (
         "only 40 % of the variants are the same and were answered in both builds, fewer than 50 %"
@@ -306,7 +309,7 @@ def test_a_part_of_a_run_never_passes_and_may_fail(limits: Limits) -> None:
     for missing in (3, 300):
         found = judge(session(build(*HELD), **{**short, "missing": missing}), gates)
         assert found.verdict == "infrastructure"
-        assert found.exit_status(compared=False, inconclusive_fails=False) == 1
+        assert found.exit_status(compared=False, policy="warn") == 1
         assert "turns were run (the budget of 20 calls ended)" in found.to_json()["troubles"][0]
     assert judge(session(build(*HELD), **short), Gates()).verdict == "pass"
     assert verdict(HELD, HELD, **short).verdict == "infrastructure"

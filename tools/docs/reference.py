@@ -41,6 +41,10 @@ _STATUSES: Final = {
         "see the table below"
     ),
     "INCONCLUSIVE": "`--dst-inconclusive=fail`, and the comparison decides nothing",
+    "NOT_COMPARED": (
+        "nothing could be compared with the baseline (other settings, words or data), and "
+        "`--dst-inconclusive=allow` was not given"
+    ),
     "DRIFT": "clean answers differ from the baseline's at more turns than is allowed",
 }
 #: Commands whose first argument chooses one of several with options of their own.
