@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
-from pytest_dstfuzz.campaign.results import ChangedSlot, Votes
+from pytest_dstfuzz.campaign.results import ChangedSlot, Votes, faults
 from pytest_dstfuzz.dialogue.dialogues import Again, Context, Ontology
 from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import TrackerError
@@ -249,8 +249,7 @@ def count_votes(
     before = settled_clean(clean, answers, folding)
     expected = expected.against(before)
     given = _as_clean(clean, context, answers, before, folding, expected)
-    anew = [change.slot for change in changes if not change.carried]
-    slots = anew or [change.slot for change in changes] or sorted({*_slots(given), *before})
+    slots = [change.slot for change in faults(changes)] or sorted({*_slots(given), *before})
     states = [one.state for one in given if isinstance(one, Prediction)]
     same = sum(expected.judge(before, state).kind == "held" for state in states)
     if not slots:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer
-from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
+from pytest_dstfuzz.campaign.by_label import folded_label, judge_by_label
+from pytest_dstfuzz.campaign.results import ByLabel, ContextEdits, TurnNoise
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.config import ATTACKS, PROFILES
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn, label_of
+from pytest_dstfuzz.dialogue.dialogues import (
+    Context,
+    Dialogue,
+    DialogueSet,
+    SlotChange,
+    Turn,
+    label_of,
+)
 from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, OutcomeKind
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.perturb.draft import Source
@@ -120,21 +128,24 @@ class TurnAttempts:
     def verdict(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Verdict:
         """Say whether an answer to an attempt, or to a part of it, is as the relation wants it."""
         if isinstance(self.begun, BySearch):
-            rules, asked = self.rules, self.clean_context
-            label = label_of(self.dialogue, self.turn.index, rules.outcome)
-            if label is not None and rules.folding.agree(label, found, asked):
-                label = found  # It is right, if in other words.
-            elif label is not None and rules.folding.agree(label, clean, asked):
-                label = clean
-            return self.begun.judge(clean, found, label)
+            return self.begun.judge(clean, found, self._label(attempt, clean, found))
         expected = self.expected(attempt)
         clean, found = self._against_recorded(attempt, clean, found)
         if expected.differs and is_fallback(clean.get(REPLY, ""), self.rules.reply.fallback):
             return Verdict("held")  # What is no answer need not become another one.
         verdict = expected.judge(clean, found)
-        if verdict.kind == "violation" and expected.stays and self._is_right(attempt, found):
+        by_label = self.by_label(attempt, clean, found, verdict.changes)
+        if verdict.kind == "violation" and {"corrected"}.issuperset(by_label.values()) and by_label:
             return Verdict("improved", verdict.changes)
         return verdict
+
+    def by_label(
+        self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Iterable[SlotChange]
+    ) -> Mapping[str, ByLabel]:
+        """Return what the label says of the slots that change; nothing where it does not count."""
+        clean, found = self._against_recorded(attempt, clean, found)
+        label = self._label(attempt, clean, found)
+        return {} if label is None else judge_by_label(label, changes)
 
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome
@@ -150,14 +161,23 @@ class TurnAttempts:
             return clean, found
         return label, label if rules.folding.agree(label, found, rewrite.reference) else found
 
-    def _is_right(self, attempt: Attempt, found: Outcome) -> bool:
-        """Whether an answer is what the label of the reference says."""
+    def faults(
+        self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Sequence[SlotChange]
+    ) -> list[SlotChange]:
+        """Return the changes but those that the label calls right; all of them if it calls all."""
+        told = self.by_label(attempt, clean, found, changes)
+        return [one for one in changes if told.get(one.slot) != "corrected"] or list(changes)
+
+    def _label(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Outcome | None:
+        """Return what is right for an attempt, in the words of two answers, if it is known."""
         reference, rules = self.reference(attempt), self.rules
         rewrite = attempt.proposal.rewrite
-        if rewrite is not None and rewrite.between:
-            return False  # What is right there is not known.
+        if rewrite is not None and (rewrite.between or not rewrite.expected.stays):
+            return None  # What is right between two rewrites is not known.
         label = label_of(self.dialogue, len(reference.exchanges) - 1, rules.outcome)
-        return label is not None and rules.folding.agree(label, found, reference)
+        if label is None:
+            return None
+        return folded_label(rules.folding, label, clean, found, reference)
 
     @property
     def to_run(self) -> tuple[Attempt, ...]:

@@ -260,12 +260,13 @@ class _DialogueSteps:
         same = {repeat.number: repeat.same(answers) for repeat in repeats}
         variants = []
         for item in judged:
-            variant = with_cause(attempts, item, answers)
+            minimal = smaller.minimal.get(item.result.index)
+            variant = with_cause(attempts, item, answers, minimal)
             attempt, votes = attempts.attempts[variant.index], None
             if attempts.asks(attempt):
                 votes = votes_on(attempts, attempt, answers, variant.changed_slots)
-            minimal, repeated = smaller.minimal.get(variant.index), same.get(variant.index)
-            variants.append(replace(variant, minimal=minimal, votes=votes, repeated=repeated))
+            repeated = same.get(variant.index)
+            variants.append(replace(variant, votes=votes, repeated=repeated))
         outcome = turn_outcome(attempts, variants)
         asked = {*self._clean_of(turn.index), *_probes(judged)}
         asked.update(attempts.wanted)

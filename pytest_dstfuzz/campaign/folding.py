@@ -56,6 +56,10 @@ class Folding:
             self.compare(path, text, aligned[path], asked).same for path, text in before.items()
         )
 
+    def under(self, before: Outcome, found: Outcome) -> Outcome:
+        """Return an answer under the paths of another one."""
+        return found if self.exact else self._align(before, found)
+
     def prepare(self, asked: Iterable[tuple[Context, Sequence[object], Sequence[object]]]) -> None:
         """Let the comparison get ready for answers that are about to be folded.
 

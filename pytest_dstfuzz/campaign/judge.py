@@ -11,12 +11,15 @@ from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
 from pytest_dstfuzz.campaign.deciding import sides_of
 from pytest_dstfuzz.campaign.folding import Folding
 from pytest_dstfuzz.campaign.results import (
+    ByLabel,
     Cause,
     ChangedSlot,
+    Minimal,
     SeenRound,
     TurnOutcome,
     VariantOutcome,
     VariantResult,
+    not_corrected,
 )
 from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
 from pytest_dstfuzz.dialogue.outcome import who_answers
@@ -66,8 +69,10 @@ def judge_attempt(
         return JudgedVariant(_without_verdict(attempt, answer))
     verdict = turn.verdict(attempt, clean, answer.state)
     expected = expected.against(clean)
+    by_label = turn.by_label(attempt, clean, answer.state, verdict.changes)
     changes = tuple(
-        _changed_slot(change, before, expected, folding, reference) for change in verdict.changes
+        _changed_slot(change, before, expected, folding, reference, by_label.get(change.slot))
+        for change in verdict.changes
     )
     outcome = "improved" if verdict.kind == "improved" else "held"
     if verdict.kind == "violation" and not folding.unsure(
@@ -76,7 +81,8 @@ def judge_attempt(
         all_answers(attempt.context, answers),
         reference,
     ):
-        outcome = "carried" if all(change.carried for change in changes) else "violation"
+        carried = all(change.carried for change in not_corrected(changes))
+        outcome = "carried" if carried else "violation"
     result = replace(
         _result(attempt, outcome),
         state=folding.said(answer.state, all_answers(attempt.context, answers), reference),
@@ -126,11 +132,12 @@ def _changed_slot(
     expected: Expected,
     folding: Folding,
     asked: Context,
+    by_label: ByLabel | None,
 ) -> ChangedSlot:
     """Return a slot that is not as expected, with what was to become of it."""
     delta = expected.of(change.slot)
     wanted = None if delta is None else delta.after
-    found = ChangedSlot(*change, carried=change in carried, expected=wanted)
+    found = ChangedSlot(*change, carried=change in carried, expected=wanted, by_label=by_label)
     return folding.told(found, asked)
 
 
@@ -176,23 +183,28 @@ def changes_before(
 
 
 def with_cause(
-    turn: TurnAttempts, judged: JudgedVariant, answers: Mapping[Context, Answer]
+    turn: TurnAttempts,
+    judged: JudgedVariant,
+    answers: Mapping[Context, Answer],
+    minimal: Minimal | None = None,
 ) -> VariantResult:
-    """Return the result with its cause, where the second pass was run.
+    """Return the result with its smallest version and its cause, as far as they are known.
 
-    A half is to blame when it alone breaks the relation in a slot that was not carried
-    here; when either does, or neither, it takes both. The cause stays open where the
-    budget ended before the second pass, or a sequential test cannot tell of a half.
+    A half is to blame when it alone breaks the relation in a slot that was not carried here; of two
+    that do it is the turn's own one, and when neither does, it takes both. If the violation was
+    made smaller, what is left of it tells the cause. The cause stays open if the budget ended
+    before the second pass, or if a sequential test cannot tell of a half.
     """
     probe = judged.probe
+    result = replace(judged.result, minimal=minimal)
     if probe is None or probe.alone not in answers or probe.around not in answers:
-        return judged.result
+        return result
     alone = breaks(turn, judged, probe.alone, answers)
     around = breaks(turn, judged, probe.around, answers)
     if alone is None or around is None:
-        return judged.result
-    cause: Cause = "both" if alone == around else "turn" if alone else "context"
-    return replace(judged.result, cause=cause)
+        return result
+    cause: Cause = "turn" if alone else "context" if around else "both"
+    return replace(result, cause=cause if minimal is None else minimal.cause)
 
 
 def breaks(
@@ -216,7 +228,8 @@ def breaks(
         if change.carried
     }
     verdict = turn.verdict(attempt, clean, answer.state)
-    broken = verdict.kind == "violation" and not carried.issuperset(verdict.changes)
+    wrong = turn.faults(attempt, clean, answer.state, verdict.changes)
+    broken = verdict.kind == "violation" and not carried.issuperset(wrong)
     return None if split or (broken and undecided) else broken
 
 

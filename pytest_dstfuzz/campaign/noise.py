@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.intervals import ratio_interval
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, faults
 from pytest_dstfuzz.seeding import stream
 
 DRAWS: Final = 1_000
@@ -334,7 +334,7 @@ def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
 
 def _change(item: VariantResult) -> tuple[tuple[str, str | None], ...]:
     """Return what a violation changed anew, to tell whether two are the same."""
-    return tuple((one.slot, one.after) for one in item.changed_slots if not one.carried)
+    return tuple((one.slot, one.after) for one in faults(item.changed_slots))
 
 
 def _changed_paths(item: VariantResult) -> tuple[tuple[str, str | None], ...]:

@@ -5,7 +5,7 @@ Each type is JSON in and out: fields stand in the order of the keys of the JSON 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -34,8 +34,10 @@ VariantOutcome = Literal[
 #: variant could be run, ``inapplicable`` = the relation says nothing about this turn
 #: (``gold`` where the clean prediction is wrong), ``skipped`` = the budget ended before it.
 TurnOutcome = Literal["held", "violation", "error", "untested", "inapplicable", "skipped"]
-#: Whether the turn's own edits, those of its context, or both break the relation.
+#: Whether the turn's own edits, those of its context, or only both together break the relation.
 Cause = Literal["turn", "context", "both"]
+#: What the label says of a slot that changed: its old value was right, its new one is, or neither.
+ByLabel = Literal["right-to-wrong", "corrected", "wrong-to-wrong"]
 
 #: Keys that reports of earlier versions lack.
 _LATER: Final = frozenset(
@@ -65,9 +67,32 @@ class ChangedSlot:
     distance: float | None = None
     #: What differs, in one line for people: ``1969 / 1970``; ``""`` where the values say it.
     why: str = ""
+    #: What the label says of it; ``None`` without a label, or where the slot was to change.
+    by_label: ByLabel | None = None
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it changed at this turn, and not to the right value."""
+        return not self.carried and self.by_label != "corrected"
 
     def __str__(self) -> str:
         return f"{self.slot}: {shown_value(self.before)} -> {shown_value(self.after)}"
+
+
+def faults(changes: Sequence[ChangedSlot]) -> tuple[ChangedSlot, ...]:
+    """Return the changes that a violation is about.
+
+    Those that are faults. If a relation of others calls a variant a violation without any, they are
+    all that changed at this turn, or all.
+    """
+    found = tuple(change for change in changes if change.is_fault)
+    return found or tuple(change for change in changes if not change.carried) or tuple(changes)
+
+
+def not_corrected(changes: Sequence[ChangedSlot]) -> tuple[ChangedSlot, ...]:
+    """Return the changes but those to the right value; all if there are no others."""
+    found = tuple(change for change in changes if change.by_label != "corrected")
+    return found or tuple(changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +136,13 @@ class Minimal:
     def size(self) -> int:
         """How many edits are left."""
         return _size(self.edits, self.context_edits)
+
+    @property
+    def cause(self) -> Cause:
+        """Whose edits are left."""
+        if not self.edits:
+            return "context"
+        return "both" if self.context_edits else "turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +325,8 @@ class TurnResult:
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary; floats keep their value (the report rounds).
 
-        What only replies and tool calls have is left out where states were tested.
+        What only replies and tool calls have is left out where states were tested, and what labels
+        say where there is none.
         """
         plain: dict[str, Any] = to_json(self)
         if not self.model:
@@ -306,9 +339,11 @@ class TurnResult:
             _drop(plain, ("outcome_kind", "own", "right"))
             for variant in plain["variants"]:
                 _drop(variant, ("case", "reference"))
-                smallest = variant["minimal"] or {"changed_slots": []}
-                for change in (*variant["changed_slots"], *smallest["changed_slots"]):
+                for change in _changes(variant):
                     _drop(change, ("distance", "why"))
+        if self.label is None:
+            for change in (one for variant in plain["variants"] for one in _changes(variant)):
+                _drop(change, ("by_label",))
         return plain
 
     @classmethod
@@ -333,6 +368,12 @@ class TurnResult:
 #: Many results, which may lie on a disk: read from the start as often as needed, in the order of
 #: the data, and never to be made a list of.
 Results: TypeAlias = Collection[TurnResult]
+
+
+def _changes(variant: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the changed slots of a variant, and those of its smallest version."""
+    smallest = variant["minimal"] or {"changed_slots": []}
+    yield from (*variant["changed_slots"], *smallest["changed_slots"])
 
 
 def _drop(plain: dict[str, Any], keys: Iterable[str]) -> None:

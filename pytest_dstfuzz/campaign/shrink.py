@@ -22,8 +22,14 @@ from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, count_asked
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
 from pytest_dstfuzz.campaign.deciding import doubts_of_part, sides_of
 from pytest_dstfuzz.campaign.judge import JudgedVariant
-from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, Minimal, VariantResult
-from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
+from pytest_dstfuzz.campaign.results import (
+    ChangedSlot,
+    ContextEdits,
+    Minimal,
+    VariantResult,
+    faults,
+)
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.perturb.types import Edit
 
@@ -263,18 +269,18 @@ class _ShrinkCase:
         self._needed.update(dict.fromkeys(needed))
         return [context for context in needed if context not in answers]
 
-    def _changes(self, edits: Subset, answers: _Answers) -> tuple[SlotChange, ...]:
-        """Return the slots that change, where one of those that the violation changed anew does.
+    def _changes(self, edits: Subset, answers: _Answers) -> tuple[ChangedSlot, ...]:
+        """Return the slots that change, if one of those that the violation is about does.
 
-        None otherwise: what then breaks, if anything, is another weakness. An utterance that
-        is no valid variant breaks nothing: one typing error the less may make another word. Nor
-        does what a sequential test leaves undecided.
+        None otherwise, and none if that slot becomes right: what then breaks, if anything, is
+        another weakness. An utterance that is no valid variant breaks nothing: one typing error
+        the less may make another word. Nor does what a sequential test leaves undecided.
         """
         return self._looks(edits, answers, open_too=False)
 
     def _looks(
         self, edits: Subset, answers: _Answers, *, open_too: bool = True
-    ) -> tuple[SlotChange, ...]:
+    ) -> tuple[ChangedSlot, ...]:
         """Return what seems to change so far, what a test leaves ``open_too`` among it."""
         rebuilt, turn = self._with(edits), self._turn
         if not rebuilt.valid:
@@ -286,9 +292,17 @@ class _ShrinkCase:
         if isinstance(answer, TrackerFailure) or (undecided and not open_too):
             return ()
         verdict = turn.verdict(self._attempt, clean, answer.state)
-        anew = {change.slot for change in self._result.changed_slots if not change.carried}
-        broken = verdict.kind == "violation" and any(c.slot in anew for c in verdict.changes)
-        return verdict.changes if broken else ()
+        about = {change.slot for change in faults(self._result.changed_slots)}
+        wrong = turn.faults(self._attempt, clean, answer.state, verdict.changes)
+        broken = verdict.kind == "violation" and any(c.slot in about for c in wrong)
+        if not broken:
+            return ()
+        carried = {change.slot for change in self._result.changed_slots if change.carried}
+        by_label = turn.by_label(self._attempt, clean, answer.state, verdict.changes)
+        return tuple(
+            ChangedSlot(*one, carried=one.slot in carried, by_label=by_label.get(one.slot))
+            for one in verdict.changes
+        )
 
     def _with(self, edits: Subset) -> _Rebuilt:
         if edits not in self._rebuilt:
@@ -322,16 +336,13 @@ class _ShrinkCase:
     def _described(self, edits: Subset, answers: _Answers) -> Minimal:
         """Return what is left of the violation, with what it was seen to change."""
         rebuilt = self._with(edits)
-        carried = {change.slot for change in self._result.changed_slots if change.carried}
         return Minimal(
             text=rebuilt.context.user,
             context=rebuilt.context.user_utterances[:-1],
             edits=rebuilt.edits,
             context_edits=rebuilt.context_edits,
             changed_slots=tuple(
-                self._rules.folding.told(
-                    ChangedSlot(*change, carried=change.slot in carried), self._turn.clean_context
-                )
+                self._rules.folding.told(change, self._turn.clean_context)
                 # All edits together are what was found, whatever was asked since.
                 for change in self._looks(edits, answers)
             ),

@@ -17,7 +17,7 @@ from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, column, ratio
 from pytest_dstfuzz.campaign.noise import Noise, NoiseTally
 from pytest_dstfuzz.campaign.repeats import Repeats, RepeatsTally
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, faults
 from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums, tallied
 from pytest_dstfuzz.dialogue.calls import part_of
 from pytest_dstfuzz.json_data import to_json
@@ -175,7 +175,8 @@ class YieldsTally:
     A variant is counted for each slot that is at stake: one that the clean prediction
     holds or that the variant changed. A violation is one of the slots that it changed
     anew; for the others at stake the variant counts as held (as carried, where the
-    change was carried). An argument of a tool is one slot, whichever call it is of.
+    change was carried, and as improved, where the slot became right). An argument of a tool is one
+    slot, whichever call it is of.
 
     A domain is the part of a slot before its first dash; slots without a dash have none and are
     left out. Of tool calls it is the tool.
@@ -203,6 +204,10 @@ class YieldsTally:
         return {name: Counts(**row) for name, row in sorted(self._domains.items())}
 
 
+#: What may happen to a slot of a violation, the strongest last.
+_STRENGTH: Final = ("carried", "improved", "violations")
+
+
 def _slot(path: str) -> str:
     return part_of(path)[1]
 
@@ -217,8 +222,13 @@ def _at_stake(
     """Return group -> field of `Counts` for the groups of slots that a variant puts at stake."""
     # For a group the strongest of what happened to its slots counts.
     found = {group(slot): "held" for slot in turn.clean_state or ()}
-    for change in sorted(variant.changed_slots, key=lambda change: not change.carried):
-        found[group(change.slot)] = "carried" if change.carried else "violations"
+    about = faults(variant.changed_slots)
+    kinds = {
+        change: "carried" if change.carried else "violations" if change in about else "improved"
+        for change in variant.changed_slots
+    }
+    for change in sorted(kinds, key=lambda one: _STRENGTH.index(kinds[one])):
+        found[group(change.slot)] = kinds[change]
     if variant.outcome not in ("violation", "carried"):
         found = dict.fromkeys(found, column(variant, credit=False))
     return {name: field for name, field in found.items() if name is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -86,8 +87,12 @@ class Asked:
         #: Variants that either build ran at the turns that both have, and of them those that were
         #: identical and answered in both.
         self.possible = self.variants = 0
-        #: Ids of the weaknesses of the violations.
+        #: Ids of the weaknesses of variants that are a violation in one build and not in the other.
         self.weaknesses: set[str] = set()
+        #: Id of a weakness -> its violations in the baseline, and in the run, that are violations
+        #: in the other build too, of whatever weakness.
+        self.old_before: Counter[str] = Counter()
+        self.old_after: Counter[str] = Counter()
         self._numbers = DialogueNumbers()
         #: Part, or ``None`` = all -> variants, violations before and after of each dialogue.
         self._sums: dict[Part | None, DialogueSums] = {None: DialogueSums(3, self._numbers)}
@@ -100,8 +105,11 @@ class Asked:
     def add(self, pair: Pair) -> None:
         """Take in a variant."""
         self.variants += 1
-        self.weaknesses |= {pair.before.weakness, pair.after.weakness}
+        if pair.violates(pair.before, None) and pair.violates(pair.after, None):
+            self.old_before[pair.before.weakness] += 1
+            self.old_after[pair.after.weakness] += 1
         if pair.moved:
+            self.weaknesses.add(pair.before.weakness or pair.after.weakness)
             self._moved.append((pair.dialogue, pair.turn_id, pair.index, pair.moved))
         place = (pair.dialogue, pair.turn_id, pair.index, pair.name)
         if pair.broke:
@@ -133,6 +141,8 @@ class Asked:
         self.possible += other.possible
         self.variants += other.variants
         self.weaknesses |= other.weaknesses
+        self.old_before.update(other.old_before)
+        self.old_after.update(other.old_after)
         self._moved += other._moved
         self._broke += other._broke
         self._known += other._known

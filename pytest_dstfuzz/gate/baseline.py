@@ -86,7 +86,8 @@ class ComparedVariant(NamedTuple):
     digest: str
     outcome: VariantOutcome
     cause: Cause | None = None
-    #: Slots that changed anew, and those that had changed at an earlier turn.
+    #: Slots that changed anew, those that became right left out, and those that had changed at an
+    #: earlier turn.
     changed: tuple[str, ...] = ()
     carried: tuple[str, ...] = ()
     #: Id of the weakness that a violation is of.
@@ -100,7 +101,7 @@ class ComparedVariant(NamedTuple):
             digest=digest_of(variant),
             outcome=variant.outcome,
             cause=variant.cause,
-            changed=tuple(item.slot for item in variant.changed_slots if not item.carried),
+            changed=tuple(item.slot for item in variant.changed_slots if item.is_fault),
             carried=tuple(item.slot for item in variant.changed_slots if item.carried),
             weakness=read(turn, variant).key.id if variant.outcome == "violation" else "",
         )

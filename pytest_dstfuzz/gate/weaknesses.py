@@ -1,7 +1,8 @@
 """The weaknesses of two builds: which are new, which are fixed, and which were looked for in both.
 
 An id is a function of what a weakness is alone, so builds are compared by their ids. What only one
-build has may have been looked for by that build alone, where the other was asked other variants.
+build has may have been looked for by that build alone, where the other was asked other variants. A
+variant that breaks both builds in different ways makes no weakness new, and none fixed.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def compare_weaknesses(
         )
         for weakness in asked.weaknesses
     )
-    figures["new"] = _only(now, before, proven)
-    figures["fixed"] = _only(known, after, proven)
+    figures["new"] = _only(now, before, proven, pairing.shared.old_after)
+    figures["fixed"] = _only(known, after, proven, pairing.shared.old_before)
     figures["common"] = [
         {
             "id": each.id,
@@ -112,13 +113,19 @@ def judge_new_weaknesses(limit: float, found: Mapping[str, Any]) -> LimitFinding
 
 
 def _only(
-    weaknesses: Sequence[KnownWeakness], others: Collection[str], proven: Collection[str]
+    weaknesses: Sequence[KnownWeakness],
+    others: Collection[str],
+    proven: Collection[str],
+    old: Mapping[str, int],
 ) -> list[dict[str, Any]]:
-    """Return the weaknesses of one build that are not among the ``others``."""
+    """Return the weaknesses of one build that are not among the ``others``.
+
+    Each has a violation that is none in the other build: ``old`` counts those that are.
+    """
     return [
         {**each.to_json(), "looked_for": each.id in proven}
         for each in weaknesses
-        if each.id not in others
+        if each.id not in others and each.count > old.get(each.id, 0)
     ]
 
 

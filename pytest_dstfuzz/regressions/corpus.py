@@ -20,6 +20,7 @@ from pytest_dstfuzz.files import locked, read_text, write_text
 from pytest_dstfuzz.json_data import parse_json
 from pytest_dstfuzz.printable import counted, listed
 from pytest_dstfuzz.regressions.regression import Regression
+from pytest_dstfuzz.weaknesses.keys import key_of_id
 
 #: Where corpora are, seen from the root of a project.
 FOLDER: Final = Path(".dstfuzz", "regressions")
@@ -135,7 +136,8 @@ class FoundTally:
 
 
 def _seen_again(known: Regression, entry: Regression) -> Regression:
-    known = replace(known, weakness=known.weakness or entry.weakness)
+    if key_of_id(known.weakness) is None:  # None, or that of an earlier version.
+        known = replace(known, weakness=entry.weakness)
     if known.status == "accepted" or not entry.slots - known.slots:
         return known
     new = [change for change in entry.changed if change.slot not in known.slots]

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.folding import Folding
-from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult, faults
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.dialogue.calls import Transcript
@@ -120,8 +120,7 @@ class Regression:
             ),
             changed=tuple(
                 SlotChange(change.slot, change.before, change.after)
-                for change in plain.changed_slots
-                if not change.carried
+                for change in faults(plain.changed_slots)
             ),
             edits=tuple(
                 f"{edit.transformation}/{edit.operator}" for edit in (*edits, *plain.edits)

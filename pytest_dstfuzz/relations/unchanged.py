@@ -14,8 +14,8 @@ from pytest_dstfuzz.relations.scene import Scene
 class Metamorphic(Relation):
     """The prediction on a variant equals the prediction on the clean turn.
 
-    Where the clean prediction is wrong by the label and the variant makes it right,
-    the verdict is ``improved``: the tracker moved, but nobody would call that a failure.
+    If each slot that changes was wrong by the label and becomes right, the verdict is
+    ``improved``: the tracker moved, but nobody would call that a failure.
     """
 
     name = "metamorphic"
@@ -25,7 +25,7 @@ class Metamorphic(Relation):
         changes = diff_states(clean, perturbed)
         if not changes:
             return Verdict("held")
-        if label is not None and perturbed == label:
+        if label is not None and all(one.after == label.get(one.slot) for one in changes):
             return Verdict("improved", changes)
         return Verdict("violation", changes)
 

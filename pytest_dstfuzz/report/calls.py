@@ -14,6 +14,7 @@ from pytest_dstfuzz.dialogue.calls import ToolCall, call_path, canonical, place_
 from pytest_dstfuzz.dialogue.dialogues import SlotChange
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
 from pytest_dstfuzz.report.edits import Span, shorten, visible
+from pytest_dstfuzz.report.words import BY_LABEL
 
 #: Characters that are shown of a value, of one that changed, and of one on a page.
 _LONGEST: Final = 40
@@ -174,15 +175,16 @@ def _gone_and_new(gone: Sequence[str], new: Sequence[str], told: _Told) -> Itera
     both = min(len(gone), len(new))
     for call, other in zip(gone, new, strict=False):
         spans = [Span(_code_in(call, told.before, told), _code_in(other, told.after, told))]
-        yield CallChange("", [*spans], (*_unknown(other, told), *_expected([call, other], told)))
+        yield CallChange("", [*spans], (*_unknown(other, told), *_notes([call, other], told)))
     left = any(call_path(path) is not None for path in told.after)
     for call in gone[both:]:
         what = "not called:" if left else "no call; expected"
-        yield CallChange(what, [Span(_code_in(call, told.before, told), "")])
+        code = Span(_code_in(call, told.before, told), "")
+        yield CallChange(what, [code], tuple(_notes([call], told)))
     others = any(call_path(path) is not None for path in told.before)
     for call in new[both:]:
         what = "called, too:" if others else "called, where nothing was:"
-        notes = (*_unknown(call, told), *_expected([call], told))
+        notes = (*_unknown(call, told), *_notes([call], told))
         yield CallChange(what, [Span("", _code_in(call, told.after, told))], notes)
 
 
@@ -204,7 +206,7 @@ def _changed(call: str, paths: Sequence[str], told: _Told) -> CallChange:
     spans: Spans = [f"{visible(call.rpartition('[')[0])}("]
     for number, one in enumerate(given):
         spans += [", ", *one] if number else one
-    notes = [*_unknown(call, told), *_expected(paths, told)]
+    notes = [*_unknown(call, told), *_notes(paths, told)]
     if call in paths and (own := told.changes[call]).before != own.after:
         now, then = (place_of(text or "") for text in (own.after, own.before))
         notes.append(f"call {now} of the message, was call {then}")
@@ -283,6 +285,11 @@ def _unknown(call: str, told: _Told) -> list[str]:
     return ["no such tool"] if told.tools and tool not in told.tools else []
 
 
+def _notes(paths: Sequence[str], told: _Told) -> list[str]:
+    """Return what was expected of paths that changed, and what the recorded calls say of them."""
+    return [*_expected(paths, told), *_by_label(paths, told)]
+
+
 def _expected(paths: Iterable[str], told: _Told) -> list[str]:
     """Return what was to become of paths that are not as expected."""
     wanted = [
@@ -296,6 +303,20 @@ def _expected(paths: Iterable[str], told: _Told) -> list[str]:
         visible(f"expected {one}" if alone else f"expected {_argument(path) or path} {one}")
         for path, one in wanted
     ]
+
+
+def _by_label(paths: Iterable[str], told: _Told) -> list[str]:
+    """Return what the recorded calls say of paths that changed: once, if it is the same of all."""
+    known = {
+        path: BY_LABEL[label]
+        for path in paths
+        if path in told.changes
+        and (label := getattr(told.changes[path], "by_label", None)) is not None
+    }
+    texts = dict.fromkeys(known.values())
+    if len(texts) < 2:
+        return list(texts)
+    return [visible(f"{_argument(path) or path} {text}") for path, text in known.items()]
 
 
 def _code(value: object, longest: int) -> str:

@@ -35,7 +35,7 @@ from pytest_dstfuzz.report.rewrites import (
     round_lines,
     slot_table,
 )
-from pytest_dstfuzz.report.words import words_of
+from pytest_dstfuzz.report.words import BY_LABEL, words_of
 
 #: Variants that one text shows; the report holds the others.
 MOST_SHOWN = 5
@@ -51,7 +51,7 @@ _RESERVED = ("and", "or", "not", "none", "true", "false")
 _CAUSES: dict[Cause, str] = {
     "turn": "the edits of this turn",
     "context": "the edits of earlier turns",
-    "both": "the edits of this turn and of earlier turns: each alone, or only together",
+    "both": "the edits of this turn together with those of earlier turns",
 }
 
 
@@ -105,10 +105,15 @@ def unlike(name: str) -> str:
 
 
 def blame(minimal: Minimal) -> str:
-    """Say what the edits of a smallest version are to the violation."""
-    if minimal.size == 1:
-        return "this edit alone"
-    return f"these {minimal.size} edits, each of them needed"
+    """Say what the edits of a smallest version are to the violation, and whose they are."""
+    size = minimal.size
+    if minimal.cause == "turn":
+        return "this edit alone" if size == 1 else f"these {size} edits, each of them needed"
+    if minimal.cause == "context":
+        where = "an earlier turn" if len(minimal.context_edits) == 1 else "earlier turns"
+        alone = f"one edit of {where} alone"
+        return alone if size == 1 else f"{size} edits of {where}, each of them needed"
+    return f"{size} edits, of this turn and of earlier turns, each of them needed"
 
 
 def doubts(variant: VariantResult) -> list[str]:
@@ -144,6 +149,7 @@ def change_lines(changes: Sequence[ChangedSlot], turn: TurnResult) -> list[str]:
     return [
         printable(_changed(change))
         + ("  (carried: had changed at an earlier turn)" if change.carried else "")
+        + (f"  ({BY_LABEL[change.by_label]})" if change.by_label else "")
         for change in changes
     ]
 

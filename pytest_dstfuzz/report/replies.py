@@ -11,6 +11,7 @@ from pytest_dstfuzz.campaign.results import ChangedSlot, Spread, TurnResult
 from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import Span, mark_edits, shorten, shown_spans, visible
+from pytest_dstfuzz.report.words import BY_LABEL
 
 _PIECES: Final = re.compile(r"\s+|\S+")
 #: Share of the words that two replies have in common from which on their differences are marked.
@@ -80,13 +81,15 @@ def reply_lines(
 
 
 def why_lines(change: ChangedSlot, own: Spread | None) -> Iterator[tuple[str, str]]:
-    """Yield why a reply is another one, as far as the comparison says it."""
+    """Yield why a reply is another one, if the comparison says it, and which one is right."""
     if change.distance is not None:
         within = None if own is None else own.largest
         far = "" if within is None else f"; its own replies lie within {within:.2f}"
         yield "apart", f"{change.why or f'{change.distance:.2f}'}{far}"
     elif change.why:
         yield "differs", change.why
+    if change.by_label is not None:
+        yield "label", BY_LABEL[change.by_label]
 
 
 #: A reply as a page draws it: text, and what is gone from it or new in it.

@@ -11,7 +11,7 @@ from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.edits import MARGIN, mark_edits, shorten
-from pytest_dstfuzz.report.words import words_of
+from pytest_dstfuzz.report.words import BY_LABEL, words_of
 
 #: Slots that are as they should be and are shown beside the others.
 _MOST_HELD: Final = 6
@@ -29,7 +29,8 @@ class SlotRow(NamedTuple):
     #: In words: the values of which it is to have one.
     expected: str
     found: str | None
-    #: Why it is not as expected: ``stuck``, ``not expected``, ``changed``; ``""`` = it is.
+    #: Why it is not as expected: ``stuck``, ``not expected``, ``changed``, and what the label says
+    #: of that; ``""`` = it is.
     wrong: str = ""
 
 
@@ -56,6 +57,8 @@ def slot_rows(variant: VariantResult) -> list[SlotRow]:
         if slot in missed:
             stuck = slot in deltas and before == found
             wrong = "stuck" if stuck else "not expected" if slot in deltas else "changed"
+            if (told := missed[slot].by_label) is not None:
+                wrong = f"{wrong}: {BY_LABEL[told]}"
         rows.append(SlotRow(slot, before, expected, found, wrong))
     return sorted(rows, key=lambda row: (not row.wrong, row.slot not in deltas, row.slot))
 

@@ -69,7 +69,7 @@ class ReasonsTally:
 _CAUSED_BY: Final = {
     "turn": "the turn's own edits",
     "context": "edits of earlier turns",
-    "both": "both together",
+    "both": "both only together",
 }
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from pytest_dstfuzz.campaign.results import ByLabel
 from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, OutcomeKind, who_answers
+
+#: What a label says of a slot that changed -> in words.
+BY_LABEL: Final[dict[ByLabel, str]] = {
+    "right-to-wrong": "was right, now wrong",
+    "corrected": "was wrong, now right",
+    "wrong-to-wrong": "wrong either way",
+}
 
 
 class Words(NamedTuple):

@@ -125,7 +125,7 @@ def turn_figures(
                 veto.vetoes(earlier[past.turn_index], variant.context[past.turn_index], past.edits)
                 for past in variant.context_edits
             )
-        new = [change for change in variant.changed_slots if not change.carried]
+        new = [change for change in variant.changed_slots if change.is_fault]
         weakness = tuple((change.slot, change.after) for change in new)
         reading = read(result, variant)
         return Violation(

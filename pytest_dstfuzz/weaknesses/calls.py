@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult, not_corrected
 from pytest_dstfuzz.dialogue.calls import call_path, part_of, value_of
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.weaknesses.edited import Edited, blamed
 from pytest_dstfuzz.weaknesses.failures import failure_of
+from pytest_dstfuzz.weaknesses.mechanisms import OTHER
 
 _UNKNOWN: Final = "unknown-tool"
 _OTHER_TOOL: Final = "other-tool"
@@ -35,9 +36,10 @@ CALLS: Final = (_UNKNOWN, _OTHER_TOOL, _NO_CALL, _LEFT_OUT, _NEW, *_ARGUMENTS, _
 def call_failure(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
     """Return the mechanism of a violation of tool calls, and the tool or the argument it shows at.
 
-    The mechanism is one of `CALLS`, or one of those of relations under which something must change.
+    The mechanism is one of `CALLS`, or one of those of relations under which something must change,
+    or `OTHER` if nothing changed.
     """
-    changes = variant.plain.changed_slots
+    changes = not_corrected(variant.plain.changed_slots)
     found = _of_calls(turn, changes)
     if found is not None:
         return found
@@ -45,15 +47,16 @@ def call_failure(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
     if name:
         return name, part_of(changes[number].slot)[1] if number >= 0 else ""
     edited = blamed(turn, variant)
+    every = variant.plain.changed_slots
     told = [
-        (_ARGUMENTS.index(_argument(one, turn, changes, edited)), part_of(one.slot)[1])
+        (_ARGUMENTS.index(_argument(one, turn, every, edited)), part_of(one.slot)[1])
         for one in changes
         if not _is_call(one)
     ]
     if told:
         rank, slot = min(told)
         return _ARGUMENTS[rank], slot
-    return _ORDER, part_of(changes[0].slot)[1] if changes else ""
+    return (_ORDER, part_of(changes[0].slot)[1]) if changes else (OTHER, "")
 
 
 def _is_call(change: ChangedSlot) -> bool:

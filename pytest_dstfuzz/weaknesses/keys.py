@@ -1,15 +1,17 @@
 """Which violations are of one cause: those with the same key.
 
-A key is what goes wrong and nothing else: neither the slot, nor the word, nor the kind of slip. Who
-mends a tracker that forgets a time where `arrive` is mistyped mends it for `leave` left out too.
+A key is what goes wrong: neither the slot, nor the word, nor the kind of slip. Who mends a tracker
+that forgets a time where `arrive` is mistyped mends it for `leave` left out too. Tools have nothing
+in common but the model that calls them, so of tool calls the tool and the argument are in the key.
 """
 
 from __future__ import annotations
 
 import hashlib
 from typing import Final, NamedTuple
+from urllib.parse import quote, unquote
 
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, not_corrected
 from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS
 from pytest_dstfuzz.weaknesses.calls import CALLS, call_failure
 from pytest_dstfuzz.weaknesses.changed import BrokenScene, traits_of
@@ -27,16 +29,18 @@ class Key(NamedTuple):
     """What violations of one weakness have in common."""
 
     mechanism: str  #: A name of `ALL`.
+    at: str = ""  #: Of tool calls the tool, or with its tool the argument, that it shows at.
 
     @property
     def id(self) -> str:
-        """Readable, and of the key alone: the same in every run.
+        """Readable, a word of a shell, and of the key alone: the same in every run.
 
-        >>> Key("cue-word").id
-        'cue-word-41bf47'
+        >>> Key("cue-word").id, Key("no-call", "block_card").id
+        ('cue-word-41bf47', 'no-call-block_card-da9ec1')
         """
-        digest = hashlib.sha256("\n".join(self).encode()).hexdigest()
-        return "-".join([*self, digest[:_DIGITS]])
+        parts = [part for part in self if part]
+        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return "-".join([*(quote(part, safe="") for part in parts), digest[:_DIGITS]])
 
 
 class Reading(NamedTuple):
@@ -53,8 +57,8 @@ def read(turn: TurnResult, variant: VariantResult) -> Reading:
         return Reading(Key(reply_failure(turn, variant)), blamed(turn, variant).reached, REPLY)
     if turn.outcome_kind == TOOL_CALLS:
         mechanism, at = call_failure(turn, variant)
-        return Reading(Key(mechanism), blamed(turn, variant).words, at)
-    changes = variant.plain.changed_slots
+        return Reading(Key(mechanism, at), blamed(turn, variant).words, at)
+    changes = not_corrected(variant.plain.changed_slots)
     name, number = failure_of(turn, variant, changes)
     if name:
         slot = changes[number].slot if number >= 0 else ""
@@ -65,8 +69,10 @@ def read(turn: TurnResult, variant: VariantResult) -> Reading:
 
 def read_scene(scene: BrokenScene) -> Reading:
     """Return the same of what is known about a violation."""
-    name, number = mechanism_of([traits_of(change, scene) for change in scene.changed])
-    slot = scene.changed[number].slot if scene.changed else ""
+    # A slot that became right only says where a value may have gone.
+    about = not_corrected(scene.changed)
+    name, number = mechanism_of([traits_of(change, scene) for change in about])
+    slot = about[number].slot if about else ""
     return Reading(Key(name), scene.edited.words, slot)
 
 
@@ -74,6 +80,12 @@ def key_of_id(name: str) -> Key | None:
     """Return the key whose id this is; ``None`` where no violation of this version has the id.
 
     >>> key_of_id("cue-word-41bf47")
-    Key(mechanism='cue-word')
+    Key(mechanism='cue-word', at='')
     """
-    return next((key for key in map(Key, ALL) if key.id == name), None)
+    found = (
+        Key(mechanism, unquote(name[len(mechanism) + 1 : -1 - _DIGITS]))
+        for mechanism in ALL
+        if name.startswith(f"{mechanism}-")
+    )
+    # Earlier versions had neither tool nor argument in the key of calls.
+    return next((key for key in found if key.id == name and (key.at or key[0] not in CALLS)), None)

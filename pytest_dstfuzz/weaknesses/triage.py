@@ -268,8 +268,11 @@ def description(key: Key, kind: OutcomeKind = "state") -> str:
 
     >>> description(Key("number-changed"))
     'a time or a number becomes another'
+    >>> description(Key("call-left-out", "book_taxi"), "tool-calls").rpartition(": ")[2]
+    'book_taxi'
     """
-    return _told(_WORDS[key.mechanism].does, kind)
+    does = _told(_WORDS[key.mechanism].does, kind)
+    return f"{does}: {key.at}" if key.at else does
 
 
 def to_try(key: Key, kind: OutcomeKind = "state") -> str:

@@ -143,7 +143,9 @@ def test_a_variant_that_repairs_the_clean_prediction_is_improved(
     dialogue = talk("d", "in the nroth", labels=[label])
     results = list(play(dialogue, {"in the nroth": ["in the north"]}).campaign.run())
     assert outcomes(results) == [["improved" if label else "violation"]]
-    assert results[0].variants[0].changed_slots == (ChangedSlot("hotel-area", None, "north"),)
+    (change,) = results[0].variants[0].changed_slots
+    said = "corrected" if label else None
+    assert change == ChangedSlot("hotel-area", None, "north", by_label=said)
 
 
 def test_gold_tests_only_turns_that_the_tracker_gets_right(play: Play) -> None:

@@ -22,6 +22,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.perturb.edits import apply_edits, undo_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.report.explain import explain
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 Oracle = Callable[[Subset], bool]
@@ -178,15 +179,40 @@ def found(lexicon: Lexicon) -> list[TurnResult]:
 
 def test_a_violation_keeps_the_one_edit_that_does_it(found: list[TurnResult]) -> None:
     pairs = violations(found)
-    assert {variant.cause for _, variant in pairs} == {"turn", "context", "both"}
+    assert {variant.cause for _, variant in pairs} == {"turn", "context"}
     for _, variant in pairs:
         minimal = variant.minimal
         assert minimal is not None
         assert minimal.size == 1
         assert len(lost_words([*minimal.context, minimal.text])) == 1
         assert {change.slot for change in minimal.changed_slots} == {"hotel-price"}
-        # Where either would do, what the user said last is to blame.
+        # If either would do, the utterance of the turn is to blame.
         assert (minimal.edits == ()) == (variant.cause == "context")
+
+
+class PairOfTyposBot(TypoBot):
+    """Forgets the price only if a word of both turns is lost."""
+
+    def state(self, context: Context) -> dict[str, str]:
+        first, last = context.user_utterances[0], context.user_utterances[-1]
+        lost = len(context.exchanges) == 2 and "room" not in first and "coming" not in last
+        return {} if lost else {"hotel-price": "cheap"}
+
+
+def test_the_cause_is_whose_edits_are_left(lexicon: Lexicon) -> None:
+    settings = SETTINGS.replace_options(variants=25)
+    data, plan = data_of(TALK), [(TALK, 1)]
+    causes = set()
+    for bot in (TypoBot(), PairOfTyposBot()):
+        results = run(lexicon, bot, settings, data=data, plan=plan)
+        for turn, variant in violations(results):
+            causes.add(variant.cause)
+            assert variant.minimal is not None
+            assert variant.cause == variant.minimal.cause
+            text = explain(replace(turn, variants=(variant,)), Settings(), command=None)
+            # Only an edit of the turn itself is called this edit.
+            assert ("this edit alone" in text) <= (variant.cause == "turn")
+    assert causes == {"turn", "context", "both"}
 
 
 def test_what_is_left_was_seen_to_break(found: list[TurnResult]) -> None:

@@ -105,15 +105,29 @@ def test_a_weakness_of_both_builds_has_the_figures_of_both() -> None:
     assert both["after"] == {"count": 1, "turns": 1, "expected_failures": None}
 
 
-def test_one_violation_that_is_another_weakness_now_was_looked_for() -> None:
-    # The same text breaks both builds, in other ways.
+def test_a_variant_that_breaks_both_builds_in_different_ways_makes_no_weakness_new() -> None:
     old = run("hhh", "hhh")
     old["only"][0] = turn("D000", 0, [variant(0, "h"), variant(1, "v"), variant(2, "h")])
     new = run("hhh", "hhh")
     other = variant(1, "v", slot="hotel-name")
     new["only"][0] = turn("D000", 0, [variant(0, "h"), other, variant(2, "h")])
-    found = figures(compared(saved(old), new))
-    assert [each["looked_for"] for each in (*found["new"], *found["fixed"])] == [True, True]
+    judgement = compared(saved(old), new, 0)
+    assert (figures(judgement)["new"], figures(judgement)["fixed"]) == ([], [])
+    assert finding(judgement)[:2] == ("pass", 0)
+    # One variant more that shows it held before: now it is new.
+    new["only"][0] = turn("D000", 0, [variant(0, "v", slot="hotel-name"), other, variant(2, "h")])
+    (found,) = figures(compared(saved(old), new))["new"]
+    assert (found["id"], found["count"], found["looked_for"]) == (NAME, 2, True)
+
+
+def test_a_weakness_of_a_variant_that_the_baseline_does_not_have_is_perhaps_new() -> None:
+    old, new = run("hhh", "hhh"), run("hhh", "hhh")
+    old["only"][0] = turn("D000", 0, [variant(0, "h"), variant(1, "v")])
+    other = variant(1, "v", slot="hotel-name")
+    more = variant(2, "v", slot="hotel-name")
+    new["only"][0] = turn("D000", 0, [variant(0, "h"), other, more])
+    (found,) = figures(compared(saved(old), new))["new"]
+    assert (found["id"], found["looked_for"]) == (NAME, False)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -67,7 +68,7 @@ def test_what_became_of_a_call_names_it(
     clean: list[ToolCall], found: list[ToolCall], name: str, slot: str
 ) -> None:
     reading = read(*broken(clean, found))
-    assert (reading.key.mechanism, reading.slot) == (name, slot)
+    assert (reading.key, reading.slot) == (Key(name, slot), slot)
     assert reading.words == ("people",)
     assert key_of_id(reading.key.id) == reading.key
 
@@ -79,8 +80,27 @@ def test_a_change_that_did_not_follow_is_told_in_words_of_calls() -> None:
     result = replace(result, variants=(variant,), relation="value-swap", side="should-change")
     (weakness,) = find_weaknesses([result])
     assert weakness.key.mechanism == "new-value-ignored"
-    assert weakness.description == "the user says another value, and the argument stays as it was"
+    assert weakness.description == (
+        "the user says another value, and the argument stays as it was: book_table.people"
+    )
     assert weakness.slots == ("book_table.people",)
+
+
+def test_the_same_fault_of_two_tools_is_two_weaknesses() -> None:
+    found = [read(*broken([call], [])).key.id for call in (TABLE, TAXI)]
+    assert len({*found}) == 2
+    assert "book_table" in found[0]
+    assert "call_taxi" in found[1]
+    # What earlier versions called it, whatever the tool, names no weakness any more.
+    assert key_of_id(Key("no-call").id) is None
+
+
+@pytest.mark.parametrize("name", ["number of guests", "größe", "a.b-c", "-v", "50%"])
+def test_an_id_is_one_word_of_a_shell_whatever_the_names_of_arguments(name: str) -> None:
+    key = read(*broken([table(**{name: 4})], [table(**{name: 6})])).key
+    assert key.at == f"book_table.{name}"
+    assert shlex.quote(key.id) == key.id
+    assert key_of_id(key.id) == key
 
 
 def test_every_mechanism_has_words_for_calls() -> None:

@@ -45,6 +45,7 @@ from pytest_dstfuzz.report.tally import (
 from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
 from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
+from pytest_dstfuzz.report.words import BY_LABEL
 
 #: Highest failure rate of each shade of the heat map; above the last it is the darkest.
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
@@ -109,6 +110,7 @@ def _environment() -> Environment:
         address=_address,
         all_distorted=ALL_DISTORTED,
         between=between,
+        by_label=BY_LABEL,
         changed_answers=changed_answers,
         chance=_chance,
         few_dialogues=FEW_DIALOGUES,

@@ -25,6 +25,7 @@ from pytest_dstfuzz.report.explain import blame, doubts, keyword, simplicity
 from pytest_dstfuzz.report.plainest import OnPage, OnPageTally, PlainKey
 from pytest_dstfuzz.report.replies import reply_pairs
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
+from pytest_dstfuzz.report.words import BY_LABEL
 from pytest_dstfuzz.weaknesses.groups import member_id
 
 
@@ -78,11 +79,12 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
     Returns:
         ``turn``, ``variant`` (its number), ``cause``, ``rates`` (words, characters),
         ``spans`` of the utterance, ``edits`` as [transformation, operator, before, after,
-        place], ``changes`` as [slot, before, after, carried], and where there are any
+        place], ``changes`` as [slot, before, after, carried, what was expected if anything,
+        what the label says of it if there is one], and where there are any
         ``context`` ([turn index, spans] of perturbed earlier turns), ``legend``, and ``blames``
         (``what``, ``spans``, ``context``) of a smaller version that breaks as well,
         ``failure``, ``about`` and ``rounds`` ([mark, system, user], with ``moves`` as texts) of a
-        rewrite of a relation; a change has what was expected as a fifth item, if anything was.
+        rewrite of a relation.
         Of a bot that replies ``replies``, see `reply_pairs`. Of an assistant ``calls``, as
         [what, spans, notes], and ``tools``; ``changes`` name the arguments alone.
         ``doubts`` (texts) about one of a tracker whose answers vary, and ``likely``, a text: how
@@ -98,10 +100,9 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         "changes": [
             [
                 *(visible(change.slot), _value(change.before), _value(change.after)),
-                *(
-                    change.carried,
-                    *([] if change.expected is None else [visible(str(change.expected))]),
-                ),
+                change.carried,
+                _value(None if change.expected is None else str(change.expected)),
+                BY_LABEL[change.by_label] if change.by_label else None,
             ]
             for change in variant.changed_slots
         ],

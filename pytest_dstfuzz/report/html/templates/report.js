@@ -139,7 +139,7 @@
   function changes(violation) {
     if (violation.calls) return make("div", { class: "changes" }, ...calls(violation));
     if (violation.replies) return make("div", { class: "changes" }, ...replies(violation));
-    const rows = violation.changes.map(([slot, before, after, carried, expected]) =>
+    const rows = violation.changes.map(([slot, before, after, carried, expected, label]) =>
       make("li", {},
         make("span", { class: "mono", text: slot }),
         make("span", {},
@@ -149,6 +149,7 @@
           make("strong", { text: after ?? "(none)" })),
         ...(expected ? [make("span", { class: "chip", text: `expected ${expected}` })] : []),
         ...(carried ? [make("span", { class: "chip", text: "had changed at an earlier turn" })] : []),
+        ...(label ? [make("span", { class: "chip", text: label })] : []),
       ));
     return make("ul", { class: "changes", set: { "aria-label": "changed slots" } }, ...rows);
   }

@@ -1,0 +1,131 @@
+"""What labels say of each slot that changes: a slot that becomes right breaks nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from toybots import Play, WordBot, talk
+
+from pytest_dstfuzz.campaign.by_label import folded_label, judge_by_label
+from pytest_dstfuzz.campaign.folding import Folding
+from pytest_dstfuzz.campaign.results import TurnResult, faults
+from pytest_dstfuzz.campaign.summary import YieldsTally
+from pytest_dstfuzz.campaign.sums import tallied
+from pytest_dstfuzz.comparisons.calls import ToolCallComparison
+from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, diff_states
+from pytest_dstfuzz.gate.baseline import ComparedVariant
+from pytest_dstfuzz.weaknesses.keys import read
+
+RIGHT = {"hotel-area": "north", "hotel-price": "cheap", "food-kind": "thai"}
+#: The area is not understood as it is typed, and the food never is.
+TYPED = "nroth cheap thai"
+
+
+def run(play: Play, typed: str, label: Mapping[str, str] | None = RIGHT) -> TurnResult:
+    dialogue = talk("d", TYPED, labels=[label])
+    (result,) = play(dialogue, {TYPED: [typed]}).campaign.run()
+    return result
+
+
+def outcomes(results: list[TurnResult]) -> list[list[str]]:
+    return [[variant.outcome for variant in result.variants] for result in results]
+
+
+def test_a_variant_that_only_corrects_slots_is_improved_though_others_stay_wrong(
+    play: Play,
+) -> None:
+    result = run(play, "north cheap thai")
+    assert outcomes([result]) == [["improved"]]
+    assert [one.by_label for one in result.variants[0].changed_slots] == ["corrected"]
+    assert outcomes([run(play, "north cheap thai", label=None)]) == [["violation"]]
+
+
+@pytest.mark.parametrize(
+    ("typed", "label", "told"),
+    [
+        (
+            "north chaep thai",
+            RIGHT,
+            {"hotel-area": "corrected", "hotel-price": "right-to-wrong"},
+        ),
+        (
+            "south cheap thai",
+            {**RIGHT, "hotel-area": "north"},
+            {"hotel-area": "wrong-to-wrong"},
+        ),
+        ("nroth chaep thai", RIGHT, {"hotel-price": "right-to-wrong"}),
+        ("nroth chaep thai", None, {"hotel-price": None}),
+    ],
+)
+def test_each_slot_of_a_violation_says_which_of_its_values_is_right(
+    play: Play, typed: str, label: Mapping[str, str] | None, told: Mapping[str, str]
+) -> None:
+    (variant,) = run(play, typed, label).variants
+    assert variant.outcome == "violation"
+    assert {one.slot: one.by_label for one in variant.changed_slots} == told
+
+
+def test_a_mixed_violation_is_about_the_slots_that_got_worse(play: Play) -> None:
+    result = run(play, "north chaep thai")
+    (variant,) = result.variants
+    assert [one.slot for one in faults(variant.changed_slots)] == ["hotel-price"]
+    assert read(result, variant).slot == "hotel-price"
+    assert ComparedVariant.of(result, variant).changed == ("hotel-price",)
+    slots = tallied(YieldsTally(), [result]).slots
+    assert (slots["hotel-price"].violations, slots["hotel-area"].violations) == (1, 0)
+    assert slots["hotel-area"].improved == 1
+    # Results are kept and read again.
+    assert TurnResult.from_json(result.to_json()) == result
+
+
+def test_what_is_left_of_a_mixed_violation_still_makes_a_slot_worse(play: Play) -> None:
+    dialogue = talk("d", TYPED, labels=[RIGHT])
+    found = play(dialogue, {TYPED: ["north chaep thai"]}).campaign.run()
+    for turn in found:
+        for variant in turn.violations:
+            left = variant.plain.changed_slots
+            assert any(one.by_label == "right-to-wrong" for one in left)
+
+
+def test_a_slot_that_was_carried_beside_a_corrected_one_is_no_new_violation(play: Play) -> None:
+    dialogue = talk("d", "cheap", "nroth", labels=[{}, {"hotel-price": "cheap"} | RIGHT])
+    texts = {"cheap": ["chaep"], "nroth": ["north"]}
+    results = list(play(dialogue, texts, WordBot()).campaign.run())
+    assert outcomes(results)[1] == ["carried"]
+
+
+def test_recorded_calls_are_read_by_the_rules_of_arguments() -> None:
+    folding = Folding(ToolCallComparison())
+    asked = Context((Exchange("", "a table"),))
+    call = {"people": "2", "area": "north", "time": "19:00"}
+    label = calls_outcome([ToolCall("book", call)])
+    clean = calls_outcome([ToolCall("book", {**call, "people": 2, "area": "south"})])
+    found = calls_outcome([ToolCall("book", {**call, "people": 2, "time": "18:00"})])
+    told = judge_by_label(
+        folded_label(folding, label, clean, found, asked), diff_states(clean, found)
+    )
+    assert told == {"book[0].area": "corrected", "book[0].time": "right-to-wrong"}
+
+
+def test_a_recorded_call_that_is_made_only_now_is_a_correction() -> None:
+    folding = Folding(ToolCallComparison())
+    asked = Context((Exchange("", "a table"),))
+    made = calls_outcome([ToolCall("book", {"people": 2})])
+    none = calls_outcome([])
+    changes = diff_states(none, made)
+    assert set(
+        judge_by_label(folded_label(folding, made, none, made, asked), changes).values()
+    ) == {"corrected"}
+    changes = diff_states(made, none)
+    assert set(
+        judge_by_label(folded_label(folding, made, made, none, asked), changes).values()
+    ) == {"right-to-wrong"}
+
+
+def test_turns_without_a_label_are_written_as_before(play: Play) -> None:
+    plain = run(play, "nroth chaep thai", label=None).to_json()
+    assert "by_label" not in plain["variants"][0]["changed_slots"][0]
+    assert replace(run(play, "nroth chaep thai"), label=None).to_json() == plain
