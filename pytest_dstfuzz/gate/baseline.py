@@ -241,6 +241,17 @@ def named_groups(groups: Groups) -> Groups:
     }
 
 
+def same_names(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
+    """Return the name that each of the old groups has now, where it is another one.
+
+    Where each side has but one that the other does not know it is the same, whatever became of the
+    names of tests and parameters: a tracker that drifts does not hide behind another name.
+    """
+    gone = [name for name in before if name not in after]
+    new = [name for name in after if name not in before]
+    return dict(zip(gone, new, strict=True)) if len(gone) == len(new) == 1 else {}
+
+
 def by_relation(groups: Mapping[str, _T]) -> dict[str, dict[str, _T]]:
     """Return the groups of each relation, under their names without it, in their order."""
     found: dict[str, dict[str, _T]] = {}

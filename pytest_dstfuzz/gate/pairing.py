@@ -34,6 +34,7 @@ from pytest_dstfuzz.gate.baseline import (
     failures_of,
     kept_state,
     named_groups,
+    same_names,
 )
 from pytest_dstfuzz.gate.drift import CleanPair, DriftTally
 from pytest_dstfuzz.gate.limits import Part
@@ -282,14 +283,8 @@ def _together(asked: Mapping[str, Asked]) -> Asked:
 def _named(
     before: Mapping[str, object], after: Mapping[str, Results]
 ) -> Iterable[tuple[str, Results]]:
-    """Return the groups of a run under the names that the baseline has for them.
-
-    Where each has but one that the other does not know it is the same, whatever became of the
-    names of tests and parameters: a tracker that drifts does not hide behind another name.
-    """
-    gone = [name for name in before if name not in after]
-    new = [name for name in after if name not in before]
-    names = dict(zip(new, gone, strict=True)) if len(gone) == len(new) == 1 else {}
+    """Return the groups of a run under the names that the baseline has for them."""
+    names = same_names(after, before)
     return [(names.get(name, name), turns) for name, turns in after.items()]
 
 

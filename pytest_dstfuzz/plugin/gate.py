@@ -15,24 +15,25 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, label_of
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
-from pytest_dstfuzz.files import check_writable, write_text
+from pytest_dstfuzz.files import check_writable
 from pytest_dstfuzz.gate import require_statistics
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     Session,
     campaign_identity,
     contents_of,
-    make_baseline,
 )
-from pytest_dstfuzz.gate.baseline_file import baselines_text, read_baselines
+from pytest_dstfuzz.gate.baseline_file import read_baselines
 from pytest_dstfuzz.gate.judge import judge, judge_answers
 from pytest_dstfuzz.gate.limits import Gates, check_names, check_relations
 from pytest_dstfuzz.gate.models import baseline_of, worst_status
 from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, LimitFinding, Verdict
 from pytest_dstfuzz.perturb.support import NoiseInUse
+from pytest_dstfuzz.plugin.baseline_writing import write_baselines
 from pytest_dstfuzz.plugin.model_results import ModelResults
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.relations import PARTED
+from pytest_dstfuzz.plugin.selection import selection_of
 from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.relations.registry import ALL, RELATIONS
 from pytest_dstfuzz.report.edits import visible
@@ -82,6 +83,7 @@ class SessionGate:
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._settings = settings
+        self._config = config
         self._quiet = config.get_verbosity() < 0
         #: By the name of a tracker: its results and the verdict on them.
         self._judged: dict[str, tuple[Session, Judgement]] = {}
@@ -212,7 +214,7 @@ class SessionGate:
             lines += [line._replace(text=visible(f"{name}{line.text}")) for line in said]
             status = worst_status(status, own)
         if self._settings.gate.update_baseline:
-            written = self._write()
+            written = write_baselines(self._judged, self._settings, narrowed=self._narrowed)
             lines.append(written)
             status = FAILED if written.style == "bad" and not status else status
         judgements = {model: judgement for model, (_, judgement) in self._judged.items()}
@@ -243,33 +245,12 @@ class SessionGate:
             for finding in judge_answers(found.collector.groups(data))
         )
 
-    def _write(self) -> StyledLine:
-        """Write the baselines of all trackers, and say so; or why not."""
-        settings = self._settings
-        path, variants = settings.gate.baseline or "", 0
-        baselines: dict[str, Baseline] = {}
-        for name, (session, judgement) in self._judged.items():
-            answers = (each.reason for each in judgement.findings if each.gate == "clean-answers")
-            if why := session.ended or "; ".join([*judgement.troubles, *answers]):
-                of = f"{name}: " if name else ""
-                return StyledLine(f"failed: the baseline was not written: {of}{why}", "bad")
-            # Keeps back what the reports do.
-            baselines[name] = make_baseline(
-                session.groups,
-                session.campaign,
-                name or str(settings.tracker.model or "the suite's own tracker"),
-                session.contents,
-                hidden=settings.output.redact,
-                varies=session.varies,
-            )
-            variants += sum(len(turn.variants) for turn in session.results)
-        try:
-            write_text(Path(path), baselines_text(baselines))
-        except UserError as error:
-            return StyledLine(f"failed: the baseline was not written: {error}", "bad")
-        return StyledLine(
-            f"the outcomes of {variants:,} variants are now the baseline {path}", "good"
-        )
+    @property
+    def _narrowed(self) -> bool:
+        """Whether some of the tests were selected."""
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        deselected = reporter is not None and reporter.stats.get("deselected")
+        return selection_of(self._config).selects or bool(deselected)
 
     def _lines(self, judgement: Judgement) -> Iterator[StyledLine]:
         new = [each for each in judgement.findings if each.gate == "max-new-violations"]

@@ -61,6 +61,11 @@ class RunSelection:
         """Whether it is about files or tests that are named."""
         return bool(self.ids or self.files)
 
+    @property
+    def selects(self) -> bool:
+        """Whether tests are selected one by one or by a rule; a file or folder has all of its."""
+        return self.narrowed or bool(self.ids) or any("::" in file for file in self.files)
+
     def adds_suite(self, given: Sequence[Given], has_own: bool) -> bool:
         """Return whether the built-in suite belongs to the run."""
         named = {option.name: option for option in given}
