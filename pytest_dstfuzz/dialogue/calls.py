@@ -188,6 +188,16 @@ def call_path(path: str) -> CallPath | None:
     return CallPath(found["tool"], int(found["number"]), rest)
 
 
+def call_of(path: str) -> str:
+    """Return the path of the call that a path is in; ``""`` = it is in none.
+
+    >>> call_of("book_table[0].people"), call_of("book_table[0]"), call_of("hotel-area")
+    ('book_table[0]', 'book_table[0]', '')
+    """
+    place = call_path(path)
+    return "" if place is None else place.call
+
+
 def place_of(text: str) -> int | None:
     """Return which call of the message the text of a call's own path says, counted from 1."""
     found = _PLACE.fullmatch(text)

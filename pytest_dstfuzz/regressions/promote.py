@@ -136,6 +136,7 @@ def _with_imports(existing: str, module: ast.Module, wanted: Sequence[str]) -> s
 def _delta(delta: Delta) -> str:
     """Return what is to become of a slot as code."""
     but = ", anything_but=True" if delta.after.anything_but else ""
+    but += ", or_no_call=True" if delta.after.or_no_call else ""
     after = f"Admissible({delta.after.values!r}{but})"
     return f"        Delta({delta.slot!r}, {delta.before!r}, {after}),\n"
 

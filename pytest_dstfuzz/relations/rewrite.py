@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, Protocol
 
+from pytest_dstfuzz.dialogue.calls import call_of
 from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
 from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
 from pytest_dstfuzz.dialogue.values import shown_value
@@ -51,13 +52,24 @@ class Admissible:
     values: tuple[str | None, ...]
     #: All others are admissible, and these are not.
     anything_but: bool = False
+    #: Of an argument of a tool call: it is right, too, not to make the call at all.
+    or_no_call: bool = False
 
     def __contains__(self, value: str | None) -> bool:
         return (value in self.values) != self.anything_but
 
     def __str__(self) -> str:
-        listed = " or ".join(map(shown_value, self.values))
-        return f"anything but {listed}" if self.anything_but else listed
+        return self.told()
+
+    def told(self, show: Callable[[str | None], str] = shown_value) -> str:
+        """Say which values are admissible, each as ``show`` makes it.
+
+        >>> Admissible(("north",), anything_but=True, or_no_call=True).told()
+        'anything but north, or no call'
+        """
+        listed = " or ".join(map(show, self.values))
+        no_call = ", or no call" if self.or_no_call else ""
+        return f"{'anything but ' if self.anything_but else ''}{listed}{no_call}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +129,7 @@ class Expected:
         Where the answer lacks the path, anything is another one.
 
         >>> OTHER_REPLY.against(Outcome({"reply": "At nine."})).deltas[0].after
-        Admissible(values=('At nine.',), anything_but=True)
+        Admissible(values=('At nine.',), anything_but=True, or_no_call=False)
         """
         if not self.differs:
             return self
@@ -137,8 +149,15 @@ class Expected:
             return self.against(before).judge(before, found)
         misses = []
         deltas = {delta.slot: delta for delta in self.deltas}
+        unmade = {
+            call
+            for delta in self.deltas
+            if delta.after.or_no_call and (call := call_of(delta.slot)) and call not in found
+        }
         for slot in sorted({*before, *found, *deltas}):
             old, new = before.get(slot), found.get(slot)
+            if new is None and call_of(slot) in unmade:
+                continue
             if new not in deltas[slot].after if slot in deltas else new != old:
                 misses.append(SlotChange(slot, old, new))
         if not misses:
@@ -169,8 +188,7 @@ class Expected:
         delta = self.of(change.slot)
         if delta is None:
             return text
-        wanted = " or ".join(map(shown, delta.after.values))
-        return f"{text}, expected {'anything but ' if delta.after.anything_but else ''}{wanted}"
+        return f"{text}, expected {delta.after.told(shown)}"
 
 
 UNCHANGED: Final = Expected()

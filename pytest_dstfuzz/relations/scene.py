@@ -170,6 +170,10 @@ class Scene:
             edits.append(Edit(self.relation, one.operator, one.start, one.end, before, one.after))
         return tuple(edits)
 
+    def worded(self, slot: str, value: str) -> str:  # noqa: ARG002 - of tool calls it depends on it
+        """Return a value as it is written in an utterance."""
+        return value
+
     def whole(self, after: str, operator: str) -> Replacement:
         """Return other words in the place of the whole utterance."""
         return Replacement(0, len(self.turn.user), after, operator)

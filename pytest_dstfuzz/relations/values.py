@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -17,7 +17,13 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.spelling import content, spelled
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.relations.inflections import inflections
-from pytest_dstfuzz.relations.kinds import FLAG_VALUES, SlotKind, domain_of, kind_of, name_words
+from pytest_dstfuzz.relations.kinds import (
+    FLAG_VALUES,
+    SlotKind,
+    domain_of,
+    kind_of,
+    name_words,
+)
 from pytest_dstfuzz.relations.mentions import CLOCK
 
 #: In how many dialogues a value has to be labelled to count, where there are `_MANY` labelled ones:
@@ -28,6 +34,8 @@ _MANY: Final = 50
 _CLOSED: Final = frozenset({"choice", "day", "number", "time"})
 _CLOCK: Final = re.compile(CLOCK, re.IGNORECASE)
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
+#: A mark before, a number with decimals or without, and a unit.
+_AMOUNT: Final = re.compile(r"([^\w\s]?) ?(\d+)([.,]\d+)? ?([^\W\d]*|\W)")
 _SMALL_WORDS: Final = frozenset({"and", "of", "the", "in", "at", "on", "s"})
 _VOWEL_SOUND: Final = re.compile(r"(?!eu|uni|one\b|us)[aeiou]|8|11\b|18\b|hour")
 
@@ -49,6 +57,8 @@ class ValueTable:
     _others: dict[tuple[str, str], tuple[str, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )
+    #: What `_is_alike` has said already.
+    _alike: dict[tuple[str, str], bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, data: DialogueSet) -> ValueTable:
@@ -105,33 +115,48 @@ class ValueTable:
     def others(self, slot: str, old: str) -> tuple[str, ...]:
         """Return the values that a slot may have instead of ``old``, sorted.
 
-        Not one that is part of the old one or holds it, nor one that holds a value of another slot
-        (`museum` in a name) that the old one does not hold.
+        Not one that is part of the old one or holds it, one of another measure (`15 %` and `0.2`),
+        nor one that is or holds a value of another slot (`museum` in a name) where the old one is
+        or holds none. Of slots that take the same values, such as two cities, none is the other's.
         """
         if (slot, old) not in self._others:
-            words, inside = set(content(old)), set(self._inside(slot, old))
             self._others[slot, old] = tuple(
                 value
                 for value in self.values.get(slot, ())
-                if value != old and self._fits(slot, value, words, inside)
+                if value != old and self._fits(slot, value, old)
             )
         return self._others[slot, old]
 
-    def _fits(self, slot: str, value: str, words: set[str], inside: set[str]) -> bool:
-        own = set(content(value))
+    def _fits(self, slot: str, value: str, old: str) -> bool:
+        own, words = set(content(value)), set(content(old))
         if not own or own <= words or words <= own or self.is_title(value):
             return False
         if normalise_value(slot, value, self.normalisation) != value:
             return False
-        return self.kinds[slot] in _CLOSED or inside.issuperset(self._inside(slot, value))
+        if _measure(value) != _measure(old):
+            return False
+        return self.kinds[slot] in _CLOSED or self._inside(slot, value) <= self._inside(slot, old)
 
-    def _inside(self, slot: str, value: str) -> Iterator[str]:
-        """Yield the values of other slots that a value holds."""
+    def _inside(self, slot: str, value: str) -> frozenset[str]:
+        """Return the values of other slots that a value holds, and the slots of which it is one."""
         words = word_list(value)
+        whole = joined(value)
+        found = set()
         for first, end in combinations(range(len(words) + 1), 2):
             part = joined(" ".join(words[first:end]))
-            if self.closed.get(part, frozenset()) - {slot}:
-                yield part
+            others = self.closed.get(part, frozenset()) - {slot}
+            if part == whole:
+                found |= {other for other in others if not self._is_alike(slot, other)}
+            elif others:
+                found.add(part)
+        return frozenset(found)
+
+    def _is_alike(self, slot: str, other: str) -> bool:
+        """Say whether half of a slot's values are those of another, as of two ends of a journey."""
+        if (slot, other) not in self._alike:
+            own = self.joined_values[slot]
+            self._alike[slot, other] = 2 * len(own & self.joined_values[other]) >= len(own)
+        return self._alike[slot, other]
 
 
 def _label_counts(data: DialogueSet) -> tuple[dict[str, Counter[str]], Counter[str]]:
@@ -159,6 +184,16 @@ def joined(value: str) -> str:
     ('nightclub', '2')
     """
     return "".join(content(value))
+
+
+def _measure(value: str) -> tuple[str, bool] | None:
+    """Return the marks of an amount, and whether it has decimals; ``None`` = it is no amount.
+
+    >>> _measure("15"), _measure("0.2"), _measure("$ 20"), _measure("15%"), _measure("cheap")
+    (('', False), ('', True), ('$', False), ('%', False), None)
+    """
+    found = _AMOUNT.fullmatch(value)
+    return None if found is None else (found[1] + found[4], bool(found[3]))
 
 
 def written(kind: SlotKind, value: str, model: str) -> str | None:

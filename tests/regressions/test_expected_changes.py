@@ -134,7 +134,7 @@ def test_what_is_expected_is_told_and_kept_in_the_line() -> None:
         {
             "slot": "train-day",
             "before": "friday",
-            "after": {"values": ["sunday"], "anything_but": False},
+            "after": {"values": ["sunday"], "anything_but": False, "or_no_call": False},
         }
     ]
     assert "seen" not in line

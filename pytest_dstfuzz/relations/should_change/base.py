@@ -20,7 +20,8 @@ from pytest_dstfuzz.relations.rewrite import (
     TurnRelation,
 )
 from pytest_dstfuzz.relations.scene import Scene
-from pytest_dstfuzz.relations.should_change.calls import CallView, call_scene, told_of_calls
+from pytest_dstfuzz.relations.should_change.call_view import CallView
+from pytest_dstfuzz.relations.should_change.calls import call_scene, told_of_calls
 from pytest_dstfuzz.relations.should_change.sites import ValueSite, sites_of
 from pytest_dstfuzz.relations.values import ValueTable
 
@@ -57,10 +58,11 @@ class ShouldChange(Relation):
 
     def of_calls(self, scene: Scene) -> Begun:
         """Return what it makes of a turn at which tools are called."""
-        begun = begin(self, call_scene(scene))
+        seen = call_scene(scene)
+        begun = begin(self, seen)
         if isinstance(begun, Inapplicable | BySearch):
             return begun
-        return list(told_of_calls(scene, proposed(begun))) or Inapplicable(NOT_EXACT)
+        return list(told_of_calls(scene, seen, proposed(begun))) or Inapplicable(NOT_EXACT)
 
 
 def from_sites(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from pytest_dstfuzz.perturb.words import listed
@@ -16,7 +17,6 @@ from pytest_dstfuzz.relations.should_change.flags import flags_of, is_alone
 from pytest_dstfuzz.relations.should_change.sites import REASONS, ValueSite, sites_of
 
 COUNTED: Final = "not so many, or not at that time, says nothing of what is wanted"
-REQUIRED: Final = "the tool needs the argument: without a value it is not called"
 NOT_ALONE: Final = "the clause gives several values"
 NO_VERB: Final = "no verb of the clause is known to be negated"
 
@@ -60,7 +60,7 @@ class Negation(ShouldChange):
 
     name = "negation"
     expects = "the slot does not keep the value that is not wanted, and all others stay"
-    reasons = (*REASONS, COUNTED, REQUIRED, NOT_ALONE, NO_VERB, *OF_CALLS)
+    reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, *OF_CALLS)
 
     def edited(self, scene: Scene) -> Begun:
         """Return a rewrite for each slot that a clause of its own gives."""
@@ -77,10 +77,7 @@ class Negation(ShouldChange):
 def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
     if site.kind in {"number", "time"}:
         return COUNTED
-    if isinstance(scene, CallScene) and site.slot in scene.required:
-        return REQUIRED
-    other = Admissible((site.value,), anything_but=True)
-    delta = Delta(site.slot, site.value, other)
+    delta = Delta(site.slot, site.value, Admissible((site.value,), anything_but=True))
     return _negated(scene, delta, site.mention.first, site.mention.last)
 
 
@@ -96,6 +93,9 @@ def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str
     sentence = sentence_of(scene.parts, first)
     if scene.parts.gaps[sentence.stop].strip().startswith("?"):
         return NO_VERB
+    if isinstance(scene, CallScene):
+        # Whether the clause asks for the call or only for its argument, nobody knows.
+        delta = replace(delta, after=replace(delta.after, or_no_call=True))
     word, new = scene.parts.words[verb], _negation_at(words, clause, verb)
     if word.text[0].isupper():
         new = new[:1].upper() + new[1:]

@@ -24,6 +24,7 @@ _PLACES: Final = listed("town city cambridge")
 _PARTICIPLES: Final = listed(
     "departing leaving arriving going traveling travelling heading starting beginning coming"
 )
+_BE: Final = listed("am 'm are 're is 's be i'm we're they're")
 #: Verbs of a relative clause that can go as a whole: `that leaves after 10:00`.
 _VERBS: Final = listed(
     """leaves departs arrives goes starts leave depart arrive go is serves serve has offers have
@@ -102,7 +103,8 @@ def _left(words: list[str], gaps: list[str], first: int) -> int | None:
     elif cue in _PREPOSITIONS and first > 1 and not gaps[first - 1].strip():
         start = first - 1
         if words[first - 2] in _PARTICIPLES:
-            start = first - 2
+            # `I am leaving from`: the sentence has no other verb.
+            start = None if first > 2 and words[first - 3] in _BE else first - 2
         elif words[first - 2] in _VERBS:
             start = _relative(words, gaps, first - 2)
     return start
@@ -122,6 +124,8 @@ def _may_stand_before(scene: Scene, words: list[str], gaps: list[str], start: in
     before = words[start - 1]
     if _BOUNDARY.search(gaps[start]):
         return before not in _VERBS
+    if before.endswith("ed") and scene.lexicon.majority_pos(before) == "verb":
+        return False
     if scene.guarded.reasons[start - 1] in {"value", "number", "name"} or before in _OPEN:
         return True
     return _is_noun(scene, before) and before not in _DANGLING

@@ -7,6 +7,7 @@ the turn inapplicable; each cause is a reason that is counted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -46,6 +47,12 @@ _NEAR: Final = 3
 _GROUPS: Final = listed("party group family table tables")
 _LEAVING: Final = listed("leave leaves leaving left depart departs departing departure after start")
 _ARRIVING: Final = listed("arrive arrives arriving arrived arrival by before get there reach until")
+#: What follows the name of a town: `, UK`, `, New South Wales`.
+_REGION: Final = re.compile(
+    r", ?([A-Z]{2,3}\b|[A-Z][a-z]+(?: [A-Z][a-z]+)*(?=[,.!?;]| ?$| (?:on|for|in|and|at|to)\b))"
+)
+#: With a capital they belong to the name of a place: `New Delhi`.
+_BEFORE_NAMES: Final = listed("new old north south east west upper lower great saint st fort port")
 #: Longest name, in words, of which a value may be a part.
 _LONGEST: Final = 5
 
@@ -119,6 +126,9 @@ def _is_part(scene: Scene, site: ValueSite) -> bool:
     table = scene.once(ValueTable.of)
     if table.is_title(site.value):
         return True
+    region = site.surface[:1].isupper() and _REGION.match(scene.turn.user, site.mention.end)
+    if region and joined(region[1]) not in table.known:
+        return True
     parts = scene.parts
     first, last = site.mention.first, site.mention.last
     for neighbour, gap in ((first - 1, first), (last + 1, last + 1)):
@@ -141,6 +151,8 @@ def _is_part(scene: Scene, site: ValueSite) -> bool:
 def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
     """Say whether the word beside a mention makes one name with it: `North Gate`."""
     word = scene.parts.words[neighbour]
+    if word.lower in _BEFORE_NAMES and word.text[0].isupper() and site.surface[0].isupper():
+        return True
     guard = scene.guarded.reasons[neighbour]
     if guard not in {"name", "value"} or word.lower in scene.lexicon.stop_words:
         return False

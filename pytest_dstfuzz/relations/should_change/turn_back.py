@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, DialogueSet
+from pytest_dstfuzz.dialogue.values import members_of
 from pytest_dstfuzz.relations.kinds import domain_of, name_words
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Begun, Delta, Expected, Inapplicable, Move, Rewrite
@@ -57,7 +58,8 @@ class TurnBack(ShouldChange):
 def _turned(scene: Scene, slot: str) -> Made:
     old, label = scene.now[slot], scene.turn.state
     kind = scene.once(ValueTable.of).kinds.get(slot, "yes-no")
-    if old == DONTCARE or kind == "yes-no":
+    # Of a list nobody knows whether the others are meant to stay.
+    if old == DONTCARE or kind == "yes-no" or len(members_of(old)) > 1:
         return GIVES_NOTHING
     if label is not None and label.get(slot) != old:
         return MISLABELLED
@@ -86,12 +88,15 @@ def slot_phrase(scene: Scene, slot: str) -> str:
     """
     phrase = scene.data.slot_phrases.get(slot, "")
     if not phrase:
-        words = name_words(slot)
+        first, *others = words = name_words(slot)
+        counted = scene.once(ValueTable.of).kinds.get(slot) == "number" and words[-1] in _COUNTED
+        if counted and others and first in _COUNTS:
+            words = others[others[0] == "of" :]
         if not all(scene.lexicon.is_word(word) for word in words):
             return ""
-        phrase = " ".join(words)
-        if scene.once(ValueTable.of).kinds.get(slot) == "number" and words[-1] in _COUNTED:
-            phrase = f"number of {phrase}"
+        if all(word in scene.lexicon.stop_words for word in words):  # `to`, `where to`
+            return ""
+        phrase = f"{'number of ' if counted else ''}{' '.join(words)}"
     domain = domain_of(slot)
     domains = {domain_of(other) for other in (*scene.before, *scene.now)}
     if not domain or (len(domains) == 1 and phrase not in _BARE):
@@ -103,12 +108,15 @@ def slot_phrase(scene: Scene, slot: str) -> str:
 
 #: What there is a number of, where a slot is called by it: nobody makes the people 5.
 _COUNTED: Final = frozenset({"people", "persons", "guests", "adults", "children", "nights", "days"})
+#: First words of such a name that say the same already: `number_of_adults`, `num_guests`.
+_COUNTS: Final = frozenset({"number", "count", "num", "nr", "no", "n"})
 #: Names of slots that say nothing without their domain.
 _BARE: Final = frozenset({"name", "type", "kind", "method"})
 
 
 def _both_forms(scene: Scene, name: str, delta: Delta) -> Iterator[Rewrite]:
-    sentence = f"Actually, make the {name} {delta.after.values[0]}."
+    value = scene.worded(delta.slot, delta.after.values[0] or "")
+    sentence = f"Actually, make the {name} {value}."
     user = scene.turn.user
     joint = " " if _SPOKEN.search(user) else ". " if user.strip() else ""
     end = len(user.rstrip())

@@ -41,7 +41,9 @@ def swapped(scene: Scene, site: ValueSite, value: str, operator: str) -> list[Re
     The article before it becomes the one that the new value takes. ``None`` where the old one is
     spelled in a way that the new one cannot have.
     """
-    new: str | None = value
+    # A word of a choice has the capitals of the one before: `a drama`, and not `a Drama`.
+    lower = site.kind == "choice" and site.surface.islower()
+    new: str | None = value if lower else scene.worded(site.slot, value)
     if site.mention.spelled == "other" and not _is_same_form(scene, site):
         plural = plural_of(site.value) == site.surface.lower()
         new = plural_of(value) if plural and plural_of(site.value) != site.value else None

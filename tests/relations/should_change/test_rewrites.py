@@ -128,6 +128,11 @@ def test_only_what_is_asked_for_is_written(monkeypatch: pytest.MonkeyPatch) -> N
     assert len({one.about for one in written}) == len(written) == 2
 
 
+def test_nobody_turns_back_on_a_list() -> None:
+    several = ("", "A room with a cheap bed in the north", {"hotel-area": '["east", "north"]'})
+    assert reason(TurnBack(), several) == GIVES_NOTHING
+
+
 def test_plurals_and_clocks() -> None:
     museums = ("", "Which museums are there?", {"hotel-kind": "museum"})
     assert set(said(ValueSwap(), museums)) == {
