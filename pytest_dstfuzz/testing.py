@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_dstfuzz.comparisons.alike import as_admitted, as_before
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
+from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls, comparison_of_states
+from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.laws import ComparisonCheck, check_comparison_laws
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
-from pytest_dstfuzz.config import ReplySettings, Settings
+from pytest_dstfuzz.config import STATE, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
@@ -170,7 +171,8 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are given by thei
         compare: when two replies say the same: names with commas between them, a function of two
             texts or a `Comparison`; ``None`` = the default of replies.
         threshold: how far apart two replies may be that say the same; ``None`` = as calibrated.
-        arguments: of tool calls, how arguments are compared: ``{"book_table.people": "number"}``.
+        arguments: how arguments of tools are compared, ``{"book_table.people": "number"}``, or
+            slots of a belief state.
         call_order: of tool calls, whether their order counts.
 
     Raises:
@@ -187,10 +189,9 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are given by thei
     if outcome == REPLY:
         # Whatever it was to become, that is now seen from what the system says today.
         wanted = Expected(differs=tuple(one.slot for one in expected)).against(before.state)
-        settings = ReplySettings(outcome=outcome, threshold=threshold)
-        chosen = DEFAULT if compare is None else compare
-        comparison = as_comparison(chosen, "assert_follows(compare=...)", settings)
-        found = as_before(comparison, clean, before.state, found)
+        found = as_before(_of_replies(compare, threshold), clean, before.state, found)
+    elif arguments and outcome == STATE:
+        found = _alike(_of_states(arguments, normalisation), clean, before.state, found, wanted)
     elif outcome == TOOL_CALLS:
         how = Settings.of(outcome=outcome, arguments=arguments, call_order=call_order).reply
         known = Outcome(dict.fromkeys(counted or (), ""))
@@ -200,6 +201,17 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are given by thei
     if told:
         what = "tool calls are" if outcome == TOOL_CALLS else f"{outcome} is"
         raise AssertionError("\n".join([f"the {what} not as expected:", *told]))
+
+
+def _of_replies(compare: object, threshold: float | None) -> Comparison:
+    settings = ReplySettings(outcome=REPLY, threshold=threshold)
+    chosen = DEFAULT if compare is None else compare
+    return as_comparison(chosen, "assert_follows(compare=...)", settings)
+
+
+def _of_states(arguments: object, normalisation: str) -> Comparison:
+    unknown = DialogueSet("clean", "test", (), normalisation=normalisation)
+    return comparison_of_states(unknown, Settings.of(arguments=arguments).reply)
 
 
 def _named(seen: Context, found: Outcome) -> Outcome:
@@ -223,6 +235,13 @@ def _calls_alike(
     turn = Turn(0, clean.system, clean.user, calls=Outcome({**known, **before, **found}))
     data = DialogueSet("clean", "test", (Dialogue("clean", (turn,), tools),))
     comparison = comparison_of_calls(data, settings)
+    return _alike(comparison, clean, before, found, wanted)
+
+
+def _alike(
+    comparison: Comparison, clean: Context, before: Outcome, found: Outcome, wanted: Expected
+) -> Outcome:
+    """Return an answer in the words of the one before, or of what is wanted, if they agree."""
     admitted = {
         delta.slot: [value for value in delta.after.values if value is not None]
         for delta in wanted.deltas

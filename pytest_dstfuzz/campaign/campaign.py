@@ -20,9 +20,8 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.sequential import idle_test, sequential_test
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
+from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls, comparison_of_states
 from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
 from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.call_values import with_call_values
@@ -263,7 +262,8 @@ def _comparison(given: object, settings: ReplySettings, data: DialogueSet) -> Co
                 "compare says when two replies say the same: add outcome='reply' to the settings, "
                 "or leave it out"
             )
-        return EXACT if settings.outcome == STATE else comparison_of_calls(data, settings)
+        of_kind = comparison_of_states if settings.outcome == STATE else comparison_of_calls
+        return of_kind(data, settings)
     chosen = (settings.compare or DEFAULT) if given is None else given
     return as_comparison(chosen, "Campaign(compare=...)", settings)
 

@@ -8,6 +8,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_dstfuzz.cli.command import (
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.report.page import Style
     from pytest_dstfuzz.trackers.calls.evaluate import CallEvaluation, CallJudge
     from pytest_dstfuzz.trackers.conformance import Conformance
-    from pytest_dstfuzz.trackers.evaluate import Evaluation
+    from pytest_dstfuzz.trackers.evaluate import Evaluation, InWordsOf
     from pytest_dstfuzz.trackers.replies.evaluate import RepliedTurn, ReplyEvaluation, ReplyJudge
 
 EXIT_FAILED = 1
@@ -80,6 +81,16 @@ def _dialogues(
     )
     data = with_history(with_slots(read, how.slots), settings.reply)
     return sample_set(data, turns, settings.variant.seed, how.domains)
+
+
+def _slot_rules(settings: Settings, data: DialogueSet) -> InWordsOf | None:
+    """Return what brings a state to the words of its label; ``None`` where no slot has a rule."""
+    # Imported late, as above.
+    from pytest_dstfuzz.comparisons.alike import as_before  # noqa: PLC0415
+    from pytest_dstfuzz.comparisons.call_rules import comparison_of_states  # noqa: PLC0415
+
+    comparison = comparison_of_states(data, settings.reply)
+    return None if comparison.exact else partial(as_before, comparison)
 
 
 def _judge(settings: Settings, data: DialogueSet) -> ReplyJudge | CallJudge | None:
@@ -157,7 +168,8 @@ def _evaluate(given: Namespace) -> None:
     evaluation: Evaluation | ReplyEvaluation | CallEvaluation
     with closing(ProgressLine("turns predicted")) as progress:
         if judge is None:
-            evaluation = evaluate(tracker, data, batch_size, progress)
+            rules = _slot_rules(settings, data)
+            evaluation = evaluate(tracker, data, batch_size, progress, rules)
         elif isinstance(judge, CallJudge):
             evaluation = evaluate_calls(tracker, data, judge, batch_size, progress)
         else:

@@ -14,11 +14,11 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from pytest_dstfuzz.comparisons.exact import bare
-from pytest_dstfuzz.comparisons.instants import instant_of, is_iso
+from pytest_dstfuzz.comparisons.instants import instant_of, is_moment
 from pytest_dstfuzz.comparisons.number_words import with_digits
 from pytest_dstfuzz.comparisons.own import digest_of
 from pytest_dstfuzz.dialogue.calls import canonical, text_of, value_of
+from pytest_dstfuzz.dialogue.values import plain_marks
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.registry import blamed
 from pytest_dstfuzz.trackers.attributes import load_attribute
@@ -38,7 +38,7 @@ class ArgumentKind:
     type: str = ""
     #: ``date``, ``time``, ``date-time``, ...
     format: str = ""
-    #: What it is where it is not given, as canonical JSON; ``null`` where nothing is said.
+    #: Its value if it is left out, as canonical JSON; ``null`` where nothing is said.
     default: str = "null"
 
 
@@ -48,12 +48,14 @@ Same = Callable[[object, object, ArgumentKind], bool]
 
 
 def folded(text: str) -> str:
-    """Return a text without what does not tell values apart: case, blanks, a final full stop.
+    """Return a text without what does not tell values apart.
 
-    >>> folded(" The  Ritz. ")
-    'the ritz'
+    That is case, blanks, a final full stop, and how quotes, dashes and accents are encoded.
+
+    >>> folded(" The  Ritz. "), folded("Joe’s")
+    ('the ritz', "joe's")
     """
-    plain = bare(text).casefold()
+    plain = plain_marks(text).casefold()
     return plain.rstrip(_FINAL).rstrip() or plain
 
 
@@ -64,7 +66,7 @@ def number_of(text: str) -> Decimal | None:
     >>> number_of("1,200"), number_of("two"), number_of("2 people")
     (Decimal('1200'), Decimal('2'), None)
     """
-    plain = with_digits(unicodedata.normalize("NFKC", text)).strip()
+    plain = with_digits(unicodedata.normalize("NFKC", plain_marks(text))).strip()
     head, _, _ = plain.partition(".")
     groups = head.lstrip("+-").split(",")
     if len(groups) > 1 and 1 <= len(groups[0]) <= 3 and all(len(one) == 3 for one in groups[1:]):
@@ -81,15 +83,19 @@ def numeral(value: object) -> Decimal | None:
         return None
     if isinstance(value, int | float):
         return Decimal(str(value))
-    plain = value.strip() if isinstance(value, str) else ""
+    plain = plain_marks(value) if isinstance(value, str) else ""
     whole, _, part = plain.removeprefix("-").partition(".")
     if not (whole + part).isdecimal() or not whole or (len(whole) > 1 and whole[0] == "0"):
         return None
     return number_of(plain)
 
 
+def _is_whole(number: Decimal) -> bool:
+    return number.is_finite() and number == number.to_integral_value()
+
+
 def _equal(one: Decimal, other: Decimal) -> bool:
-    whole = all(value.is_finite() and value == value.to_integral_value() for value in (one, other))
+    whole = _is_whole(one) and _is_whole(other)
     if whole or not (one.is_finite() and other.is_finite()):
         return one == other
     return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
@@ -139,8 +145,10 @@ def same_auto(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
     if not (texts and kind.type == "string"):
         numbers = numeral(one), numeral(other)
         if numbers[0] is not None and numbers[1] is not None:
-            return _equal(numbers[0], numbers[1])
-    if texts and is_iso(str(one)) and is_iso(str(other)):
+            # Of two texts ``3.10`` and ``3.1`` may be versions.
+            alike = _equal(numbers[0], numbers[1])
+            return alike and (not texts or _is_whole(numbers[0]) or same_folded(one, other))
+    if texts and is_moment(str(one)) and is_moment(str(other)):
         return same_instant(one, other)
     return same_folded(one, other)
 
@@ -178,6 +186,17 @@ def _parts(value: object) -> Sequence[object]:
     if isinstance(value, Mapping):
         return [list(pair) for pair in value.items()]
     return value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+
+
+def same_members(one: Sequence[str], other: Sequence[str], rule: Rule) -> bool:
+    """Whether two lists have the same members in any order, each pair by a rule of one value."""
+    left = list(other)
+    for member in one:
+        at = next((n for n, two in enumerate(left) if rule.same(member, two, UNKNOWN)), None)
+        if at is None:
+            return False
+        del left[at]
+    return not left
 
 
 def _within(some: object, others: object, kind: ArgumentKind) -> bool:

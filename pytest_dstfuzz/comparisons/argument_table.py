@@ -15,8 +15,13 @@ _WILD: Final = frozenset("*?[")
 _DEEPEST: Final = 12
 
 
+def is_pattern(name: str) -> bool:
+    """Whether a name of arguments or slots has wildcards."""
+    return bool(_WILD & set(name))
+
+
 class ArgumentTable:
-    """The rules of arguments by pattern, and the schemas of the tools.
+    """The rules of arguments (or of slots) by pattern, and the schemas of the tools.
 
     A pattern is ``book_table.people``, ``*.id``, ``book_table.*``: an argument without places in
     lists, or a tool. A name without a wildcard goes before patterns, of which the last counts.
@@ -25,7 +30,7 @@ class ArgumentTable:
     def __init__(self, rules: Sequence[tuple[str, Rule]] = (), tools: Iterable[Tool] = ()) -> None:
         self.rules = tuple(rules)
         self._tools = tuple(dict.fromkeys(tools))
-        self._exact = {pattern: rule for pattern, rule in rules if not _WILD & set(pattern)}
+        self._exact = {pattern: rule for pattern, rule in rules if not is_pattern(pattern)}
         self._patterns = [one for one in reversed(rules) if one[0] not in self._exact]
         self._named = lru_cache(1 << 14)(self._find)
 

@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from pytest_dstfuzz.comparisons.argument_rules import AUTO, RULES, TEXT, ArgumentKind, Rule
+from pytest_dstfuzz.comparisons.argument_rules import (
+    AUTO,
+    RULES,
+    TEXT,
+    ArgumentKind,
+    Rule,
+    same_value,
+)
 from pytest_dstfuzz.comparisons.argument_table import ArgumentTable
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
 from pytest_dstfuzz.dialogue.call_trees import (
@@ -211,17 +218,18 @@ class ToolCallComparison(Comparison):
         rule = named or AUTO
         if before == found or rule.ignores:
             return before
+        kind = self._table.kind(slot)
+        if (before is None or found is None) and rule is not RULES["exact"]:
+            given, default = _value(before if found is None else found), value_of(kind.default)
+            # What is null, or the default, might as well have been left out.
+            if given is None or (default is not None and same_value(given, default, kind)):
+                return before
         if rule.whole:
-            same = rule.same(_value(before), _value(found), self._table.kind(slot))
-            return before if same else found
+            return before if rule.same(_value(before), _value(found), kind) else found
+        if before is None or found is None:
+            return found
         if isinstance(before, dict) and isinstance(found, dict):
             return self._parts(slot, before, found, named)
-        kind = self._table.kind(slot)
-        if before is None or found is None:
-            given = canonical(_value(before if found is None else found))
-            # What is null, or the default, might as well have been left out.
-            left_out = rule is not RULES["exact"] and given in ("null", kind.default)
-            return before if left_out else found
         return before if rule.same(_value(before), _value(found), kind) else found
 
     def _places(

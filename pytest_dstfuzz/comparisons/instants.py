@@ -12,6 +12,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import Final, NamedTuple
 
+from pytest_dstfuzz.dialogue.values import plain_marks
+
 _MONTHS: Final = (
     *("jan", "feb", "mar", "apr", "may", "jun"),
     *("jul", "aug", "sep", "oct", "nov", "dec"),
@@ -41,6 +43,8 @@ _SPELLED: Final = (
     re.compile(rf"{_DATE}(?:(?:T|,?\s+(?:at\s+)?){_TIME})?", re.IGNORECASE),
     re.compile(rf"{_TIME}(?:,?\s+(?:on\s+)?{_DATE})?", re.IGNORECASE),
 )
+#: A clock time with minutes, of one or two digits.
+_CLOCK: Final = re.compile(r"\d{1,2}:\d\d(?:\s?[ap]\.?m\b\.?)?", re.IGNORECASE)
 _ISO: Final = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
     r"|\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?"
@@ -64,9 +68,14 @@ class Instant(NamedTuple):
     at: datetime
 
 
-def is_iso(text: str) -> bool:
-    """Whether a text is a date, a time or both, as ISO 8601 writes them."""
-    return _ISO.fullmatch(text.strip()) is not None
+def is_moment(text: str) -> bool:
+    """Whether a text is a date, a time or both as ISO 8601 writes them, or a clock time.
+
+    >>> is_moment("2024-03-05"), is_moment("9:00 am"), is_moment("9"), is_moment("7pm")
+    (True, True, False, False)
+    """
+    plain = plain_marks(text)
+    return bool(_ISO.fullmatch(plain) or _CLOCK.fullmatch(plain))
 
 
 def instant_of(value: object) -> Instant | None:
@@ -80,7 +89,7 @@ def instant_of(value: object) -> Instant | None:
     True
     """
     if isinstance(value, str):
-        return _read(" ".join(value.split()))
+        return _read(plain_marks(value))
     if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
         whole = int(value)
         if whole in _SECONDS or whole in _MILLISECONDS:

@@ -1,11 +1,12 @@
-"""Options of assistants that call tools: when two messages make the same calls.
+"""When two messages make the same calls, and when two values of an argument or a slot are one.
 
-Rules of arguments are given as ``--dst-arguments "book_table.people=number"``, in markers, or in a
+Rules are given as ``--dst-arguments "book_table.people=number"``, in markers, or in a
 table of ``pyproject.toml``::
 
     [tool.dstfuzz.arguments]
     "book_table.people" = "number"
     "*.city" = ["NYC", "New York"]
+    "restaurant-time" = "instant"
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def argument_rule(value: str) -> str:
     pattern, equals, rule = (part.strip() for part in value.partition("="))
     if not (pattern and equals and rule):
         raise ValueError(
-            "is no rule of an argument: write ARGUMENT=RULE, such as book_table.people=number"
+            "is no rule of an argument or a slot: write ARGUMENT=RULE, such as "
+            "book_table.people=number"
         )
     return f"{pattern}={rule}"
 
@@ -98,9 +100,10 @@ CALL_OPTIONS: tuple[Option, ...] = (
     _call(
         "arguments",
         Value(argument_rules, "ARGUMENT=RULE", str, "\n"),
-        "when two values of a tool's argument are the same, such as book_table.people=number or "
-        "'*.id=ignore'; may be repeated, the last that fits counts. Rules: auto (default), exact, "
-        "ignore, number, case, instant, subset, superset, unordered, text, a JSON list of "
-        "admissible values, or module:function, a function of yours of two values",
+        "when two values of a tool's argument, or of a slot of a belief state, are the same, such "
+        "as book_table.people=number, '*.id=ignore' or restaurant-time=instant; may be repeated, "
+        "the last that fits counts. Rules: auto (default), exact, ignore, number, case, instant, "
+        "subset, superset, unordered, text, a JSON list of admissible values, or module:function, "
+        "a function of yours of two values",
     ),
 )

@@ -57,7 +57,8 @@ class ReplySettings:
     reference: Literal["clean", "answer"] = "clean"
     #: Whether the order counts in which tools are called.
     call_order: Literal["any", "exact"] = "any"
-    #: Rules of arguments of tools, ``book_table.people=number``; the last that fits counts.
+    #: Rules of arguments of tools and of slots, ``book_table.people=number``; the last that fits
+    #: counts.
     arguments: tuple[str, ...] = ()
 
 
@@ -230,6 +231,8 @@ def refuse_without_replies(settings: ReplySettings) -> None:
             continue
         if item.name == "history" and settings.outcome == TOOL_CALLS:
             continue
+        if item.name == "arguments" and settings.outcome == STATE:
+            continue  # Slots of belief states have the same rules.
         if getattr(settings, item.name) != getattr(plain, item.name):
             raise UserError(
                 f"--dst-{item.name.replace('_', '-')} is for {whose}: add "

@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.spec import CampaignSpec
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
+from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls, comparison_of_states
 from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.judge import Judges
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
-from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, ReplySettings, Settings
+from pytest_dstfuzz.config import REPLY, TOOL_CALLS, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
@@ -146,16 +145,16 @@ class RunContext:
         )
 
     def comparison(self, settings: ReplySettings) -> Comparison:
-        """Return what says of two answers whether they are the same: of states, equality."""
-        if settings.outcome == STATE:
-            return EXACT
+        """Return what says of two answers whether they are the same."""
         if settings not in self._comparisons:
-            self._comparisons[settings] = (
-                comparison_of_calls(self.data, settings, self.search_path, self._table_rules)
-                if settings.outcome == TOOL_CALLS
-                else comparison_by_name(settings.compare, settings, self.search_path, self.judges)
-            )
+            self._comparisons[settings] = self._compared_by(settings)
         return self._comparisons[settings]
+
+    def _compared_by(self, settings: ReplySettings) -> Comparison:
+        if settings.outcome == REPLY:
+            return comparison_by_name(settings.compare, settings, self.search_path, self.judges)
+        of_kind = comparison_of_calls if settings.outcome == TOOL_CALLS else comparison_of_states
+        return of_kind(self.data, settings, self.search_path, self._table_rules)
 
     @cached_property
     def _table_rules(self) -> list[str]:

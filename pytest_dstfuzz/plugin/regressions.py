@@ -12,7 +12,6 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.registry import as_comparison
 from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, Settings
 from pytest_dstfuzz.dialogue.dialogues import SlotChange
@@ -278,9 +277,7 @@ class RegressionCorpus:
 
     def _comparison(self, outcome: OutcomeKind, given: object) -> Comparison:
         """Return what says whether two answers are one; ``given`` is what the fixture gives."""
-        if outcome == STATE:
-            return EXACT
-        if outcome == TOOL_CALLS:
+        if outcome != REPLY:
             return self._context.comparison(replace(self._settings.reply, outcome=outcome))
         if given is None or isinstance(given, str):
             reply = replace(self._settings.reply, outcome=REPLY, compare=given)

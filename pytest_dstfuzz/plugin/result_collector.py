@@ -10,6 +10,7 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import Results, TurnResult
 from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.slots import rules_of_slots
 from pytest_dstfuzz.config import REPLY, STATE, Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.json_data import from_json
@@ -214,7 +215,7 @@ class ResultCollector:
             first = [one.name for one in asked if one.name in self.relations]
             others = sorted(set(self.relations).difference(first))
             names["relation"] = PARTED.join([*first, *others])
-        if self.comparisons:
+        if not all(map(rules_of_slots, self.comparisons)):
             kinds = (result.outcome_kind for result in self._found.values())
             names["outcome"] = next((kind for kind in kinds if kind != STATE), REPLY)
         return settings.replace_options(**names)

@@ -101,8 +101,8 @@ class DstTurn:
         it ends the session as a mistake: see `assert_changes`.
 
         Args:
-            arguments: rules of the arguments of tools, in the place of ``--dst-arguments``:
-                ``{"book_table.people": "number"}``.
+            arguments: rules of the arguments of tools, or of slots, in the place of
+                ``--dst-arguments``: ``{"book_table.people": "number"}``.
             call_order: ``any`` or ``exact``, in the place of ``--dst-call-order``.
         """
         __tracebackhide__ = True

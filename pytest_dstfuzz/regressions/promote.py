@@ -106,9 +106,10 @@ def _test(regression: Regression, name: str) -> str:
 
 
 def _compared(regression: Regression) -> str:
-    """Return what is tested and how replies are compared, as arguments; nothing of states."""
+    """Return what is tested and how answers are compared, as arguments."""
     if regression.outcome == "state":
-        return ""
+        _, *rules = re.split(_RULE, regression.compare)
+        return f"        arguments={rules!r},\n" if rules else ""
     if regression.outcome == TOOL_CALLS:
         return _rules(regression)
     # "numbers,embedding:shipped<=0.45": what ships needs no more than its name.

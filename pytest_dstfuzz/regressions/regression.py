@@ -13,6 +13,7 @@ from pytest_dstfuzz.campaign.folding import Folding
 from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult, faults
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.comparisons.slots import rules_of_slots
 from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
@@ -100,7 +101,7 @@ class Regression:
     ) -> Regression:
         """Remember a violation of a relation, its smallest version where that is known.
 
-        ``compare`` is the name of the comparison of replies. States have no ``history``.
+        ``compare`` is the name of the comparison, or of several. States have no ``history``.
         """
         plain = variant.plain
         rounds = variant.exchanges
@@ -131,7 +132,7 @@ class Regression:
             expected=variant.expected,
             rounds=rounds,
             outcome=turn.outcome_kind,
-            compare="" if turn.outcome_kind == "state" else compare,
+            compare=rules_of_slots(compare) if turn.outcome_kind == "state" else compare,
             history="recorded" if turn.outcome_kind == "state" else history,
             answer=turn.clean_state if calls else None,
             transcript=with_sorted_keys(recorded) if calls else None,

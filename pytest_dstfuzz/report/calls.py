@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
@@ -22,6 +23,8 @@ _LONGEST_CHANGED: Final = 120
 LONGEST_ON_PAGE: Final = 2_000
 #: Arguments that are shown of those of a call that stayed as they were.
 _MOST_KEPT: Final = 6
+#: The place of a member in a list, as the end of a path.
+_MEMBER: Final = re.compile(r"\[\d+\]")
 #: Stands for no value.
 _NONE: Final = "none"
 
@@ -214,9 +217,13 @@ def _changed(call: str, paths: Sequence[str], told: _Told) -> CallChange:
 
 
 def _given(name: str, group: Sequence[str], told: _Told) -> Iterator[Spans]:
-    """Yield an argument of a call; of a list or an object that stays with changes, its parts."""
+    """Yield an argument of a call; of an object that stays with changes, its parts.
+
+    A list of values is shown as a whole.
+    """
     moved = [path for path in group if path in told.changes]
-    nested = any(_argument(path) != name for path in group)
+    inner = [_argument(path).removeprefix(name) for path in group]
+    nested = any(inner) and not (told.whole and all(map(_MEMBER.fullmatch, inner)))
     stays = not all(told.changes[path].after is None for path in moved) and not all(
         told.changes[path].before is None for path in moved
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_dstfuzz.config.rates import percent
@@ -13,6 +13,9 @@ from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction, describe_error
 
+#: The context, the label and the predicted state -> this state with the values of the label that
+#: say the same.
+InWordsOf = Callable[[Context, Outcome, Outcome], Outcome]
 #: Called with the contexts predicted so far and their number in all.
 Progress = Callable[[int, int], None]
 
@@ -143,9 +146,15 @@ class Evaluation:
 
 
 def evaluate(
-    tracker: Tracker, data: DialogueSet, batch_size: int, progress: Progress | None = None
+    tracker: Tracker,
+    data: DialogueSet,
+    batch_size: int,
+    progress: Progress | None = None,
+    in_words_of: InWordsOf | None = None,
 ) -> Evaluation:
     """Predict the turns of ``data`` that have a label, and compare with it.
+
+    Rules of slots, ``in_words_of``, say which values count as those of the label.
 
     A turn at which the tracker says that it has no answer is wrong; a few such are no reason to
     lose all others. No turns, and none with a label, are a `UserError`; an answer to nothing is a
@@ -162,6 +171,14 @@ def evaluate(
     failures = [answer for answer in answers if isinstance(answer, TrackerError)]
     if len(failures) == len(answers):
         raise failures[0]
+    if in_words_of is not None:
+        every = [label for turns in labels for label in turns]
+        answers = [
+            replace(answer, state=in_words_of(asked, label, answer.state))
+            if isinstance(answer, Prediction)
+            else answer
+            for asked, label, answer in zip(contexts, every, answers, strict=True)
+        ]
     return _count(data, labels, answers)
 
 

@@ -65,8 +65,8 @@ def test_options_mappings_and_nested_tables_say_the_same() -> None:
         ({"book.people": operator.eq}, 'not <built-in function eq>: name it as "module:eq"'),
         ({"book.people": 2}, "must be a rule by its name, or a list of admissible values, not 2"),
         ({"book.people": [{1, 2}]}, "admissible values must be JSON values"),
-        (["book.people"], "is no rule of an argument: write ARGUMENT=RULE"),
-        (["=number"], "is no rule of an argument: write ARGUMENT=RULE"),
+        (["book.people"], "is no rule of an argument or a slot: write ARGUMENT=RULE"),
+        (["=number"], "is no rule of an argument or a slot: write ARGUMENT=RULE"),
     ],
 )
 def test_each_mistake_is_told(arguments: Any, message: str) -> None:
@@ -75,9 +75,12 @@ def test_each_mistake_is_told(arguments: Any, message: str) -> None:
     assert message in str(told.value)
 
 
-def test_rules_are_for_tool_calls_alone() -> None:
+def test_rules_are_for_tool_calls_and_states() -> None:
+    Settings.of(arguments=["*=exact"])
     with pytest.raises(UserError, match="--dst-arguments is for assistants that call tools"):
-        Settings.of(arguments=["*=exact"])
+        Settings.of(arguments=["*=exact"], outcome="reply")
+    with pytest.raises(UserError, match="--dst-call-order is for assistants that call tools"):
+        Settings.of(call_order="exact")
     with pytest.raises(UserError, match="--dst-compare is for bots that reply"):
         Settings.of(outcome="tool-calls", compare="numbers")
 

@@ -122,7 +122,12 @@ def table(**more: Any) -> ToolCall:
         (
             [ToolCall("book_table", {"tags": ["a", "b"]})],
             [ToolCall("book_table", {"tags": ["a"]})],
-            ['book_table(tags[0]="a", tags[1]="b" -> none)'],
+            ['book_table(tags=["a", "b"] -> ["a"])'],
+        ),
+        (
+            [ToolCall("book_table", {"guests": [{"name": "Ann"}, {"name": "Bo"}]})],
+            [ToolCall("book_table", {"guests": [{"name": "Ann"}, {"name": "Cy"}]})],
+            ['book_table(guests[0].name="Ann", guests[1].name="Bo" -> "Cy")'],
         ),
     ],
 )

@@ -1,0 +1,159 @@
+"""Belief states whose values are lists, or are compared by rules of their slots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from toybots import data_of, talk
+
+from pytest_dstfuzz import Campaign, Context, DialogueSet, Settings, TurnResult, UserError
+from pytest_dstfuzz.campaign.folding import Folding
+from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls, comparison_of_states
+from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.comparisons.slots import rules_of_slots
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Exchange, Ontology
+from pytest_dstfuzz.dialogue.normalise import normalise_state
+from pytest_dstfuzz.regressions.promote import promoted
+from pytest_dstfuzz.regressions.regression import Regression
+from pytest_dstfuzz.testing import assert_follows
+
+ROOM = talk(
+    "room",
+    "could you please find something with a window and wifi at seven",
+    labels=[{"room-extras": '["wifi", "window"]', "room-time": "19:00"}],
+)
+SLOTS = Ontology({"room-extras": ("wifi", "window"), "room-time": ()})
+DATA = data_of(ROOM, ontology=SLOTS)
+ASKED = ROOM.context(0)
+
+
+def track(context: Context) -> dict[str, Any]:
+    """Hear one member alone and write the time otherwise, if a polite word is misspelled."""
+    polite = {"could", "please", "something"} <= set(context.user.lower().split())
+    if polite:
+        return {"room-extras": ["window", "wifi"], "room-time": "19:00"}
+    return {"room-extras": ["window"], "room-time": "7pm"}
+
+
+def run(tracker: Any = track, **options: Any) -> TurnResult:
+    settings = Settings.of(validity="edit-rate", variants=12, turns=None, **options)
+    (result,) = Campaign(tracker, DATA, settings)
+    return result
+
+
+def changes(result: TurnResult) -> set[str]:
+    return {str(one) for variant in result.violations for one in variant.changed_slots}
+
+
+def test_a_member_that_is_lost_is_a_violation() -> None:
+    found = run()
+    assert changes(found) == {"room-extras: wifi, window -> window", "room-time: 19:00 -> 7pm"}
+    assert found.is_right
+
+
+def test_values_that_say_the_same_by_a_rule_are_one() -> None:
+    found = run(arguments={"room-time": "instant"})
+    assert changes(found) == {"room-extras: wifi, window -> window"}
+    both = run(arguments={"Room-Time": "instant", "*-extras": "subset"})
+    assert not both.violations
+    assert both.is_right
+
+
+def test_a_label_counts_in_other_words_too() -> None:
+    def early(context: Context) -> dict[str, Any]:
+        return track(context) | {"room-time": "7pm"}
+
+    assert not run(early).is_right
+    assert run(early, arguments={"room-time": "instant"}).is_right
+
+
+def test_another_value_is_a_violation_by_a_rule_too() -> None:
+    def early(context: Context) -> dict[str, Any]:
+        found = track(context)
+        return found | {"room-time": "7am"} if found["room-time"] == "7pm" else found
+
+    assert "room-time: 19:00 -> 7am" in changes(run(early, arguments={"room-time": "instant"}))
+
+
+def same(rule: Any, before: dict[str, Any], found: dict[str, Any]) -> bool:
+    settings = Settings.of(arguments={"x": rule}).reply
+    folding = Folding(comparison_of_states(DialogueSet("d", "test", ()), settings))
+    one, other = (BeliefState(normalise_state(state, "plain")) for state in (before, found))
+    return folding.agree(one, other, ASKED)
+
+
+@pytest.mark.parametrize(
+    ("rule", "one", "other"),
+    [
+        ("instant", "7pm", "19:00"),
+        ("number", "two", "2"),
+        ("number", "1,200", "1200.0"),
+        ("number", ["two", "3"], [3, 2]),
+        ("auto", "The Ritz.", "the ritz"),
+        ("ignore", "a", "b"),
+        ("ignore", "a", None),
+        ("ignore", None, "a"),
+        ("subset", ["a", "b"], "b"),
+        ("subset", ["a", "b"], None),
+        ("superset", "b", ["a", "b"]),
+        ("unordered", ["a", "b"], ["b", "a"]),
+        (["nyc", "new york"], "NYC", "New York"),
+        ("operator:eq", "a", "a"),
+    ],
+)
+def test_rules_of_arguments_serve_slots(rule: Any, one: Any, other: Any) -> None:
+    assert same(rule, {"x": one, "y": "1"}, {"x": other, "y": "1"})
+    assert not same(rule, {"x": one, "y": "1"}, {"x": other, "y": "2"})
+    assert not same(rule, {"x": one}, {"x": other, "y": "2"})
+
+
+@pytest.mark.parametrize(
+    ("rule", "one", "other"),
+    [
+        ("instant", "7pm", "7am"),
+        ("instant", "19:00", "7:00"),
+        ("instant", "7pm", None),
+        ("number", "-5", "5"),
+        ("number", "1,5", "15"),
+        ("number", "10", "1.0"),
+        ("number", ["2", "2"], "2"),
+        ("auto", "café", "cafe"),
+        ("subset", "b", ["a", "b"]),
+        ("superset", ["a", "b"], "b"),
+        ("unordered", ["a", "a", "b"], ["a", "b"]),
+        (["nyc", "new york"], "NYC", "Boston"),
+        ("operator:eq", "a", "b"),
+    ],
+)
+def test_other_values_stay_other_values(rule: Any, one: Any, other: Any) -> None:
+    assert not same(rule, {"x": one}, {"x": other})
+
+
+def test_without_rules_states_are_equal_or_not() -> None:
+    assert comparison_of_states(DATA, Settings().reply) is EXACT
+
+
+def test_one_table_serves_states_and_tool_calls() -> None:
+    table = ["book_room.at=instant", "room-time=instant"]
+    named = comparison_of_states(DATA, Settings().reply, table=table).name
+    assert named == "states,room-time=instant"
+    assert rules_of_slots(f"calls:any; or {named}") == named
+    calls = comparison_of_calls(DATA, Settings.of(outcome="tool-calls").reply, table=table)
+    assert calls.name.startswith("calls:any")
+
+
+def test_a_rule_for_no_slot_names_the_nearest() -> None:
+    with pytest.raises(UserError, match="Did you mean 'room-time'"):
+        comparison_of_states(DATA, Settings.of(arguments={"room-tme": "instant"}).reply)
+
+
+def test_a_promoted_test_keeps_the_rules() -> None:
+    result = run(arguments={"room-time": "instant"})
+    compared = "states,room-time=instant"
+    kept = Regression.of(result, result.violations[0], ROOM, "metamorphic", compare=compared)
+    assert "arguments=['room-time=instant']" in promoted(kept)
+    seen = Context((Exchange("", "a window at seven"),))
+    with pytest.raises(AssertionError, match="room-time: 19:00 -> 7pm"):
+        assert_follows(track, ASKED, seen, slots=["room-time"])
+    assert_follows(track, ASKED, seen, slots=["room-time"], arguments={"room-time": "instant"})

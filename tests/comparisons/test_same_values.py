@@ -1,0 +1,125 @@
+"""Which spellings of an argument are one value without any rule, and which never are."""
+
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.comparisons.argument_rules import UNKNOWN, ArgumentKind, same_auto
+from pytest_dstfuzz.comparisons.argument_table import ArgumentTable
+from pytest_dstfuzz.comparisons.calls import ToolCallComparison
+from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
+
+STRING, INTEGER, NUMBER = (ArgumentKind(name) for name in ("string", "integer", "number"))
+TIME = ArgumentKind("string", "time")
+SCHEMA = {
+    "limit": {"type": "integer", "default": 10},
+    "pets": {"type": "boolean", "default": False},
+    "at": {"type": "string", "default": "09:00"},
+    "tags": {"type": "array", "items": {"type": "string"}, "default": ["a", "b"]},
+    "name": {"type": "string"},
+}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "kind"),
+    [
+        ("joe’s bar", "Joe's bar", STRING),
+        ("“all”", '"all"', UNKNOWN),
+        ("5–10", "5-10", STRING),
+        ("5—10", "5-10", UNKNOWN),
+        ("−5", -5, INTEGER),
+        ("−5", "-5", UNKNOWN),
+        ("e\u2011mail", "e-mail", STRING),
+        ("new\u00a0york", "New York", STRING),
+        ("cafe\u0301", "café", STRING),
+        ("2024‑03‑05", "2024-03-05", STRING),
+        (1.0, 1, UNKNOWN),
+        (1.0, "1", UNKNOWN),
+        ("1.0", "1", UNKNOWN),
+        ("1.0", 1, INTEGER),
+        ("1,200.0", 1200, NUMBER),
+        (3.1, "3.10", UNKNOWN),
+        ("9:00", "09:00", STRING),
+        ("9:00", "09:00", UNKNOWN),
+        ("9:00 am", "09:00", STRING),
+        ("9:00 pm", "21:00", STRING),
+        ("9:00", "09:00:00", TIME),
+    ],
+)
+def test_one_value_in_two_spellings(one: Any, other: Any, kind: ArgumentKind):
+    assert same_auto(one, other, kind)
+    assert same_auto(other, one, kind)
+
+
+@pytest.mark.parametrize("kind", [UNKNOWN, STRING, INTEGER, NUMBER, TIME], ids=str)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("19:00", "7:00"),
+        ("9:00", "21:00"),
+        ("9:00", "9:00 pm"),
+        ("-5", "5"),
+        ("−5", "5"),
+        (-5, 5),
+        ("1,5", "15"),
+        ("1.5", "15"),
+        ("10", "1.0"),
+        (10, 1.0),
+        ("café", "cafe"),
+        ("5-10", "510"),
+        ("e-mail", "email"),
+        ("o'neil", "oneil"),
+        ("none", ""),
+        ("none", None),
+    ],
+)
+def test_near_misses_are_two_values(one: Any, other: Any, kind: ArgumentKind):
+    assert not same_auto(one, other, kind)
+
+
+@pytest.mark.parametrize(("one", "other"), [("1.0", "1"), ("007", "7"), ("3.10", "3.1")])
+def test_texts_of_digits_stay_texts_if_the_schema_says_so(one: str, other: str):
+    assert not same_auto(one, other, STRING)
+
+
+def test_two_texts_may_be_versions():
+    assert not same_auto("3.10", "3.1", UNKNOWN)
+    assert same_auto("3.10", "3.1", NUMBER)
+
+
+def agree(before: dict[str, Any], found: dict[str, Any], **options: Any) -> bool:
+    tool = Tool("book", "", canonical({"properties": SCHEMA}))
+    comparison = ToolCallComparison("any", ArgumentTable((), [tool]), **options)
+    one, other = (calls_outcome([ToolCall("book", given)]) for given in (before, found))
+    return bool(comparison.align(one, other) == one)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"limit": 10},
+        {"limit": "10"},
+        {"limit": 10.0},
+        {"limit": "ten"},
+        {"limit": None},
+        {"pets": "false"},
+        {"at": "9:00"},
+        {"tags": ["a", "b"]},
+        {"limit": "10", "at": "9:00 am"},
+    ],
+)
+def test_a_default_may_be_left_out_or_sent(given: dict[str, Any]):
+    assert agree({"name": "x"}, {"name": "x", **given})
+    assert agree({"name": "x", **given}, {"name": "x"})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"limit": 11}, {"limit": "1"}, {"limit": -10}, {"pets": "true"}, {"at": "21:00"}),
+        *({"tags": ["a"]}, {"tags": []}, {"name": ""}),
+    ],
+)
+def test_another_value_is_no_default(given: dict[str, Any]):
+    assert not agree({}, given)
+    assert not agree(given, {})
