@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Final
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, check_answer
 from pytest_dstfuzz.campaign.budget import Budget
@@ -13,6 +17,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
 from pytest_dstfuzz.dialogue.renaming import in_own_names
 from pytest_dstfuzz.errors import GivenUpError
+from pytest_dstfuzz.trackers.arriving import arriving
 from pytest_dstfuzz.trackers.deadline import Overrun, ended_with
 from pytest_dstfuzz.trackers.tracker import Interrupted, Tracker
 from pytest_dstfuzz.trackers.validation import as_list, describe_error, passes_through, raised_in
@@ -27,6 +32,9 @@ GIVE_UP_AFTER = 256
 LAST_TRIES = 16
 #: Answers kept, the newest ones; far more than a window needs, and a few hundred MB at most.
 MEMORY = 200_000
+#: Seconds after which answers to a part of a batch are written to the cache: a process that is
+#: killed loses no more.
+WRITE_EVERY: Final = 1.0
 
 
 class Predictor:
@@ -115,7 +123,8 @@ class Predictor:
         Contexts that are missing from the answer were not asked for, because the
         budget ended; those of a tracker that never answers fail without being asked. A
         batch on which the tracker raises is halved until the contexts that it fails on
-        are found, one that the end of the budget's seconds cut short is not asked for again, and
+        are found, without those that were answered before it raised; one that the end of the
+        budget's seconds cut short is not asked for again, and
         where it says that it gave up (`GivenUpError`), nothing more is asked;
         what is no failure of the tracker (``KeyboardInterrupt``, see
         `passes_through`) passes through, and what was answered until then is kept.
@@ -185,7 +194,7 @@ class Predictor:
         return answers
 
     def _ask(self, batch: Sequence[Context]) -> dict[Context, Answer]:
-        answered: dict[Context, Answer] = {}
+        answered = _Batch()
         try:
             self._answer(batch, answered)
         finally:
@@ -193,11 +202,16 @@ class Predictor:
                 self._keep(answered)
         return answered
 
-    def _keep(self, answered: Mapping[Context, Answer]) -> None:
+    def _write(self, answered: _Batch) -> None:
+        """Write to the cache what is not there yet."""
+        if self.cache is not None:
+            self.cache.keep(dict(islice(answered.items(), answered.written, None)))
+            answered.written, answered.since = len(answered), time.monotonic()
+
+    def _keep(self, answered: _Batch) -> None:
         self.budget.spend(len(answered))
         self._remember(answered)
-        if self.cache is not None:
-            self.cache.keep(answered)
+        self._write(answered)
         failures = [(c, a) for c, a in answered.items() if isinstance(a, TrackerFailure)]
         for context, failure in failures:
             self._listener(ErrorSeen(failure.reason, context.user_utterances))
@@ -208,11 +222,12 @@ class Predictor:
         while len(self._known) > MEMORY:
             del self._known[next(iter(self._known))]
 
-    def _answer(self, batch: Sequence[Context], answered: dict[Context, Answer]) -> None:
-        """Add one answer each; a batch that fails as a whole is halved."""
+    def _answer(self, batch: Sequence[Context], answered: _Batch) -> None:
+        """Add one answer each; what is left of a batch that fails as a whole is halved."""
+        take = partial(self._arrived, batch, answered)
         try:
             # A list of its own: a tracker may take contexts off it, or sort it.
-            with ended_with(self.budget.deadline):
+            with ended_with(self.budget.deadline), arriving(self._tracker, take):
                 raw = as_list(self._tracker.predict(list(batch)), len(batch))
         except (Interrupted, Overrun) as stopped:
             self._cut_short(batch, stopped, answered)
@@ -228,18 +243,31 @@ class Predictor:
             for context, answer in zip(batch, raw, strict=True):
                 self._take(context, answer, answered)
             return
-        if len(batch) == 1:
+        self._halve(batch, reason, answered)
+
+    def _halve(self, batch: Sequence[Context], reason: str, answered: _Batch) -> None:
+        """Ask again for what is left of a batch that failed as a whole, in two halves."""
+        left = [context for context in batch if context not in answered]
+        if len(batch) == 1 and left:
             answered[batch[0]] = self._noted(TrackerFailure(reason))
             return
-        middle = len(batch) // 2
-        self._answer(batch[:middle], answered)
-        self._answer(batch[middle:], answered)
+        middle = (len(left) + 1) // 2
+        for part in filter(None, (left[:middle], left[middle:])):
+            self._answer(part, answered)
+
+    def _arrived(
+        self, batch: Sequence[Context], answered: _Batch, place: int, answer: object
+    ) -> None:
+        """Take one answer of a batch before the others are there."""
+        self._take(batch[place], answer, answered)
+        if time.monotonic() - answered.since >= WRITE_EVERY:
+            self._write(answered)
 
     def _cut_short(
         self,
         batch: Sequence[Context],
         stopped: Interrupted | Overrun,
-        answered: dict[Context, Answer],
+        answered: _Batch,
     ) -> None:
         """Add what was answered before a call was cut short, by the user or by a deadline."""
         for place, answer in stopped.answers.items():
@@ -248,8 +276,13 @@ class Predictor:
             raise KeyboardInterrupt from None
         self.budget.overrun()
 
-    def _take(self, context: Context, answer: object, answered: dict[Context, Answer]) -> None:
-        """Add what a tracker said to one context, unless it said that it gave up."""
+    def _take(self, context: Context, answer: object, answered: _Batch) -> None:
+        """Add what a tracker said to one context, unless it said that it gave up.
+
+        What was taken when it came comes again with the batch.
+        """
+        if context in answered:
+            return
         if isinstance(answer, GivenUpError):
             self._give_up(answer)
         else:
@@ -269,6 +302,16 @@ class Predictor:
         else:
             self._answered = True
         return answer
+
+
+class _Batch(dict[Context, Answer]):
+    """What was answered of a batch, in the order in which it came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: How many of them the cache has, and since when by the monotonic clock.
+        self.written = 0
+        self.since = time.monotonic()
 
 
 def _by_own_names(context: Context, answer: Answer) -> Answer:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.trackers.arriving import taker_of
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
 from pytest_dstfuzz.trackers.validation import as_user_error
@@ -21,9 +22,11 @@ class Adapter(ABC):
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
         """Return the answer to each context; what ends a run loses none that is there."""
         answers: list[Prediction] = []
+        take = taker_of(self)
         try:
-            for context in contexts:
-                answers.append(self._ask(context))  # noqa: PERF401 - kept at an interrupt
+            for place, context in enumerate(contexts):
+                answers.append(self._ask(context))
+                take(place, answers[-1])
         except Overrun as overrun:
             overrun.answers = dict(enumerate(answers))
             raise

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from pytest_dstfuzz.dialogue.call_trees import made_calls
@@ -19,6 +20,7 @@ from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
 from pytest_dstfuzz.dialogue.renaming import in_own_names
 from pytest_dstfuzz.dialogue.rollout import defaults_of, end_state, loose_key
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
+from pytest_dstfuzz.trackers.arriving import Take, arriving, taker_of
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.replies.rolling import MEMORY, OwnHistory
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction, Tracker
@@ -64,51 +66,81 @@ class RollingCalls(OwnHistory):
         """Return the end state after each context, or why there is none."""
         rolls = {place: _Rollout(context) for place, context in enumerate(contexts)}
         answers: dict[int, object] = {}
+        hand_on = taker_of(self)
         depth = 0
         while going := {place: roll for place, roll in rolls.items() if place not in answers}:
             depth += 1
-            self._go_on(depth, going, answers)
+            self._go_on(depth, going, answers, hand_on)
         while len(self._known) > self._memory:
             self._known.popitem(last=False)
         return [answers[place] for place in range(len(contexts))]
 
-    def _go_on(self, depth: int, rolls: Mapping[int, _Rollout], answers: dict[int, object]) -> None:
+    def _go_on(
+        self, depth: int, rolls: Mapping[int, _Rollout], answers: dict[int, object], hand_on: Take
+    ) -> None:
         """Say one utterance to each rollout: the last ones are answered, others are history."""
         turns = {
             roll.key(depth): _OpenTurn(roll, depth)
             for roll in rolls.values()
             if roll.ends_at(depth) or roll.key(depth) not in self._known
         }
+
+        def take(turn: _OpenTurn) -> None:
+            if turn.failure is None:
+                self._known.setdefault(turn.key, turn.told)
+                for place, roll in rolls.items():
+                    if roll.ends_at(depth) and roll.key(depth) == turn.key:
+                        answers[place] = roll.answer(turn.told)
+                        hand_on(place, answers[place])
+
         try:
-            self._answer(list(turns.values()))
+            self._answer(list(turns.values()), take)
         except (Interrupted, Overrun) as stopped:
             stopped.answers = answers
             raise
-        for key, turn in turns.items():
-            if turn.failure is None:
-                self._known.setdefault(key, turn.told)
         for place, roll in rolls.items():
+            if place in answers:
+                continue
             spoken = turns.get(roll.key(depth))
             failure = None if spoken is None else spoken.failure
             if failure is not None:
                 last = roll.ends_at(depth) or isinstance(failure, GivenUpError)
                 before = TrackerError(f"no answer to utterance {depth} before it: {failure}")
                 answers[place] = failure if last else before
-            elif spoken is not None and roll.ends_at(depth):
-                answers[place] = roll.answer(spoken.told)
             else:
                 self._known.move_to_end(roll.key(depth))
                 roll.add(self._known[roll.key(depth)])
 
-    def _answer(self, turns: Sequence[_OpenTurn]) -> None:
+    def _answer(self, turns: Sequence[_OpenTurn], done: Callable[[_OpenTurn], None]) -> None:
         """Let the assistant answer utterances, and its calls, until it speaks."""
         for _ in range(MOST_STEPS):
             waiting = [turn for turn in turns if not turn.done]
             if not waiting:
                 return
             batch = [turn.context() for turn in waiting]
-            for turn, answer in zip(waiting, self._asked(batch), strict=True):
-                turn.take(answer)
+            take = partial(_take, waiting, set(), done)
+            with arriving(self.wrapped, take):
+                answers = self._asked(batch)
+            for place, answer in enumerate(answers):
+                take(place, answer)
+        for turn in turns:
+            if not turn.done:
+                done(turn)
+
+
+def _take(
+    waiting: Sequence[_OpenTurn],
+    taken: set[int],
+    done: Callable[[_OpenTurn], None],
+    place: int,
+    answer: object,
+) -> None:
+    """Let a turn take its answer, which comes alone and again with the batch."""
+    if place not in taken:
+        taken.add(place)
+        waiting[place].take(answer)
+        if waiting[place].done:
+            done(waiting[place])
 
 
 class _Rollout:
@@ -170,6 +202,7 @@ class _OpenTurn:
 
     def __init__(self, roll: _Rollout, depth: int) -> None:
         self._roll, self._depth = roll, depth
+        self.key = roll.key(depth)
         self._messages: list[str] = []
         self._calls: list[ToolCall] = []
         self._said = ""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.files import read_text
+from pytest_dstfuzz.trackers.arriving import taker_of
 from pytest_dstfuzz.trackers.chat.client import REFUSED, ChatClient
 from pytest_dstfuzz.trackers.replies.messages import OpeningRole, messages_of
 from pytest_dstfuzz.trackers.tracker import Prediction, Usage
@@ -39,7 +40,8 @@ class ChatReplies:
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Return a reply, or why there is none, for each context."""
-        return self.client.transport.map([partial(self._answer, context) for context in contexts])
+        jobs = [partial(self._answer, context) for context in contexts]
+        return self.client.transport.map(jobs, taker_of(self))
 
     def _answer(self, context: Context) -> Prediction:
         choice = self._choice([*messages_of(context, self.opening)])

@@ -13,6 +13,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.printable import shortened
+from pytest_dstfuzz.trackers.arriving import taker_of
 from pytest_dstfuzz.trackers.chat.calls import ChatCalls, chosen
 from pytest_dstfuzz.trackers.chat.client import REFUSED, ChatClient, client_at
 from pytest_dstfuzz.trackers.chat.parse import NoStateError, parse_answer
@@ -60,7 +61,8 @@ class ChatTracker:
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Return a prediction, or why there is none, for each context."""
-        return self.client.transport.map([partial(self._predict, context) for context in contexts])
+        jobs = [partial(self._predict, context) for context in contexts]
+        return self.client.transport.map(jobs, taker_of(self))
 
     def _predict(self, context: Context) -> Prediction:
         messages = [{"role": "user", "content": self.prompt.render(context)}]

@@ -36,6 +36,7 @@ from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, unknown_name
 from pytest_dstfuzz.trackers.adapters import as_prediction
+from pytest_dstfuzz.trackers.arriving import taker_of
 from pytest_dstfuzz.trackers.rasa.slot_map import SlotMap, slot_map
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -65,7 +66,8 @@ class RasaTracker:
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Have one conversation for each context, several at once."""
-        return self.transport.map([partial(self._believed, context) for context in contexts])
+        jobs = [partial(self._believed, context) for context in contexts]
+        return self.transport.map(jobs, taker_of(self))
 
     def _believed(self, context: Context) -> Prediction:
         messages = context.user_utterances

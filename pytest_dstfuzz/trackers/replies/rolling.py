@@ -15,6 +15,7 @@ from typing import ClassVar, Final, TypeAlias
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
+from pytest_dstfuzz.trackers.arriving import Take, arriving, taker_of
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.tracker import (
     Interrupted,
@@ -96,29 +97,42 @@ class RollingReplies(OwnHistory):
         """Return the reply to each context, or why there is none."""
         rolls = {place: _Roll(context) for place, context in enumerate(contexts)}
         answers: dict[int, object] = {}
+        hand_on = taker_of(self)
         depth = 0
         while going := {place: roll for place, roll in rolls.items() if place not in answers}:
             depth += 1
-            self._go_on(depth, going, answers)
+            self._go_on(depth, going, answers, hand_on)
         while len(self._said) > self._memory:
             self._said.popitem(last=False)
         return [answers[place] for place in range(len(contexts))]
 
-    def _go_on(self, depth: int, rolls: Mapping[int, _Roll], answers: dict[int, object]) -> None:
+    def _go_on(
+        self, depth: int, rolls: Mapping[int, _Roll], answers: dict[int, object], hand_on: Take
+    ) -> None:
         """Ask each question at a depth once: the last ones are answered, others are history."""
         wanted = {
             roll.key(depth): roll
             for roll in rolls.values()
             if roll.ends_at(depth) or roll.key(depth) not in self._said
         }
+        keys = [*wanted]
+        ends = [
+            [place for place, roll in rolls.items() if roll.ends_at(depth) and roll.key(depth) == k]
+            for k in keys
+        ]
+
+        def take(asked: int, answer: object) -> None:
+            with suppress(TrackerError):
+                self._recalled(keys[asked], answer)
+            for place in ends[asked]:
+                hand_on(place, answer)
+
         try:
-            found = self._answers(depth, wanted)
+            with arriving(self.wrapped, take):
+                found = self._answers(depth, wanted)
         except (Interrupted, Overrun) as stopped:
-            keys = [*wanted]
-            early = {keys[place]: answer for place, answer in stopped.answers.items()}
-            for place, roll in rolls.items():
-                if roll.ends_at(depth) and roll.key(depth) in early:
-                    answers[place] = early[roll.key(depth)]
+            for asked, answer in stopped.answers.items():
+                answers.update(dict.fromkeys(ends[asked], answer))
             stopped.answers = answers
             raise
         for key, answer in found.items():

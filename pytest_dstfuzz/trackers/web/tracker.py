@@ -13,6 +13,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.trackers.arriving import taker_of
 from pytest_dstfuzz.trackers.replies.messages import OpeningRole
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
@@ -92,8 +93,16 @@ class WebTracker:
         """Add the answers to the contexts at some places; a group that fails adds none."""
         found: Mapping[int, object] = {}
         stop = None
+        hand_on = taker_of(self)
+
+        def take(number: int, result: object) -> None:
+            if isinstance(result, list):
+                for place, answer in zip(groups[number], result, strict=True):
+                    hand_on(place, answer)
+
         try:
-            found = dict(enumerate(self.transport.map([partial(ask, group) for group in groups])))
+            jobs = [partial(ask, group) for group in groups]
+            found = dict(enumerate(self.transport.map(jobs, take)))
         except Interrupted as stopped:
             found, stop = stopped.answers, Interrupted(answers)
         for number, result in found.items():

@@ -66,8 +66,11 @@ class _Run(Generic[T]):
     #: By place. The threads write them: an interrupt can come between the moment that another
     #: thread hands over a result and the one that this one keeps it.
     results: dict[int, T | TrackerError] = field(default_factory=dict)
-    #: An entry for each job that ended: what is no failure of the tracker, or ``None``.
-    done: queue.SimpleQueue[BaseException | None] = field(default_factory=queue.SimpleQueue)
+    #: An entry for each job that ended: its place, and what is no failure of the tracker or
+    #: ``None``.
+    done: queue.SimpleQueue[tuple[int, BaseException | None]] = field(
+        default_factory=queue.SimpleQueue
+    )
     #: Set when nobody waits for the results any more.
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -151,8 +154,14 @@ class Transport:
         line = self.secrets.redact(line)
         raise ServiceError(line, status=failure.status, text=failure.text)
 
-    def map(self, jobs: Sequence[Callable[[], T]]) -> list[T | TrackerError]:
+    def map(
+        self,
+        jobs: Sequence[Callable[[], T]],
+        take: Callable[[int, object], None] = lambda _, __: None,
+    ) -> list[T | TrackerError]:
         """Do jobs, several at once, and return their results in the order of the jobs.
+
+        Each is handed to ``take`` as it comes, with its place and in the thread that waits.
 
         A `TrackerError` stands in the place of the result of the job that raised it, and of
         each job that was not done when the run was over or the service dead. `Interrupted` has
@@ -166,7 +175,7 @@ class Transport:
             waiting = len(jobs)
             while waiting:
                 try:
-                    error = run.done.get(timeout=min(_LOOK, self._service.deadline.left))
+                    place, error = run.done.get(timeout=min(_LOOK, self._service.deadline.left))
                 except queue.Empty:
                     # A thread may hang where nothing bounds it, as in the look-up of a name.
                     if self._over():
@@ -174,6 +183,7 @@ class Transport:
                     continue
                 if error is not None:
                     raise error
+                take(place, run.results[place])
                 waiting -= 1
         except KeyboardInterrupt:
             raise Interrupted(dict(run.results)) from None
@@ -199,7 +209,7 @@ class Transport:
                 run.results[place] = error.with_traceback(None)
             except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
                 failure = error
-            run.done.put(failure)
+            run.done.put((place, failure))
 
     def _over(self) -> str:
         """Return why nothing more is asked, as a clause, or ``""``."""
