@@ -50,7 +50,7 @@ TRACKER_KEYS: tuple[Option, ...] = (
     _service(
         "concurrency",
         parsers.count(1, 1024),
-        "requests to a service in flight at once (default: 16)",
+        "requests to a service in flight at once, and calls of an async function (default: 16)",
     ),
     _service(
         "rate_limit",

@@ -22,6 +22,7 @@ from pytest_dstfuzz.plugin.caching import Caches
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.report.redact import KEPT_BACK
 from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.adapting import bounded_to
 from pytest_dstfuzz.trackers.deadline import can_end_calls
 from pytest_dstfuzz.trackers.preflight import bounded, preflight, refuse_training_mode
 from pytest_dstfuzz.trackers.registry import tracker_for
@@ -137,6 +138,7 @@ class TrackerPool:
                 outcome=outcome,
                 history=self._settings.reply.history,
             )
+            bounded_to(tracker, self._settings.tracker.concurrency)
             if not (self._tracker_tested and named):
                 self._test(tracker, outcome, named=named, origin=origin)
             self.budget.watch(tracker)

@@ -1,6 +1,7 @@
 """Make a tracker of what a team already has: a function, an object with state, ConvLab-3's.
 
-The shortest tracker is a function that takes a `Context` and returns slot -> value::
+The shortest tracker is a function that takes a `Context` and returns slot -> value. It may be
+``async``, as all that is adapted here::
 
     # mybot.py                                  pytest --dst-model=mybot:track
     def track(context):
@@ -19,13 +20,13 @@ tracker of ConvLab-3, which is known by its ``init_session()``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, History, OutcomeKind
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError
-from pytest_dstfuzz.trackers.adapting import Adapter, made
+from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, made
 from pytest_dstfuzz.trackers.calls.adapters import as_caller
 from pytest_dstfuzz.trackers.replies.adapters import as_replier, first_parameter
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
@@ -43,19 +44,27 @@ class _StateAdapter(Adapter):
         self._normalisation = normalisation
 
 
-class CallableTracker(_StateAdapter):
+class CallableTracker(FunctionAdapter):
     """A tracker made of a function ``Context -> {slot: value}`` (or ``-> Prediction``)."""
 
-    def _ask(self, context: Context) -> Prediction:
-        return as_prediction(self.wrapped(context), self._normalisation, "the tracker function")
+    def __init__(self, wrapped: object, *, normalisation: str = "plain") -> None:
+        super().__init__(wrapped)
+        self._normalisation = normalisation
+
+    def _call(self, context: Context) -> object:
+        return self.wrapped(context)
+
+    def _read(self, answer: object) -> Prediction:
+        return as_prediction(answer, self._normalisation, "the tracker function")
 
 
 class StatefulAdapter(_StateAdapter):
     """A tracker made of an object with ``reset()`` and ``update(system, user)``."""
 
     def _ask(self, context: Context) -> Prediction:
-        self.wrapped.reset()
-        answers = [self.wrapped.update(system, user) for system, user in context.exchanges]
+        self._waited(self.wrapped.reset())
+        update = self.wrapped.update
+        answers = [self._waited(update(system, user)) for system, user in context.exchanges]
         return as_prediction(answers[-1], self._normalisation, "update()")
 
 
@@ -84,9 +93,9 @@ class ConvLabAdapter(_StateAdapter):
         self._method = _written_last(wrapped, "update_turn", "update")
 
     def _ask(self, context: Context) -> Prediction:
-        self.wrapped.init_session()
+        self._waited(self.wrapped.init_session())
         take = self._take_turn if self._method == "update_turn" else self._take_text
-        answers = [take(*exchange) for exchange in context.exchanges]
+        answers = [self._waited(take(*exchange)) for exchange in context.exchanges]
         who = f"{self._method}()"
         return as_prediction(_joined_slots(answers[-1], who), self._normalisation, who)
 
@@ -132,7 +141,7 @@ def as_tracker(
         # Before `Tracker`: some of them have a ``predict`` too, which takes features.
         return ConvLabAdapter(candidate, normalisation=normalisation)
     if has("predict"):
-        return cast("Tracker", candidate)
+        return as_it_is(candidate)
     if has("reset") and has("update"):
         return StatefulAdapter(candidate, normalisation=normalisation)
     if (has("reset") and has("reply")) or first_parameter(candidate) == "messages":

@@ -23,6 +23,7 @@ from pytest_dstfuzz.errors import (
 )
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.adapting import bounded_to
 from pytest_dstfuzz.trackers.attributes import load_attribute
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.factories import call_factory, parameters_of, takes
@@ -146,7 +147,7 @@ def tracker_for(
     if "://" in name:
         # No argument of any call holds credentials: pytest --full-trace shows arguments.
         return _at_address(Address(name), settings, data, deadline)
-    return resolve_tracker(
+    found = resolve_tracker(
         name,
         checkpoint=settings.tracker.checkpoint,
         device=settings.tracker.device,
@@ -158,6 +159,7 @@ def tracker_for(
         keys=_keys(settings.tracker, TRACKERS.find(name) if name in TRACKERS.names else None),
         later=later,
     )
+    return bounded_to(found, settings.tracker.concurrency)
 
 
 def _at_address(

@@ -23,10 +23,10 @@ from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.outcome import History
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.adapting import made
+from pytest_dstfuzz.trackers.adapting import FunctionAdapter, as_it_is, made
 from pytest_dstfuzz.trackers.calls.messages import calls_of, messages_and_tools
 from pytest_dstfuzz.trackers.calls.rolling import RollingCalls
-from pytest_dstfuzz.trackers.replies.adapters import Replier, first_parameter
+from pytest_dstfuzz.trackers.replies.adapters import first_parameter
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 from pytest_dstfuzz.trackers.validation import describe
 
@@ -35,7 +35,7 @@ _GIVEN: Final = (
 )
 
 
-class CallFunction(Replier):
+class CallFunction(FunctionAdapter):
     """An assistant made of a function from messages and tools to its next message."""
 
     def __init__(self, wrapped: object) -> None:
@@ -45,12 +45,14 @@ class CallFunction(Replier):
         #: For the message of one that does not take what it is given.
         self.asked_with = "" if self._takes_context else _GIVEN
 
-    def _ask(self, context: Context) -> Prediction:
+    def _call(self, context: Context) -> object:
         if self._takes_context:
-            return as_calls(self._waited(self.wrapped(context)))
+            return self.wrapped(context)
         asked = messages_and_tools(context)
-        given = asked if self._takes_tools else asked[:1]
-        return as_calls(self._waited(self.wrapped(*given)))
+        return self.wrapped(*(asked if self._takes_tools else asked[:1]))
+
+    def _read(self, answer: object) -> Prediction:
+        return as_calls(answer)
 
 
 def as_caller(candidate: object, history: History = "recorded") -> Tracker:
@@ -61,7 +63,7 @@ def as_caller(candidate: object, history: History = "recorded") -> Tracker:
     """
     found = made(candidate)
     if callable(declared(found, "predict")):
-        caller = cast("Tracker", found)
+        caller = as_it_is(found)
     elif callable(found):
         caller = CallFunction(found)
     else:

@@ -9,7 +9,8 @@ Which part of the API, and why:
   the tracker as it is, so that forms and actions would never fill a slot.
 - What it then believes are the slots of ``GET /conversations/{id}/tracker``. They are
   described as a list of objects; servers answer with one object. Both are read.
-- ``GET /domain`` says which slots there are, and ``GET /status`` which model is loaded.
+- ``GET /domain`` says which slots and actions of its own the bot has, and ``GET /status`` which
+  model is loaded.
 
 Each context is a conversation of its own, under an id that no other has, and its turns are
 sent one after the other: nothing is left of what was said before. The API has no way to
@@ -19,6 +20,10 @@ A message that is sent again, because its answer was lost, may have been taken i
 the REST channel answers 200 also where the bot failed on it. So the events of the tracker
 are counted: a conversation that does not have each message once is begun again.
 
+If an action server fails or is away, Rasa goes on without it and answers 200: all that shows is
+that an action left no event. A conversation in which the bot's own actions left none is a failure,
+until one of them has left some.
+
 What the bot says is its own: it may differ from the system's utterances of the dialogue,
 which are not sent anywhere.
 """
@@ -27,14 +32,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final, NamedTuple
 
-from pytest_dstfuzz.config import Address, Settings
+from pytest_dstfuzz.config import Address, Header, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, unknown_name
+from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.trackers.adapters import as_prediction
 from pytest_dstfuzz.trackers.arriving import taker_of
 from pytest_dstfuzz.trackers.rasa.slot_map import SlotMap, slot_map
@@ -43,6 +51,13 @@ from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import describe
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
+#: Rasa gives its domain in the form that the header ``Accept`` ends with, or refuses with 406.
+_JSON: Final = "application/json"
+#: How the names of actions begin that are texts alone. One of Rasa's own that a domain lists is
+#: another one under its name.
+_TEXTS: Final = "utter_"
+#: Names of actions that a message shows.
+_ACTIONS_SHOWN: Final = 3
 #: Characters of an utterance that a message shows.
 _SHOWN = 60
 
@@ -58,11 +73,15 @@ class RasaTracker:
     normalisation: str
     #: How often a conversation is begun, until each message was taken in once.
     tries: int
-    #: Of the model that the bot says it has loaded, and of the slot map; ``None`` where it says
-    #: none. It does not cover the bot's action server.
+    #: Of the model that the bot says it has loaded, and of the slot map; ``None`` if it says none,
+    #: or has actions of its own: their code is no part of the model.
     fingerprint: str | None
     #: Sentences for the user.
     notes: tuple[str, ...]
+    #: The actions of the bot that its action server runs.
+    actions: frozenset[str] = frozenset()
+    #: Set when one of them has left an event.
+    _acted: threading.Event = field(default_factory=threading.Event, init=False)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Have one conversation for each context, several at once."""
@@ -79,15 +98,30 @@ class RasaTracker:
                 )
         heard = 0
         for _ in range(self.tries):
-            slots, heard = self._conversation(messages)
+            told = self._conversation(messages)
+            heard = told.heard
             if heard == len(messages):
-                return as_prediction(self.slots.state(slots), self.normalisation, "the bot")
+                self._refuse_idle_actions(told)
+                return as_prediction(self.slots.state(told.slots), self.normalisation, "the bot")
         raise TrackerError(
             f"the bot's tracker has {heard} messages of the user where {len(messages)} were sent; "
             "its log may say why"
         )
 
-    def _conversation(self, messages: Sequence[str]) -> tuple[dict[str, object], int]:
+    def _refuse_idle_actions(self, told: _RasaConversation) -> None:
+        """Refuse the state of a bot none of whose own actions ever left an event."""
+        ran = [left for name, left in told.actions if name in self.actions]
+        if any(ran):
+            self._acted.set()
+        elif ran and not self._acted.is_set():
+            names = {name for name, _ in told.actions} & self.actions
+            raise TrackerError(
+                f"the bot ran {listed(sorted(names), _ACTIONS_SHOWN)} and got neither an event nor "
+                "a message from there, as if its action server failed or was away: start it, or "
+                "see the bot's log. An action that is meant to do nothing must return an event"
+            )
+
+    def _conversation(self, messages: Sequence[str]) -> _RasaConversation:
         # Of the system: ids decide no result, and no two processes may share a conversation.
         name = f"dstfuzz-{uuid.uuid4().hex}"
         for message in messages:
@@ -115,10 +149,10 @@ def create(
     url: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
 ) -> RasaTracker:
     """Return the tracker of the bot at an address, whose token may be in the query."""
-    transport = Transport(url, service)
+    transport = Transport(url, _asking_for_json(service))
     try:
         version = transport.ask("GET", "status", read=_read_version)
-        slots = transport.ask("GET", "domain", read=_read_slots)
+        slots, actions = transport.ask("GET", "domain", read=_read_domain)
     except GivenUpError:
         raise
     except TrackerError as error:
@@ -131,9 +165,14 @@ def create(
     if missing := [slot for slot in wanted if slot not in reached]:
         there = slots if settings.tracker.slot_map is None else reached
         raise UserError(f"slots: {unknown_name('slot of the bot', missing[0], there)}")
-    note = chosen.note(slots)
+    notes = [chosen.note(slots)]
     fingerprint = None
-    if version is not None:
+    if version is not None and actions:
+        notes.append(
+            "the bot's answers are not kept for another run: its model id does not cover its own "
+            f"actions ({listed(actions, _ACTIONS_SHOWN)}), which may change without it"
+        )
+    elif version is not None:
         text = json.dumps([version, chosen.to_json()], sort_keys=True)
         fingerprint = hashlib.sha256(text.encode("ascii")).hexdigest()
     return RasaTracker(
@@ -142,12 +181,30 @@ def create(
         normalisation=data.normalisation,
         tries=service.retries + 1,
         fingerprint=fingerprint,
-        notes=(note,) if note else (),
+        notes=tuple(filter(None, notes)),
+        actions=frozenset(actions),
     )
 
 
-def _read_tracker(reply: Reply) -> tuple[dict[str, object], int]:
-    """Return the slots of a conversation, and how many messages of the user the bot took in."""
+def _asking_for_json(service: ServiceSettings) -> ServiceSettings:
+    """Return the settings of a service with the header without which it gives no domain."""
+    if any(header.name.lower() == "accept" for header in service.headers):
+        return service
+    return replace(service, headers=(*service.headers, Header("Accept", _JSON)))
+
+
+class _RasaConversation(NamedTuple):
+    """What a tracker says of a conversation."""
+
+    slots: dict[str, object]
+    #: How many messages of the user the bot took in.
+    heard: int
+    #: The actions that it ran, each with whether events of its own follow it.
+    actions: tuple[tuple[str, bool], ...]
+
+
+def _read_tracker(reply: Reply) -> _RasaConversation:
+    """Return what the tracker of a conversation says."""
     body = _object(reply, "a tracker")
     slots, events = body.get("slots"), body.get("events")
     found: dict[str, object] = {}
@@ -161,7 +218,14 @@ def _read_tracker(reply: Reply) -> tuple[dict[str, object], int]:
         raise MalformedReply(
             f"answered with a tracker whose 'events' are no list of events: {describe(events)}"
         )
-    return found, sum(event.get("event") == "user" for event in events)
+    kinds = [event.get("event") for event in events]
+    after = [*kinds[1:], "user"]
+    actions = tuple(
+        (str(event.get("name")), follows not in ("action", "user"))
+        for event, follows in zip(events, after, strict=True)
+        if event.get("event") == "action"
+    )
+    return _RasaConversation(found, kinds.count("user"), actions)
 
 
 def _check_answer(reply: Reply) -> None:
@@ -180,11 +244,17 @@ def _read_version(reply: Reply) -> object:
     return body.get("model_id") or body.get("fingerprint") or None
 
 
-def _read_slots(reply: Reply) -> list[str]:
-    slots = _object(reply, "a domain").get("slots", {})
+def _read_domain(reply: Reply) -> tuple[list[str], list[str]]:
+    """Return the slots of a bot, and the actions that its action server runs."""
+    domain = _object(reply, "a domain")
+    slots, actions = domain.get("slots", {}), domain.get("actions") or []
     if not isinstance(slots, dict):
         raise MalformedReply(f"answered with a domain whose 'slots' are {describe(slots)}")
-    return list(slots)
+    if not isinstance(actions, list):
+        raise MalformedReply(f"answered with a domain whose 'actions' are {describe(actions)}")
+    # One that is sent the domain is an object: its name, and that.
+    names = [name for one in actions for name in (one if isinstance(one, dict) else [one])]
+    return list(slots), sorted({str(name) for name in names if not str(name).startswith(_TEXTS)})
 
 
 def _object(reply: Reply, what: str) -> dict[str, object]:

@@ -13,16 +13,14 @@ object with ``reset()`` and ``reply(user)`` is led through each dialogue from it
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import weakref
 from collections.abc import Mapping
 from typing import Final, cast
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.dialogue.outcome import History
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.adapting import Adapter, made
+from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, made
 from pytest_dstfuzz.trackers.replies.messages import messages_of
 from pytest_dstfuzz.trackers.replies.rolling import RollingReplies
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
@@ -39,27 +37,7 @@ _OWN_HISTORY: Final = (
 )
 
 
-class Replier(Adapter):
-    """Calls what it adapts, and waits for what is ``async``, always in one event loop.
-
-    Clients that are kept from call to call belong to the loop in which they were first used.
-    """
-
-    def __init__(self, wrapped: object) -> None:
-        super().__init__(wrapped)
-        self._runner = asyncio.Runner()
-        weakref.finalize(self, self._runner.close)
-
-    def _waited(self, result: object) -> object:
-        """Return what a call returned, once it is there."""
-        return self._runner.run(_result_of(result)) if inspect.isawaitable(result) else result
-
-
-async def _result_of(awaitable: object) -> object:
-    return await awaitable  # type: ignore[misc]  # The caller looked.
-
-
-class ReplyFunction(Replier):
+class ReplyFunction(FunctionAdapter):
     """A system made of a function from messages (see `messages_of`) to the reply to the last."""
 
     def __init__(self, wrapped: object) -> None:
@@ -68,12 +46,14 @@ class ReplyFunction(Replier):
         #: For the message of one that does not take what it is given.
         self.asked_with = "" if self._takes_context else _MESSAGES
 
-    def _ask(self, context: Context) -> Prediction:
-        given = context if self._takes_context else messages_of(context)
-        return as_reply(self._waited(self.wrapped(given)), "the reply function")
+    def _call(self, context: Context) -> object:
+        return self.wrapped(context if self._takes_context else messages_of(context))
+
+    def _read(self, answer: object) -> Prediction:
+        return as_reply(answer, "the reply function")
 
 
-class StatefulReply(Replier):
+class StatefulReply(Adapter):
     """A system made of an object with ``reset()`` and ``reply(user)``.
 
     What was recorded of the system cannot be put into it: its own replies are the history.
@@ -108,7 +88,7 @@ def _adapted(candidate: object) -> Tracker:
         return callable(declared(candidate, name))
 
     if has("predict"):
-        return cast("Tracker", candidate)
+        return as_it_is(candidate)
     if has("reply"):
         if has("reset"):
             return StatefulReply(candidate)

@@ -40,6 +40,9 @@ SLOTS = {
 }
 
 
+_NOT_ACCEPTABLE = json.dumps({"status": "failure", "reason": "NotAcceptable", "code": 406})
+
+
 @dataclass
 class Conversation:
     """One tracker: its slots, and what happened."""
@@ -68,6 +71,13 @@ class Conversation:
         self.events.append({"event": "action", "name": f"action_ask_{asked}"})
         return "Which part of town?" if asked else "Anything else?"
 
+    def act(self, action: str, says: str | None) -> None:
+        """Run an action; one whose server fails leaves nothing, and the bot goes on."""
+        self.events.append({"event": "action", "name": action})
+        if says is not None:
+            self.events.append({"event": "bot", "text": says})
+        self.events.append({"event": "action", "name": "action_listen"})
+
 
 class RasaServer(ThreadingHTTPServer):
     """The bot and its API.
@@ -77,6 +87,7 @@ class RasaServer(ThreadingHTTPServer):
             and lists of texts alone), not as servers do (one object, any JSON value).
         status: what ``GET /status`` says.
         slots: of the domain.
+        actions: of the domain, which an action server runs.
     """
 
     daemon_threads = True
@@ -87,11 +98,15 @@ class RasaServer(ThreadingHTTPServer):
         as_described: bool = True,
         status: dict[str, Any] | None = None,
         slots: tuple[str, ...] = tuple(SLOTS),
+        actions: tuple[str, ...] = (),
     ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.as_described = as_described
         self.status = {"model_file": "models/pizza.tar.gz"} if status is None else status
         self.slots = slots
+        self.actions = actions
+        #: What the action server says when it is asked; ``None`` = it fails, or is away.
+        self.acts: str | None = "Done."
         self.conversations: dict[str, Conversation] = defaultdict(Conversation)
         #: What becomes of the next messages: see `_Handler.post_message`; "" = all is well.
         self.faults: deque[str] = deque()
@@ -133,7 +148,7 @@ class RasaServer(ThreadingHTTPServer):
                 for slot in self.slots
             },
             "responses": {},
-            "actions": ["action_listen"],
+            "actions": list(self.actions),
         }
 
 
@@ -164,7 +179,10 @@ class _Handler(BaseHTTPRequestHandler):
             fault = self.server.faults.popleft() if self.server.faults else ""
             says = ""
             if fault != "lost":
-                says = self.server.conversations[message["sender"]].hear(message["message"])
+                kept = self.server.conversations[message["sender"]]
+                says = kept.hear(message["message"])
+                for action in self.server.actions:
+                    kept.act(action, self.server.acts)
         if fault == "late":
             self._answer(500, "oops", "text/plain")
         elif fault == "page":
@@ -182,6 +200,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer_json(_RASA, request, 401, error)
         elif path == "/status":
             self._answer_json(_RASA, request, 200, self.server.status)
+        elif path == "/domain" and not _takes_domain(self.headers.get("Accept", "")):
+            self._answer(406, _NOT_ACCEPTABLE, "application/json")
         elif path == "/domain":
             self._answer_json(_RASA, request, 200, self.server.domain())
         elif match := re.fullmatch(r"/conversations/([^/]+)/tracker", path):
@@ -227,6 +247,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+
+def _takes_domain(accept: str) -> bool:
+    """Whether a server of version 3.6 gives its domain to whoever accepts this."""
+    return accept.endswith(("json", "yml", "yaml"))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rasa_server import TOKEN, RasaServer, serving
 
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Header, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange, Ontology
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.rasa.tracker import RasaTracker, create
@@ -280,3 +280,33 @@ def test_a_bot_without_slots_is_told(server: RasaServer) -> None:
     server.slots = ()
     with pytest.raises(UserError, match=r"^the bot at http://[0-9.:]+\S* has no slots: there is"):
         connect(server)
+
+
+def test_answers_of_a_bot_with_actions_of_its_own_are_not_kept(server: RasaServer) -> None:
+    server.status = {"model_id": "75a985b7"}
+    server.actions = ("utter_bye",)
+    assert connect(server).fingerprint is not None
+    server.actions = ("action_price", "utter_bye")
+    tracker = connect(server)
+    assert tracker.fingerprint is None
+    assert "does not cover its own actions (action_price)" in tracker.notes[-1]
+
+
+def test_a_bot_whose_actions_never_do_anything_has_failed(lifelike: RasaServer) -> None:
+    lifelike.actions = ("action_price", "action_log")
+    lifelike.acts = None
+    tracker = connect(lifelike)
+    (answer,) = tracker.predict([context("Chinese food")])
+    assert isinstance(answer, TrackerError)
+    assert "the bot ran action_log, action_price and got neither" in str(answer)
+    # One that was seen to work may have nothing to say to a message.
+    lifelike.acts = "It costs 10."
+    assert isinstance(tracker.predict([context("Chinese food")])[0], Prediction)
+    lifelike.acts = None
+    assert isinstance(tracker.predict([context("Italian food")])[0], Prediction)
+
+
+def test_the_domain_is_asked_for_as_the_server_wants(server: RasaServer) -> None:
+    connect(server)
+    with pytest.raises(UserError, match=r"answered 406"):
+        connect(server, headers=(Header("accept", "text/html"),))
