@@ -12,6 +12,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.sequential import sequential_test
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.config.rates import per_1000, percent, rise_per_1000
+from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
 
@@ -153,7 +154,7 @@ def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
         (
             str(answer["turn"]),
             ", ".join(
-                f"{item['slot']}: {item['before'] or 'none'} -> {item['after'] or 'none'}"
+                f"{item['slot']}: {shown_value(item['before'])} -> {shown_value(item['after'])}"
                 for item in answer["slots"]
             ),
         )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.dialogue.multiwoz import CUE_WORDS
+from pytest_dstfuzz.dialogue.values import list_text, members_of
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.spelling import Mentions, content, spelled
@@ -81,11 +84,12 @@ class Traits(NamedTuple):
 
 
 def traits_of(change: ChangedSlot, scene: BrokenScene) -> Traits:
-    """Return what tells the change of a slot from others."""
+    """Return what tells the change of a slot from others; of a list the members that changed."""
+    others = [one for one in scene.changed if one is not change]
+    change = _of_members(change)
     before, after = change.before, change.after
     values = [value for value in (before, after) if value is not None]
     domain = domain_of(change.slot)
-    others = [one for one in scene.changed if one is not change]
     held = [(slot, value) for slot, value in scene.state.items() if slot != change.slot]
     had = [*held, *((one.slot, one.before) for one in others)]
     known = [(scene.system.says(value), scene.user.says(value)) for value in values]
@@ -116,6 +120,19 @@ def traits_of(change: ChangedSlot, scene: BrokenScene) -> Traits:
         elsewhere=any(value in values and domain_of(slot) != domain for slot, value in held),
         same=_points(change, scene),
     )
+
+
+def _of_members(change: ChangedSlot) -> ChangedSlot:
+    """Return a change of a list without the members that stay."""
+    before, after = (
+        Counter(() if value is None else members_of(value))
+        for value in (change.before, change.after)
+    )
+    if before == after or max(before.total(), after.total()) < 2:
+        return change
+    gone, new = (list((before - after).elements()), list((after - before).elements()))
+    texts = [list_text(some) if len(some) > 1 else (*some, None)[0] for some in (gone, new)]
+    return replace(change, before=texts[0], after=texts[1])
 
 
 def domain_of(slot: str) -> str:

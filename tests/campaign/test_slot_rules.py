@@ -16,7 +16,9 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Exchange, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.regressions.promote import promoted
 from pytest_dstfuzz.regressions.regression import Regression
+from pytest_dstfuzz.relations.rewrite import UNCHANGED, Admissible, Delta, Expected
 from pytest_dstfuzz.testing import assert_follows
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 ROOM = talk(
     "room",
@@ -128,6 +130,17 @@ def test_rules_of_arguments_serve_slots(rule: Any, one: Any, other: Any) -> None
 )
 def test_other_values_stay_other_values(rule: Any, one: Any, other: Any) -> None:
     assert not same(rule, {"x": one}, {"x": other})
+
+
+def test_what_is_expected_may_be_said_in_other_words() -> None:
+    settings = Settings.of(arguments={"room-time": "instant"}).reply
+    folding = Folding(comparison_of_states(DATA, settings))
+    clean = Prediction(BeliefState({"room-time": "19:00"}))
+    said = Prediction(BeliefState({"room-time": "8pm"}))
+    delta = Delta("room-time", "19:00", Admissible(("20:00",)))
+    for wanted, told in ((Expected((delta,)), "20:00"), (UNCHANGED, "8pm")):
+        (found,) = folding.to_clean([said], [clean], clean.state, ASKED, wanted)
+        assert found.state == {"room-time": told}
 
 
 def test_without_rules_states_are_equal_or_not() -> None:

@@ -57,6 +57,8 @@ def reading(
         ({"hotel-name": ("worth house", "lodge")}, "name-changed"),
         ({"hotel-name": (None, "some lodge")}, "name-changed"),
         ({"hotel-type": ("motel", "hostel")}, "choice-changed"),
+        ({"taxi-extras": ('["cot", "station"]', "cot")}, "stated-lost"),
+        ({"taxi-extras": ('["cot", "ramp"]', '["cot", "tray"]')}, "choice-changed"),
         ({"train-leaveat": (None, "12:15")}, "value-spread"),
         (LOST, "stated-lost"),
         ({"hotel-type": (None, "motel")}, "made-up"),
