@@ -185,7 +185,7 @@ def _as_clean(
 ) -> Sequence[Answer]:
     """Return all answers to a variant, those that say what clean ones say as ``before``."""
     given = all_answers(context, answers)
-    return folding.to_clean(given, all_answers(clean, answers), before, clean, expected)
+    return folding.to_clean(given, all_answers(clean, answers), before, clean, expected, context)
 
 
 def settled(

@@ -134,6 +134,8 @@ class TurnAttempts:
         if expected.differs and is_fallback(clean.get(REPLY, ""), self.rules.reply.fallback):
             return Verdict("held")  # What is no answer need not become another one.
         verdict = expected.judge(clean, found)
+        if verdict.kind == "violation" and expected.stays and self._is_clean(attempt, found):
+            return Verdict("held")
         by_label = self.by_label(attempt, clean, found, verdict.changes)
         if verdict.kind == "violation" and {"corrected"}.issuperset(by_label.values()) and by_label:
             return Verdict("improved", verdict.changes)
@@ -167,6 +169,13 @@ class TurnAttempts:
         """Return the changes but those that the label calls right; all of them if it calls all."""
         told = self.by_label(attempt, clean, found, changes)
         return [one for one in changes if told.get(one.slot) != "corrected"] or list(changes)
+
+    def _is_clean(self, attempt: Attempt, found: Outcome) -> bool:
+        """Whether of two rewrites that differ this one is answered as the clean context is."""
+        rewrite = attempt.proposal.rewrite
+        if rewrite is None or not rewrite.between or not isinstance(self.clean, Prediction):
+            return False
+        return self.rules.folding.agree(self.clean.state, found, self.clean_context)
 
     def _label(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Outcome | None:
         """Return what is right for an attempt, in the words of two answers, if it is known."""

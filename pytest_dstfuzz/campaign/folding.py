@@ -16,9 +16,10 @@ from typing import Final, TypeVar
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, Spread
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
+from pytest_dstfuzz.comparisons.echoes import without_slips
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
 from pytest_dstfuzz.relations.rewrite import UNCHANGED, Expected
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -112,6 +113,7 @@ class Folding:
         settled: Outcome,
         asked: Context,
         expected: Expected = UNCHANGED,
+        seen: Context | None = None,
     ) -> Sequence[_Given]:
         """Return answers to a variant, each text as that of the clean turn if it says the same.
 
@@ -125,9 +127,12 @@ class Folding:
             settled: what those of the clean context count as.
             asked: the clean context.
             expected: what is to become of some paths.
+            seen: the context of the variant; slips of the user's that a reply to it repeats are
+                undone before it is compared, where nothing is to change.
         """
         if self.exact:
             return given
+        typed = seen if expected.stays else None
         wanted = {
             one.slot: [text for text in one.after.values if text is not None]
             for one in expected.deltas
@@ -141,7 +146,8 @@ class Folding:
         others: dict[str, str] = {}
 
         def told(path: str, text: str) -> str:
-            own = self._first(path, known.get(path, ()), text, asked)
+            meant = _undone(path, text, asked, typed, settled.get(path, ""))
+            own = self._first(path, known.get(path, ()), meant, asked)
             if own is not None:
                 return settled.get(path, own)
             right = self._first(path, wanted.get(path, ()), text, asked)
@@ -155,12 +161,29 @@ class Folding:
 
         return [_with_state(one, counted) for one in given]
 
-    def said(self, counted: Outcome, given: Sequence[object], asked: Context) -> Outcome:
-        """Return an answer as it was given, of what it counts as, under the paths of that."""
+    def said(
+        self,
+        counted: Outcome,
+        given: Sequence[object],
+        asked: Context,
+        seen: Context | None = None,
+    ) -> Outcome:
+        """Return an answer as it was given, of what it counts as, under the paths of that.
+
+        ``seen``: see `to_clean`.
+        """
         if self.exact:
             return counted
+
+        def agrees(one: Outcome) -> bool:
+            meant = {
+                path: _undone(path, text, asked, seen, counted.get(path, ""))
+                for path, text in one.items()
+            }
+            return self.agree(counted, Outcome(meant), asked)
+
         found = (one.state for one in _predictions(given))
-        first = next((one for one in found if self.agree(counted, one, asked)), counted)
+        first = next((one for one in found if agrees(one)), counted)
         return self._align(counted, first)
 
     def unsure(
@@ -213,6 +236,13 @@ class Folding:
 
 #: Answers are compared as they are: the way of belief states.
 AS_GIVEN: Final = Folding(EXACT)
+
+
+def _undone(path: str, text: str, asked: Context, seen: Context | None, known: str) -> str:
+    """Return a reply without the slips of ``seen`` that it repeats; other texts as they are."""
+    if path != REPLY or seen is None:
+        return text
+    return without_slips(text, asked, seen, known)
 
 
 def _predictions(given: Iterable[object]) -> list[Prediction]:

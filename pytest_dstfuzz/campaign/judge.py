@@ -85,7 +85,9 @@ def judge_attempt(
         outcome = "carried" if carried else "violation"
     result = replace(
         _result(attempt, outcome),
-        state=folding.said(answer.state, all_answers(attempt.context, answers), reference),
+        state=folding.said(
+            answer.state, all_answers(attempt.context, answers), reference, attempt.context
+        ),
         changed_slots=changes,
         expected=expected.deltas,
     )

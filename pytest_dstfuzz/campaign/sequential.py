@@ -136,7 +136,7 @@ class SequentialTest:
         # What the clean turn says now and then counts as another answer there. It must not count
         # as the usual one here, as it does in a vote: the likelihoods are of one and the same w.
         found = all_answers(context, answers)
-        given = folding.to_clean(found, (), before, clean, expected.against(before))
+        given = folding.to_clean(found, (), before, clean, expected.against(before), context)
         broken: list[Prediction] = []
         kept: list[Prediction] = []
         for one in given:

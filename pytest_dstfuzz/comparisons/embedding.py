@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
-from pytest_dstfuzz.comparisons.vectors import Apart, TextVectors, apart, shipped_vectors
+from pytest_dstfuzz.comparisons.vectors import Apart, TextVectors, apart, shift, shipped_vectors
 from pytest_dstfuzz.dialogue.dialogues import Context
 
 #: The name of the embedding that ships.
@@ -95,6 +95,14 @@ def distance(before: str, found: str) -> float:
     0.0
     """
     return 0.0 if before == found else ShippedEmbedding().apart(before, found).distance
+
+
+def meaning_shift(before: str, after: str) -> float:
+    """Return how far an edited text is from what it meant by the shipped embedding.
+
+    See `vectors.shift`: an edit keeps most words, so each one that is replaced counts.
+    """
+    return 0.0 if before == after else shift(_parts(before), _parts(after))
 
 
 def eps() -> float:

@@ -32,7 +32,7 @@ def is_fallback(text: str, more: tuple[str, ...] = ()) -> bool:
 @lru_cache(maxsize=1 << 14)
 def _gives_up(text: str) -> bool:
     plain = " ".join(text.replace("’", "'").split())
-    sentences = re.split(r"(?<=[.!?])\s+", plain)[:_LOOKED_AT]
+    sentences = re.split(r"(?<=[.!?:])\s+", plain)[:_LOOKED_AT]
     return any(_shipped().match(sentence) for sentence in sentences)
 
 

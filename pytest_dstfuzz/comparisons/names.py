@@ -72,13 +72,22 @@ class SameIds(Comparison):
 
 @lru_cache(maxsize=1 << 14)
 def _compared(before: str, found: str) -> Compared:
-    first, second = names(before), names(found)
-    left = [name for name in first if not _said(name, second, found)]
-    right = [name for name in second if not _said(name, first, before)]
+    left, right = unnamed(before, found)
     if not left and not right:
         return Compared(same=True)
-    told = [", ".join(" ".join(name) for name in side) or "-" for side in (left, right)]
-    return Compared(same=False, why=" / ".join(told))
+    return Compared(same=False, why=" / ".join(", ".join(side) or "-" for side in (left, right)))
+
+
+def unnamed(before: str, found: str) -> tuple[list[str], list[str]]:
+    """Return of either text the names that the other one does not say, in reading order.
+
+    >>> unnamed("Ada curated it.", "It was curated by Grace Hopper.")
+    (['Ada'], ['Grace Hopper'])
+    """
+    first, second = names(before), names(found)
+    left = [" ".join(name) for name in first if not _said(name, second, found)]
+    right = [" ".join(name) for name in second if not _said(name, first, before)]
+    return left, right
 
 
 def _said(name: tuple[str, ...], others: tuple[tuple[str, ...], ...], text: str) -> bool:

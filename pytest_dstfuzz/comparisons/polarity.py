@@ -88,7 +88,7 @@ _OPPOSITES: Final = (
     *(("cheap", "expensive"), ("early", "late"), ("increase", "decrease"), ("more", "less")),
     *(("more", "fewer"), ("high", "low"), ("higher", "lower"), ("fast", "slow"), ("old", "new")),
     *(("inside", "outside"), ("indoor", "outdoor"), ("credit", "debit")),
-    *(("first", "last"), ("best", "worst"), ("always", "never"), ("win", "lose"), ("buy", "sell")),
+    *(("first", "last"), ("best", "worst"), ("always", "never"), ("win", "lose")),
     *(("deposit", "withdraw"), ("arrival", "departure"), ("upstairs", "downstairs")),
     *(("single", "double"), ("minimum", "maximum"), ("male", "female"), ("hard", "soft")),
 )
@@ -126,7 +126,7 @@ _THROUGH: Final = listed(
     is are was were am do does did have has had can could will would shall should may might must
     to of at in on for with by from as yet currently actually usually normally always ever
     even also i we you they he she there our your their my his her us me them him just only
-    currently at present still unfortunately however able"""
+    currently at present still unfortunately however able left"""
 )
 _REACH: Final = 2
 #: Of these a negation reaches back to what they are said of: `parking is not possible`.
@@ -158,7 +158,7 @@ class Polarity(NamedTuple):
     about: frozenset[str]
     #: Words that are said outside of negations.
     said: frozenset[str]
-    #: Words that have an opposite.
+    #: Words that have an opposite, said outside of negations: ``not inside`` is outside.
     ends: frozenset[str]
     #: Whether it gives no answer at all.
     fallback: bool
@@ -209,7 +209,7 @@ def _contradiction(one: Polarity, other: Polarity) -> Compared:
         denied_there = theirs.about.union(*theirs.denied)
         for reached in mine.denied:
             against = sorted(reached & theirs.said)
-            if against and not reached & denied_there:
+            if 2 * len(against) > len(reached) and not reached & denied_there:
                 told = [f"not {against[0]}", against[0]]
                 return _told(False, *(reversed(told) if swapped else told))
     return Compared(same=True)
@@ -237,7 +237,7 @@ def polarity(text: str, fallbacks: tuple[str, ...] = ()) -> Polarity:
         plain = pattern.sub(instead, plain)
     words = _WORD.findall(plain)
     denied, about, said = _reached(words)
-    ends = frozenset(word for word in words if word in _OPPOSITE)
+    ends = frozenset(word for word in words if word in _OPPOSITE and stem(word) in said)
     return Polarity(answer, denied, about, said, ends, is_fallback(text, fallbacks))
 
 

@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
+from pytest_dstfuzz.comparisons.echoes import without_echo
 from pytest_dstfuzz.comparisons.embedding import SHIPPED, SameMeaning
+from pytest_dstfuzz.comparisons.entities import SameEntities
 from pytest_dstfuzz.comparisons.exact import Exact
 from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.comparisons.judge import Judge, Judges
@@ -27,7 +29,7 @@ from pytest_dstfuzz.trackers.attributes import load_attribute
 #: or a class that is made without arguments.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.comparisons"
 #: What replies are compared by where nothing is said.
-DEFAULT: Final = "numbers,polarity,embedding"
+DEFAULT: Final = "numbers,entities,polarity,embedding"
 #: Those that have distances.
 _MEASURES: Final = ("embedding",)
 #: Before the name of an embedding that does not ship.
@@ -40,6 +42,7 @@ def _shipped() -> dict[str, Callable[[ReplySettings], Comparison]]:
         "exact": lambda settings: Exact(),  # noqa: ARG005 - functions of one signature
         "numbers": lambda settings: SameNumbers(),  # noqa: ARG005 - likewise
         "names": lambda settings: SameNames(),  # noqa: ARG005 - likewise
+        "entities": lambda settings: SameEntities(),  # noqa: ARG005 - likewise
         "polarity": lambda settings: SamePolarity(settings.fallback),
         "ids": lambda settings: SameIds(settings.cited),
         "embedding": lambda settings: SameMeaning(None, settings.threshold),
@@ -55,14 +58,20 @@ class AllOf(Comparison):
     """Several comparisons: two texts say the same where all of them say so."""
 
     def __init__(
-        self, parts: Sequence[Comparison], fallbacks: tuple[str, ...] | None = None
+        self,
+        parts: Sequence[Comparison],
+        fallbacks: tuple[str, ...] | None = None,
+        *,
+        echoes: bool = True,
     ) -> None:
         """Take comparisons, and further fallbacks where any two are one reply, and no answer.
 
-        With ``None`` they are compared as all replies are.
+        With ``None`` they are compared as all replies are. Without ``echoes`` an opening that
+        only repeats the question is not looked at.
         """
         self._parts = tuple(parts)
         self._fallbacks = fallbacks
+        self._echoes = echoes
 
     @property
     def name(self) -> str:
@@ -83,6 +92,7 @@ class AllOf(Comparison):
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
         """Let each get ready; a judge, which is dear, only for what all before it agree on."""
+        pairs = [self._looked_at(pair) for pair in pairs]
         for place, part in enumerate(self._parts):
             if isinstance(part, Judge):
                 before = AllOf(self._parts[:place], self._fallbacks)
@@ -93,6 +103,13 @@ class AllOf(Comparison):
                 ]
             part.prepare(pairs)
 
+    def _looked_at(self, pair: TextPair) -> TextPair:
+        if self._echoes:
+            return pair
+        asked = pair.asked.user
+        before, found = without_echo(pair.before, asked), without_echo(pair.found, asked)
+        return pair._replace(before=before, found=found)
+
     def _given_up(self, *texts: str) -> bool:
         """Whether one of some texts is no answer, by the further fallbacks."""
         return self._fallbacks is not None and any(
@@ -101,6 +118,7 @@ class AllOf(Comparison):
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
         """Return what the first says that finds a difference, else the largest distance."""
+        _, before, found, _ = self._looked_at(TextPair(path, before, found, asked))
         if self._fallbacks is not None:
             gives_up = [is_fallback(text, self._fallbacks) for text in (before, found)]
             if all(gives_up):
@@ -173,7 +191,7 @@ def comparison_by_name(
     ships = (name in COMPARISONS.shipped or name.startswith(_FOREIGN) for name in listed)
     if listed == ["exact"] or not all(ships):
         return parts[0] if len(parts) == 1 else AllOf(parts)
-    return AllOf(parts, settings.fallback)
+    return AllOf(parts, settings.fallback, echoes="exact" in listed)
 
 
 def as_comparison(given: object, where: str, settings: ReplySettings) -> Comparison:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -28,6 +29,10 @@ LONGEST: Final = 5
 GRAMS: Final = 8192
 #: Stands for whatever has a digit in it: numbers are compared by themselves.
 NUMBER: Final = "#"
+#: Share of the words that two texts have in common where they are one sentence.
+SENTENCE: Final = 2 / 3
+#: How much more a replaced word counts there: it is all that sets the two apart.
+REPLACED: Final = 1.1
 #: Words longer than this are cut: nobody reads them.
 _LONGEST_WORD: Final = 40
 #: A word that `NUMBER` is made of.
@@ -77,11 +82,16 @@ class TextVectors(NamedTuple):
     lengths: Vector
     total: Vector
 
+    def shared(self, other: TextVectors) -> float:
+        """Return the share of the words of the longer text that both have, from 0 to 1."""
+        both = Counter(self.words) & Counter(other.words)
+        return both.total() / max(len(self.words), len(other.words), 1)
+
 
 class Apart(NamedTuple):
     """How far two texts are apart."""
 
-    #: From 0 to 2.
+    #: From 0 to 2; by the small embedding to 1.
     distance: float
     #: The words of either that say most of what the other has nothing like; empty where one says
     #: no more than the other.
@@ -89,25 +99,51 @@ class Apart(NamedTuple):
 
 
 def apart(one: TextVectors, other: TextVectors) -> Apart:
-    """Return how far two texts are apart: half by what they say on the whole, half by one word.
+    """Return how far two texts are apart: how much of what each says is not like the other.
 
-    The mean of 1 - cosine of their sums, and of what the farthest replaced word says, at most 1. A
-    word of one text is as far from the other as from the nearest word there, times its length; the
-    farthest one of either text is taken, and of the two the lesser, as a text that only says more
-    replaces nothing.
+    A word says as much as the square of the length of its vector, and of that the other text lacks
+    1 - the cosine of the nearest word there. The mean of both texts' shares is what they lack on
+    the whole: two wordings of one answer share some words that say much, answers to different
+    questions next to none.
+
+    Two texts that have most of their words in common are one sentence. Then a word that stands
+    for another one (``oak``, ``glass``) counts by itself, at most 1: the farthest word of either
+    text is taken, and of the two the lesser, as a text that only says more replaces nothing.
     """
     if not one.words or not other.words:
         return Apart(0.0 if one.words == other.words else 1.0, ("", ""))
+    norms = np.maximum(np.outer(one.lengths, other.lengths), np.float32(1e-9))
+    cosines = np.clip((one.rows @ other.rows.T) / norms, 0, 1)
+    lacks = (1 - cosines.max(axis=1), 1 - cosines.max(axis=0))
+    said = (one.lengths**2, other.lengths**2)
+    shares = [
+        float(mine @ lack) / max(float(mine.sum()), 1e-9)
+        for mine, lack in zip(said, lacks, strict=True)
+    ]
+    distance = sum(shares) / 2
+    lost, new = one.lengths * lacks[0], other.lengths * lacks[1]
+    farthest = (int(lost.argmax()), int(new.argmax()))
+    if one.shared(other) >= SENTENCE:
+        replaced = REPLACED * min(float(lost[farthest[0]]), float(new[farthest[1]]))
+        distance = max(distance, replaced)
+    distance = min(max(distance, 0.0), 1.0)
+    return Apart(round(distance, 6), (one.words[farthest[0]], other.words[farthest[1]]))
+
+
+def shift(one: TextVectors, other: TextVectors) -> float:
+    """Return how far the meaning of an edited text is from what it was, from 0 to 1.5.
+
+    The mean of 1 - cosine of their sums and of what the farthest replaced word says, at most 1.
+    """
+    if not one.words or not other.words:
+        return 0.0 if one.words == other.words else 1.0
     lengths = float(np.sqrt((one.total @ one.total) * (other.total @ other.total)))
     whole = 1.0 - float(one.total @ other.total) / max(lengths, 1e-9)
     norms = np.maximum(np.outer(one.lengths, other.lengths), np.float32(1e-9))
     cosines = np.clip((one.rows @ other.rows.T) / norms, 0, 1)
-    lost = one.lengths * (1 - cosines.max(axis=1))
-    new = other.lengths * (1 - cosines.max(axis=0))
-    farthest = (int(lost.argmax()), int(new.argmax()))
-    replaced = min(float(lost[farthest[0]]), float(new[farthest[1]]), 1.0)
-    distance = min(max((whole + replaced) / 2, 0.0), 2.0)
-    return Apart(round(distance, 6), (one.words[farthest[0]], other.words[farthest[1]]))
+    lost = float((one.lengths * (1 - cosines.max(axis=1))).max())
+    new = float((other.lengths * (1 - cosines.max(axis=0))).max())
+    return round(max((whole + min(lost, new, 1.0)) / 2, 0.0), 6)
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,7 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         "compare",
         Value(comparisons, "NAME,..."),
         "when two replies say the same, all that are named agreeing: exact, numbers, names, "
-        "polarity, ids, embedding, judge, one of a package or "
+        "entities, polarity, ids, embedding, judge, one of a package or "
         "of your suite, or module:function, a function of yours of two texts",
     ),
     _reply(

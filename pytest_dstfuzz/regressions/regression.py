@@ -259,7 +259,7 @@ class Regression:
         }
         before = replace(before, state=Outcome(texts))
         wanted = Expected(self.expected)
-        (after,) = folding.to_clean([after], [clean], before.state, self.clean, wanted)
+        (after,) = folding.to_clean([after], [clean], before.state, self.clean, wanted, self.seen)
         right = self.label is not None and folding.agree(self.label, before.state, self.clean)
         return replace(self, label=before.state if right else self.label), before, after
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from pytest_dstfuzz.comparisons.embedding import distance, eps
+from pytest_dstfuzz.comparisons.embedding import meaning_shift
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.words import Word, match_case, word_list
 from pytest_dstfuzz.relations.registry import register_relation
@@ -30,6 +30,8 @@ from pytest_dstfuzz.relations.scene import Replacement, Scene
 _CHANGED: Final = 0.2
 #: Drawings for each rewrite that is wanted.
 _DRAWN: Final = 8
+#: How far the meaning of a question may be moved.
+_FARTHEST: Final = 0.45
 _REVOKED: Final = "every drawing changes the meaning of the question too much"
 #: The words of the data of which one is put in: its most frequent ones.
 _FREQUENT: Final = 1_000
@@ -74,7 +76,7 @@ class Metal(Relation):
             pairs = zip(words, replacements, strict=True)
             about = ", ".join(f"{one.text} -> {to.after}" for one, to in pairs)
             rewrite = replace(scene.rewrite(replacements, about=about), case=self.name)
-            if distance(scene.turn.user, rewrite.seen.user) <= eps():
+            if meaning_shift(scene.turn.user, rewrite.seen.user) <= _FARTHEST:
                 yield rewrite
 
     @abstractmethod

@@ -226,12 +226,13 @@ def wobble_text(noise: Noise) -> str:
 
 
 def noise_text(noise: Noise, violations: int) -> str:
-    """Return how many violations are noise, and how many real ones there are."""
+    """Return how many violations are noise, and how many changes repeat when asked again."""
     low, high = noise.real_violations
     text = (
         f"of {violations:,} violations about {noise.expected_noise:.1f} are noise, and about "
-        f"{noise.expected_missed:.1f} were missed: {low:,} to {high:,} are real (95 % interval); "
-        f"{noise.outvoted:,} more were outvoted"
+        f"{noise.expected_missed:.1f} were missed: {low:,} to {high:,} repeat when the same is "
+        f"asked again (95 % interval), be the answers right or wrong; {noise.outvoted:,} more were "
+        "outvoted"
     )
     if noise.expected_noise > max(1.0, _MUCH * violations):
         return f"{text}. Causes and smallest edits may be noise too; more votes (--dst-votes) help"

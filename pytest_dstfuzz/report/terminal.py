@@ -157,7 +157,7 @@ def _verdict(summary: Summary, survey: Survey, weaknesses: Sequence[Weakness]) -
     noise, repeats = summary.noise, summary.repeats
     if noise is not None and noise.differed:
         low, high = noise.real_violations
-        text += f"; answers vary: {low:,} to {high:,} violations are real"
+        text += f"; answers vary: {low:,} to {high:,} violations repeat"
     if repeats is not None and repeats.changed:
         text += f"; {words.who} does not repeat itself: violations may be noise"
     return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_dstfuzz.comparisons.registry import DEFAULT
 from pytest_dstfuzz.testing import check_comparison
 
 REPLIES = (
@@ -14,7 +15,7 @@ REPLIES = (
 
 @pytest.mark.parametrize(
     "name",
-    ["exact", "numbers", "names", "polarity", "ids", "embedding", "numbers,polarity,embedding"],
+    ["exact", "numbers", "names", "polarity", "ids", "embedding", "entities", DEFAULT],
 )
 def test_those_that_ship_pass(name: str) -> None:
     found = check_comparison(name, REPLIES)

@@ -154,8 +154,9 @@ class LostContext(ContextRelation):
 class ContextsAgree(ContextRelation):
     """MR3: the replies in equivalent contexts say the same as each other.
 
-    Each version is compared with the next one; the published relation takes the largest distance
-    of all pairs.
+    Each version is held against the one before it, the first against the last, and of two that
+    differ the one counts that is not the reply to the clean context either; the published relation
+    takes the largest distance of all pairs.
     """
 
     name = "contexts-agree"
@@ -166,7 +167,8 @@ class ContextsAgree(ContextRelation):
         """Return pairs of versions in equivalent contexts."""
         del scene
         alike = [one for one in found if one.equivalent]
-        return (_between(one, other, UNCHANGED) for one, other in pairwise(alike))
+        around = pairwise([alike[-1], *alike]) if len(alike) > 1 else ()
+        return (_between(one, other, UNCHANGED) for one, other in around)
 
 
 @register_relation

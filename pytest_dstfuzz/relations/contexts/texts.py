@@ -47,6 +47,8 @@ class ReadText:
     units: frozenset[str]
     #: Base forms of all words but stop words.
     content: frozenset[str]
+    #: Of the units the names and what has a digit.
+    entities: frozenset[str]
     #: Places of pronouns, possessives and demonstratives that point out of the text.
     unresolved: tuple[int, ...] = ()
 
@@ -73,8 +75,15 @@ def read(text: str, lexicon: Lexicon) -> ReadText:
             nouns.add(place)
         if place in names or number or pos in {"noun", "verb", None}:
             units.add(base)
+    entities = {_base(lowers[place], name=True) for place in names}
+    entities |= {lower for lower in lowers if any(map(str.isdigit, lower))} & units
     reading = ReadText(
-        lowers, frozenset(names), frozenset(nouns), frozenset(units), frozenset(content)
+        lowers,
+        frozenset(names),
+        frozenset(nouns),
+        frozenset(units),
+        frozenset(content),
+        frozenset(entities),
     )
     places = range(len(lowers))
     return replace(

@@ -1,0 +1,57 @@
+"""The comparison of entities: neither text names another person, place or address instead."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
+from pytest_dstfuzz.comparisons.names import unnamed
+from pytest_dstfuzz.dialogue.dialogues import Context
+
+#: Web addresses, e-mail addresses and paths; a full stop at the end is none of theirs.
+_ADDRESS: Final = re.compile(
+    r"(?:https?://|www\.)[^\s<>()\[\]\"']*[^\s<>()\[\]\"'.,;:!?]"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w/])/[\w-]+(?:/[\w-]+)*",
+    re.IGNORECASE,
+)
+#: Of each side a report names as many.
+_SHOWN: Final = 3
+
+
+class SameEntities(Comparison):
+    """Neither text names something else where the other one names a thing.
+
+    Names are people, places and titles, see `names`; addresses are those of the web, of e-mail and
+    paths. A text that only names less says nothing else: bots say ``it`` for a name.
+    """
+
+    name = "entities"
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return whether none of the entities of one text stands in the place of another one."""
+        del path, asked
+        return _compared(before, found)
+
+
+@lru_cache(maxsize=1 << 14)
+def _compared(before: str, found: str) -> Compared:
+    for left, right in (_addresses(before, found), unnamed(before, found)):
+        if left and right:
+            return Compared(same=False, why=f"{_listed(left)} / {_listed(right)}")
+    return Compared(same=True)
+
+
+def _addresses(before: str, found: str) -> tuple[list[str], list[str]]:
+    """Return the addresses that the other text does not have, of either text."""
+    first, second = (
+        dict.fromkeys(match[0].lower() for match in _ADDRESS.finditer(text))
+        for text in (before, found)
+    )
+    return [one for one in first if one not in second], [one for one in second if one not in first]
+
+
+def _listed(texts: list[str]) -> str:
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return ", ".join(texts[:_SHOWN]) + more
