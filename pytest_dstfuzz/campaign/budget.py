@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.errors import UserError
@@ -13,6 +14,9 @@ from pytest_dstfuzz.trackers.tracker import Usage, usage_of
 
 #: Below so many contexts a measured speed says little.
 _ENOUGH_TO_MEASURE = 64
+#: How often the checks before a run ask for each of their contexts.
+_CHECKED_TIMES = 3
+T = TypeVar("T")
 _UNLIMITED = BudgetSettings()
 
 
@@ -44,6 +48,9 @@ class Budget:
         self._started: float | None = None
         #: Contexts that were asked for so far.
         self.calls = 0
+        #: Those that were asked for besides: by the checks before a run, and in batches that failed
+        #: as a whole and were asked for again in parts.
+        self.others = 0
 
     @property
     def limited(self) -> bool:
@@ -87,7 +94,7 @@ class Budget:
         """Why nothing more may be asked, or ``""``."""
         if self.stopped:
             return self.stopped
-        if self._limits.max_calls is not None and self.calls >= self._limits.max_calls:
+        if self.room <= 0:
             return f"the budget of {self._limits.max_calls} calls ended"
         if ended := self.deadline.ended:
             return ended + self._overrun
@@ -95,6 +102,26 @@ class Budget:
             if used >= limit:
                 return f"the budget of {limit:,.12g} {what} ended"
         return ""
+
+    @property
+    def room(self) -> float:
+        """How many contexts the limit of calls leaves; ``inf`` without one."""
+        most = self._limits.max_calls
+        return math.inf if most is None else float(most - self.calls - self.others)
+
+    def checks(self, contexts: Sequence[T]) -> Sequence[T]:
+        """Return the contexts that the checks before a run may ask for, each of them three times.
+
+        They take a tenth of the calls at most, but for one context where that can be paid for.
+        """
+        if self._limits.max_calls is None:
+            return contexts
+        most = self._limits.max_calls // (_CHECKED_TIMES * 10)
+        return contexts[: max(most, int(self.room > _CHECKED_TIMES))]
+
+    def spend_besides(self, contexts: int) -> None:
+        """Count contexts that were asked for besides."""
+        self.others += contexts
 
     def overrun(self) -> None:
         """Note that a call of a tracker had to be cut short."""
@@ -112,9 +139,7 @@ class Budget:
         """
         if self.ended:
             return 0
-        if self._limits.max_calls is not None:
-            wanted = min(wanted, self._limits.max_calls - self.calls)
-        return max(1, int(min(wanted, self._affordable())))
+        return max(1, int(min(wanted, self.room, self._affordable())))
 
     def spend(self, contexts: int) -> None:
         """Count contexts that were asked."""
@@ -127,8 +152,7 @@ class Budget:
         ``inf`` without a limit; before the speed is known, a small number, so that a
         look-ahead does not begin more dialogues than it can finish.
         """
-        most = self._limits.max_calls
-        left = math.inf if most is None else float(most - self.calls)
+        left = self.room
         if self._limits.max_seconds is not None:
             elapsed = self._elapsed()
             if self.calls < _ENOUGH_TO_MEASURE or elapsed <= 0.0:

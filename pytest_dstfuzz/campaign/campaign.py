@@ -218,11 +218,12 @@ class Campaign:
         with bounded(budget.deadline, settings.budget.preflight_seconds):
             preflight(
                 self.tracker,
-                contexts,
+                budget.checks(contexts),
                 ontology=data.ontology,
                 deadline=budget.deadline,
                 repeatable=repeatable,
                 outcome=settings.reply.outcome,
+                spend=budget.spend_besides,
             )
         return predictor_for(
             settings, data, self.tracker, self._listener, budget=budget, wobbles=not repeatable

@@ -10,6 +10,7 @@ out is a function of the dialogue, the rules and the tracker alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -62,21 +63,29 @@ _Asking = Generator[Sequence[Context], Answers, int]
 _Wanted = Iterator[tuple[int, Context]]
 
 
-def run_dialogue(rules: CampaignSpec, dialogue: Dialogue, last: int) -> DialogueRun:
+def run_dialogue(
+    rules: CampaignSpec, dialogue: Dialogue, last: int, *, one_by_one: bool = False
+) -> DialogueRun:
     """Run turns ``0`` to ``last`` of a dialogue.
 
     Each answer that is sent must hold those of the steps before as well. Turns whose
-    contexts were not all answered, and those after them, get the outcome ``skipped``.
+    contexts were not all answered, and those after them, get the outcome ``skipped``. Where
+    variants are asked for ``one_by_one``, all turns get their first variant, and what caused its
+    violations, before any gets its second; those that had one keep what they had.
     """
-    return _DialogueSteps(rules, dialogue, last).steps()
+    return _DialogueSteps(rules, dialogue, last, one_by_one).steps()
 
 
 class _DialogueSteps:
     """A dialogue that is being run, and what is known about it so far."""
 
-    def __init__(self, rules: CampaignSpec, dialogue: Dialogue, last: int) -> None:
+    def __init__(
+        self, rules: CampaignSpec, dialogue: Dialogue, last: int, one_by_one: bool
+    ) -> None:
         self._rules = rules
         self._dialogue = dialogue
+        # A turn whose one variant is asked for has a result only with that.
+        self._one_by_one = one_by_one and rules.settings.variant is None
         self._contexts = [dialogue.context(index) for index in range(last + 1)]
         self._answers: Answers = {}
         self._turns: list[TurnAttempts] = []
@@ -90,13 +99,7 @@ class _DialogueSteps:
         if rules.votes > 1:
             done = yield from self._ask_again(self._doubtful_clean, done)
         self._begin([self._voted(context) for context in self._contexts[:done]])
-        for numbers in _passes(rules):
-            done = yield from self._ask(list(self._attempt(numbers, done)), done)
-            self._judge(numbers, done)
-            if rules.votes > 1:
-                done = yield from self._ask_again(partial(self._doubtful, numbers), done)
-                self._judge(numbers, done)
-
+        done, left_out = yield from self._variants(done)
         turns = self._turns[:done]
         wanted = [self._requested(place) for place in range(done)]
         self._answers = yield [context for variants in wanted for context in _probes(variants)]
@@ -114,7 +117,11 @@ class _DialogueSteps:
             smaller = yield from shrink(turns, wanted, self._answers)
         results = [
             self._result(
-                turn, wanted[place], smaller[place], [r for r in repeats if r.place == place]
+                turn,
+                wanted[place],
+                smaller[place],
+                [r for r in repeats if r.place == place],
+                left_out[place],
             )
             for place, turn in enumerate(turns)
         ]
@@ -124,6 +131,40 @@ class _DialogueSteps:
                 asked_for.update(self._turns[index].wanted)
             results.append(_skipped(rules, dialogue, index, calls=self._count(asked_for)))
         return results[rules.first_of(len(self._contexts) - 1) :]
+
+    def _variants(
+        self, done: int
+    ) -> Generator[Sequence[Context], Answers, tuple[int, Counter[int]]]:
+        """Run the variants of the first ``done`` turns.
+
+        Returned is how many turns have a result, and how many variants each of them lacks.
+        """
+        rules, first = self._rules, done
+        left_out = Counter[int]()
+        for number, numbers in enumerate(_passes(rules, one_by_one=self._one_by_one)):
+            done = yield from self._ask(list(self._attempt(numbers, done)), done)
+            self._judge(numbers, done)
+            if rules.votes > 1:
+                done = yield from self._ask_again(partial(self._doubtful, numbers), done)
+                self._judge(numbers, done)
+            first = first if number else done
+            left_out.update(
+                {
+                    place: len(numbers)
+                    for place in range(done, first)
+                    if not self._is_over(place) and self._turns[place].applicable
+                }
+            )
+            if self._one_by_one:
+                found = (self._requested(place) for place in range(done))
+                self._answers = yield [c for variants in found for c in _probes(variants)]
+        return (first, left_out) if self._one_by_one else (done, Counter())
+
+    def _is_over(self, place: int) -> bool:
+        """Whether a turn gets no more variants, as one of them has broken it."""
+        return self._rules.settings.stop_at_first and any(
+            item.result.outcome == "violation" for item in self._judged[place].values()
+        )
 
     def _begin(self, clean: Sequence[Answer]) -> None:
         """Begin the turns whose clean answers are there."""
@@ -181,12 +222,9 @@ class _DialogueSteps:
     def _attempt(self, numbers: Sequence[int], done: int) -> _Wanted:
         """Make variants of every turn that is not done with; yield those to run."""
         for number, place in product(numbers, range(done)):
-            broken = self._rules.settings.stop_at_first and any(
-                item.result.outcome == "violation" for item in self._judged[place].values()
-            )
             # Later turns see it clean: whether what breaks them was carried into them from
             # a variant that is not run, could not be known.
-            if not broken:
+            if not self._is_over(place):
                 turn = self._turns[place]
                 attempt = (
                     attempt_own(turn, number)
@@ -255,6 +293,7 @@ class _DialogueSteps:
         judged: Sequence[JudgedVariant],
         smaller: Shrunk,
         repeats: Sequence[Repeat],
+        left_out: int,
     ) -> TurnResult:
         turn, answers, folding = attempts.turn, self._answers, self._rules.folding
         same = {repeat.number: repeat.same(answers) for repeat in repeats}
@@ -289,6 +328,7 @@ class _DialogueSteps:
             repeat_calls=count_asked({c for one in repeats for c in one.wanted}, answers),
             own=folding.spread(all_answers(context, answers), context),
             right=right,
+            left_out=left_out,
         )
 
     def _clean_of(self, index: int) -> list[Context]:
@@ -297,10 +337,11 @@ class _DialogueSteps:
         return self._contexts[first : index + 1]
 
 
-def _passes(rules: CampaignSpec) -> list[range]:
+def _passes(rules: CampaignSpec, *, one_by_one: bool) -> list[range]:
     """Return the numbers of the variants that are made before any of them is run.
 
-    All at once where nothing depends on what earlier ones showed, so that batches are full.
+    All at once where nothing depends on what earlier ones showed, so that batches are full, unless
+    they are to be asked for ``one_by_one``.
     """
     settings, only = rules.settings, rules.settings.variant
     learns = rules.learns or settings.stop_at_first
@@ -308,7 +349,7 @@ def _passes(rules: CampaignSpec) -> list[range]:
     if only is not None:
         alone = not learns and (rules.own_edits or rules.search.context_variant(only) == only)
         numbers = range(only if alone else 0, only + 1)
-    return [range(number, number + 1) for number in numbers] if learns else [numbers]
+    return [range(number, number + 1) for number in numbers] if learns or one_by_one else [numbers]
 
 
 def unanswered(rules: CampaignSpec, dialogue: Dialogue, last: int) -> list[TurnResult]:

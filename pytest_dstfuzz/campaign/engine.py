@@ -37,6 +37,10 @@ from pytest_dstfuzz.trackers.tracker import Tracker
 #: left half empty and the more similar their contexts are in length; but a slow tracker is
 #: to show its first results soon, and dialogues half done are lost when a run is interrupted.
 WINDOW_BATCHES = (8, 32)
+#: Contexts of the turns, with one variant each, that a budget is spread over at once.
+MOST_SPREAD = 20_000
+#: Contexts that it takes at most, on average, to find the smallest version of a violation.
+SHRINKING = 5
 #: Windows that are under way together. A dialogue asks in some eight steps, most of them small:
 #: so many windows, one step apart, make batches of contexts of one length from them.
 WINDOWS_AT_ONCE = 8
@@ -89,7 +93,8 @@ class CampaignEngine:
 
     ``window`` is how many contexts to look ahead (``None`` = `WINDOW_BATCHES`); ``ahead`` begins
     more while those before are run, up to `WINDOWS_AT_ONCE`, never under a budget, which might end
-    before any is done.
+    before any is done. ``spread`` spreads a budget over the turns: all of them get their first
+    variant before any gets its second.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first five are given by their names
@@ -103,6 +108,7 @@ class CampaignEngine:
         listener: Listener | None = None,
         window: int | None = None,
         ahead: bool = True,
+        spread: bool = False,
         search: Search | None = None,
         relation: Relation | None = None,
         comparison: Comparison = EXACT,
@@ -130,6 +136,7 @@ class CampaignEngine:
         self._listener = listener or ignore
         self._window = window
         self._ahead = ahead
+        self._spread = spread and self._predictor.budget.limited
         self._set_out(plan)
 
     def on(self, plan: Sequence[Planned]) -> CampaignEngine:
@@ -201,7 +208,7 @@ class CampaignEngine:
     def _advance(self, place: int) -> None:
         """Take all dialogues that were begun one step on, with more beside them."""
         if not self._begun:
-            self._listener(CampaignStarted(len(self._plan), len(self)))
+            self._listener(CampaignStarted(len(self._plan), len(self), *self._estimate()))
         waiting = [
             here
             for here, (dialogue, _) in enumerate(self._plan)
@@ -254,7 +261,8 @@ class CampaignEngine:
         with gc_paused():
             for planned in window:
                 place = self._position[planned[0].id]
-                self._scheduler.begin(place, self._begun, run_dialogue(self._rules, *planned))
+                run = run_dialogue(self._rules, *planned, one_by_one=self._spread)
+                self._scheduler.begin(place, self._begun, run)
 
     def _look_ahead(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
         """Return how far to look ahead: the first dialogue and those that fit in with it.
@@ -263,11 +271,37 @@ class CampaignEngine:
         dialogues left half done would have cost calls and given nothing.
         """
         budget = self._predictor.budget
+        if self._spread:
+            return self._spread_over(waiting)
         size = self._windows[0] if len(self._windows) == 1 else self._windows.pop(0)
         limit = min(float(size), budget.forecast())
         sizes = accumulate(self._cost(last, most=budget.limited) for _, last in waiting)
         fitting = sum(1 for _ in takewhile(lambda size: size <= limit, sizes))
         return waiting[: max(1, fitting)]
+
+    def _spread_over(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
+        """Return the dialogues whose turns the budget pays for, with one variant each.
+
+        Of a budget of seconds or tokens that is not known beforehand.
+        """
+        least = accumulate((last + 1) * (self._rules.votes + 1) for _, last in waiting)
+        limit = min(float(MOST_SPREAD), self._predictor.budget.room)
+        fitting = sum(1 for _ in takewhile(lambda size: size <= limit, least))
+        return waiting[: max(1, fitting)]
+
+    def _estimate(self) -> tuple[int, int]:
+        """Contexts that the plan asks for if no variant breaks the relation, and if all do."""
+        rules, settings = self._rules, self._rules.settings
+        whole = rules.relation.unit == "dialogue"
+        turns = sum(last + 1 for _, last in self._plan)
+        variants = settings.variants * (len(self._plan) if whole else turns)
+        probed = settings.attack != "non-cumulative" and not rules.own_edits
+        each = 1 + 2 * probed + SHRINKING * settings.shrink
+        if rules.votes == 1:
+            return turns + variants, turns + each * variants
+        # What is asked again until the votes decide, see `answers`.
+        answers = 2 * rules.votes - 1
+        return rules.votes * turns + variants, (answers + 2) * turns + answers * each * variants
 
     def _cost(self, last: int, *, most: bool) -> int:
         """Contexts that turns ``0`` to ``last`` ask for, without or with second passes."""
@@ -294,11 +328,16 @@ class CampaignEngine:
 
     def _keep(self, found: Mapping[int, Sequence[TurnResult]]) -> None:
         """Keep the results of some dialogues and tell the listener."""
-        reason = f"{self._predictor.budget.ended} before this turn was run"
+        ended = self._predictor.budget.ended
+        part = f"{ended} before all variants of this turn were run"
         for place in sorted(found):
             dialogue, _ = self._plan[place]
             self._results[dialogue.id] = [
-                replace(turn, reason=reason) if turn.outcome == "skipped" else turn
+                replace(turn, reason=f"{ended} before this turn was run")
+                if turn.outcome == "skipped"
+                else replace(turn, reason=part)
+                if turn.left_out and not turn.reason
+                else turn
                 for turn in found[place]
             ]
             for turn in self._results[dialogue.id]:

@@ -15,6 +15,10 @@ class CampaignStarted:
     dialogues: int
     #: Turns of the plan: every turn of each dialogue up to the last one requested.
     turns: int
+    #: Contexts that will be asked for if no variant breaks the relation, and at most, about, if all
+    #: of them do: what caused a violation and its smallest version are looked for.
+    least: int = 0
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,9 +251,12 @@ class Predictor:
         if len(batch) == 1 and left:
             answered[batch[0]] = self._noted(TrackerFailure(reason))
             return
+        self.budget.spend_besides(len(left))
         middle = (len(left) + 1) // 2
-        for part in filter(None, (left[:middle], left[middle:])):
-            self._answer(part, answered)
+        for part in (left[:middle], left[middle:]):
+            room = min(len(part), self.budget.room - len(answered))
+            if room > 0:
+                self._answer(part[: int(room)], answered)
 
     def _arrived(
         self, batch: Sequence[Context], answered: _Batch, place: int, answer: object

@@ -44,7 +44,8 @@ _LATER: Final = frozenset(
     {"minimal", "votes", "repeated", "minimiser_calls", "clean_votes", "repeat_calls"}
     | {"log_probability", "weight", "noise", "earlier_system"}
     | {"failure", "about", "expected", "moves", "exchanges", "relation", "side"}
-    | {"case", "reference", "outcome_kind", "own", "right", "tools", "transcript", "model"}
+    | {"case", "reference", "outcome_kind", "own", "right", "tools", "transcript"}
+    | {"model", "left_out"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
@@ -302,6 +303,8 @@ class TurnResult:
     right: bool | None = None
     #: Names of the tools that the system can call, where tool calls are tested.
     tools: tuple[str, ...] = ()
+    #: How many variants it lacks, at most, as the budget ended.
+    left_out: int = 0
     #: Name of the tracker, where a session tests several; ``""`` elsewhere.
     model: str = ""
     #: By number; none where the turn is skipped or the relation inapplicable.
@@ -329,8 +332,7 @@ class TurnResult:
         say where there is none.
         """
         plain: dict[str, Any] = to_json(self)
-        if not self.model:
-            del plain["model"]
+        _drop(plain, [name for name in ("model", "left_out") if not plain[name]])
         if self.outcome_kind != TOOL_CALLS:
             _drop(plain, ("tools",))
             for variant in plain["variants"]:

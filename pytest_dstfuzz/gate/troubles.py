@@ -29,6 +29,8 @@ class TroublesTally:
     def __init__(self) -> None:
         self._outcomes: Counter[TurnOutcome] = Counter()
         self._any_tested = False
+        #: Turns that lack some of their variants.
+        self._unfinished = 0
         #: Relation -> its turns that were run, by outcome, and what of the answers was tested.
         self._relations: dict[str, Counter[TurnOutcome]] = {}
         self._kinds: dict[str, OutcomeKind] = {}
@@ -40,6 +42,7 @@ class TroublesTally:
     def add(self, turn: TurnResult) -> None:
         """Take in a turn."""
         self._outcomes[turn.outcome] += 1
+        self._unfinished += turn.left_out > 0
         if turn.outcome == "skipped":
             return
         self._any_tested = self._any_tested or turn.tested
@@ -100,8 +103,13 @@ class TroublesTally:
     def cut_short(self, missing: int, ended: str) -> str:
         """Say that a session ended before all was tested, or return ``""``."""
         selected = self._outcomes.total() + missing
-        if not ended or self._done == selected:
+        if not ended or (self._done == selected and not self._unfinished):
             return ""
+        if self._done == selected:
+            return (
+                f"{self._unfinished:,} of {selected:,} turns lack some of their variants "
+                f"({ended}): a part never passes a gate"
+            )
         return (
             f"only {self._done:,} of {selected:,} turns were run ({ended}): a part never passes a "
             "gate"

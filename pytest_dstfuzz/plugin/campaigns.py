@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,9 +15,10 @@ from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.events import (
     BatchDone,
     BudgetReached,
+    CampaignStarted,
     Event,
     Listener,
-    WindowStarted,
+    TurnDone,
 )
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
@@ -42,6 +44,8 @@ from pytest_dstfuzz.search.trained import describe_trained, is_trained
 
 #: Seconds without a sign of life after which one is given.
 PATIENCE = 20.0
+#: Turns after which the cost of all is told by theirs.
+_TELLING = 8
 #: Seconds for the first answers from which on it is told what a run is going to ask.
 SLOW = 2.0
 
@@ -53,10 +57,13 @@ class Progress:
     it. In a worker of xdist there is no terminal, and the other workers' dots go on.
     """
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, max_calls: int | None = None) -> None:
         self._config = config
         self._last_sign = time.monotonic()
-        self._wanted = self._done = 0
+        self._limit = math.inf if max_calls is None else max_calls
+        #: How many results the selected tests ask for, as far as that is known.
+        self.planned = 0
+        self._turns = self._done = 0
         self._slow = False
 
     @contextmanager
@@ -68,19 +75,31 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         """Take in one event of a campaign."""
-        if isinstance(event, WindowStarted):
-            self._wanted += event.contexts
+        if isinstance(event, CampaignStarted):
             if self._slow:
                 self._slow = False
-                self._say(f"asking for about {self._wanted} contexts, which takes a while")
+                self._say(self._expected(event))
+        elif isinstance(event, TurnDone):
+            self._turns += 1
         elif isinstance(event, BudgetReached):
             self._say(f"{event.reason}: what is left is skipped")
         elif isinstance(event, BatchDone):
             self._done += event.contexts
             if time.monotonic() - self._last_sign >= PATIENCE:
-                # The second passes, which tell what caused a violation, come on top.
-                most = max(self._wanted, self._done)
-                self._say(f"{self._done} of about {most} contexts predicted")
+                text = f"{self._done:,} contexts predicted, {self._turns:,} turns done"
+                if self._turns >= _TELLING and self.planned > self._turns:
+                    whole = min(self._limit, self._done * self.planned / self._turns)
+                    text += f"; at this rate about {whole:,.0f} contexts for all {self.planned:,}"
+                self._say(text)
+
+    def _expected(self, event: CampaignStarted) -> str:
+        """Say how many contexts all campaigns of the session will ask for, by the first one."""
+        several = max(1.0, self.planned / max(1, event.turns))
+        least, most = (min(self._limit, several * one) for one in (event.least, event.most))
+        return (
+            f"asking for about {least:,.0f} contexts if no variant breaks, and at most about "
+            f"{most:,.0f} if all do (causes, smallest edits), which takes a while"
+        )
 
     def sign_of_life(self) -> None:
         """Note that something was printed."""
@@ -154,7 +173,10 @@ class SessionCampaigns:
         predictor = self._pool.predictor(model, key.origin, key.effective.reply.outcome)
         if key not in self._engines:
             data, turns = self._context.data, self._plans[planned, key.origin]
-            worker = self._context.workers > 0
+            worker, config = self._context.workers > 0, self._context.config
+            soon = bool(
+                config.getoption("maxfail", 0) or config.getoption("stepwise", default=False)
+            )
             self._engines[key] = CampaignEngine(
                 key.effective,
                 data,
@@ -162,9 +184,11 @@ class SessionCampaigns:
                 key.lexicon,
                 plan=[turns[name] for name in data.ids if name in turns],
                 listener=self._listener,
-                # What a worker looks ahead to may be another worker's turn.
-                window=self._context.settings.tracker.batch_size if worker else None,
-                ahead=not worker,
+                # What a worker looks ahead to may be another worker's turn. A run that ends with a
+                # failure (-x, --stepwise) asks for a dialogue at a time.
+                window=1 if soon else self._context.settings.tracker.batch_size if worker else None,
+                ahead=not (worker or soon),
+                spread=not (worker or soon),
                 search=self.fixtures.own(key.search_id),
                 relation=self.fixtures.own(key.relation_id),
                 comparison=self._comparison(key),

@@ -311,7 +311,7 @@ class SessionEnd:
         return sum(self._collector.services.values(), self._pool.facts())
 
     def _why_ended(self, session: pytest.Session) -> str:
-        if why := next((one.survey.why_skipped for one in self._models if one.survey.skipped), ""):
+        if why := next(filter(None, (one.survey.why_skipped for one in self._models)), ""):
             return why
         # Without a single result the controller of workers does not know what is missing.
         if self._collector and not self._collector.missing:

@@ -55,7 +55,7 @@ class SessionHooks:
             else StoredCollector(self._stored, lambda: context.comparison(context.settings.reply))
         )
         self.gate = SessionGate(config, self.context.settings)
-        self._progress = Progress(config)
+        self._progress = Progress(config, context.settings.budget.max_calls)
         self.pool = TrackerPool(self.context, self._progress)
         self.campaigns = SessionCampaigns(self.context, self.pool, self._progress)
         self._regressions = RegressionCorpus(self.context, self.collector, self.campaigns)
@@ -136,6 +136,7 @@ class SessionHooks:
             return
         self.campaigns.plan(session.items)
         self.collector.plan(self.campaigns.planned)
+        self._progress.planned = self.collector.planned
         if self.context.model_on_command_line or session.testsfailed:
             return
         try:

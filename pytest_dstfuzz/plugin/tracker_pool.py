@@ -56,8 +56,10 @@ class TrackerFacts:
     gone: str = ""
     #: What the trackers have to say.
     notes: tuple[str, ...] = ()
-    #: How many contexts trackers were asked for, and how many answers were recalled.
+    #: How many contexts trackers were asked for, those of checks before a run and of batches that
+    #: were asked for again in ``others``, and how many answers were recalled.
     asked: int = 0
+    others: int = 0
     recalled: int = 0
     #: What went wrong with caches, and the folders to remove after the run.
     problems: tuple[str, ...] = ()
@@ -72,6 +74,7 @@ class TrackerFacts:
             gone=self.gone or other.gone,
             notes=_each_once(self.notes + other.notes),
             asked=self.asked + other.asked,
+            others=self.others + other.others,
             recalled=self.recalled + other.recalled,
             problems=_each_once(self.problems + other.problems),
             folders=_each_once(self.folders + other.folders),
@@ -161,7 +164,7 @@ class TrackerPool:
 
     def _test(self, tracker: Tracker, outcome: OutcomeKind, *, named: bool, origin: str) -> None:
         """Ask a tracker for the first contexts, unless it is known what it says to them."""
-        contexts, data = self._context.first_contexts(), self._context.data
+        contexts, data = self.budget.checks(self._context.first_contexts()), self._context.data
         cache = self._caches.of(tracker, data, named=named, origin=origin)
         # Not from the cache: the mode of a network may have changed since the last run.
         refuse_training_mode(tracker)
@@ -174,6 +177,7 @@ class TrackerPool:
             deadline=self.budget.deadline,
             repeatable=not varies,
             outcome=outcome,
+            spend=self.budget.spend_besides,
         )
         try:
             with bounded(self.budget.deadline, self._settings.budget.preflight_seconds):
@@ -199,6 +203,7 @@ class TrackerPool:
             gone=self.budget.stopped,
             notes=_each_once(self._notes()),
             asked=self.budget.calls,
+            others=self.budget.others,
             recalled=sum(predictor.recalled for _, predictor in self._predictors.values()),
             problems=_each_once(self._caches.problems),
             folders=self._caches.shared_folders,
@@ -234,10 +239,11 @@ def _budget(settings: BudgetSettings, given: Mapping[str, Any], workers: int) ->
         seconds = settings.max_seconds - (ends - time.time())
     if workers:
         calls, tokens, cost = settings.max_calls, settings.max_tokens, settings.max_cost
-        before = from_json(TrackerFacts, given.get("facts", {})).usage or Usage()
+        facts = from_json(TrackerFacts, given.get("facts", {}))
+        before = facts.usage or Usage()
         settings = replace(
             settings,
-            max_calls=calls and max(1, calls // workers),
+            max_calls=calls and max(1, (calls - facts.others) // workers),
             max_tokens=tokens and max(1, (tokens - before.tokens) // workers),
             max_cost=cost and max(0.0, (cost - (before.cost or 0.0)) / workers),
         )

@@ -49,6 +49,8 @@ class Survey:
         #: Turns that were not run, by relation; their dialogues; why, of the first that says it.
         self.skipped: Counter[str] = Counter()
         self._skipped_dialogues = DistinctCount()
+        #: Turns that lack some of their variants, and how many they lack together, at most.
+        self.unfinished = self.left_out = 0
         #: Whether the clean reply to a turn gives no answer.
         self._unanswered = LastByTurn(1)
         self.why_skipped = ""
@@ -79,6 +81,10 @@ class Survey:
             reply = turn.clean_state.get(REPLY, "")
             self._unanswered.add(turn.id, is_fallback(reply, self._fallbacks))
         self.broken += bool(turn.violations)
+        if turn.left_out:
+            self.unfinished += 1
+            self.left_out += turn.left_out
+            self.why_skipped = self.why_skipped or turn.reason
         if turn.outcome == "skipped":
             self.skipped[name] += 1
             self._skipped_dialogues.add(turn.dialogue_id)

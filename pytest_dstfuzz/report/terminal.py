@@ -154,6 +154,8 @@ def _verdict(summary: Summary, survey: Survey, weaknesses: Sequence[Weakness]) -
     for outcome, what in told.items():
         if outcomes[outcome]:
             text += f"; {outcomes[outcome]:,} turns {what}"
+    if survey.left_out:
+        text += f"; up to {survey.left_out:,} variants of {survey.unfinished:,} turns not tested"
     noise, repeats = summary.noise, summary.repeats
     if noise is not None and noise.differed:
         low, high = noise.real_violations
@@ -335,10 +337,19 @@ def show_left_out(page: TerminalPage, survey: Survey, info: RunInfo, *, verbose:
 
 def left_out_texts(survey: Survey, info: RunInfo) -> list[str]:
     """Say what was not tested and why; of several relations, under which, and in which order."""
-    skipped = survey.skipped
+    skipped, reason = survey.skipped, info.ended or survey.why_skipped
+    if survey.left_out:
+        many, of = counted(survey.left_out, "variant"), counted(survey.unfinished, "turn")
+        part = f"not tested: up to {many} of {of}: {reason}"
+        return [part, *(_skipped_texts(survey, reason) if skipped else [])]
     if not skipped:
         return [f"ended early: {info.ended}"] if info.ended else []
-    reason = info.ended or survey.why_skipped
+    return _skipped_texts(survey, reason)
+
+
+def _skipped_texts(survey: Survey, reason: str) -> list[str]:
+    """Say which turns were not tested at all."""
+    skipped = survey.skipped
     dialogues = counted(survey.skipped_dialogues, "dialogue")
     text = f"not tested: {counted(skipped.total(), 'turn')} of {dialogues}"
     text += f": {reason}" if reason else ""

@@ -55,12 +55,13 @@ def preflight(
     deadline: Deadline | None = None,
     repeatable: bool | None = None,
     outcome: OutcomeKind = "state",
+    spend: Callable[[int], None] | None = None,
 ) -> Disagreement | None:
     """Predict a small batch twice and one by one, and refuse a tracker that cannot be tested.
 
     Each time in another order, none of them but the first that of the dialogue: a run asks in the
     order of length, where state that is left from the turn before does harm. The first eight
-    contexts are used.
+    contexts are used. ``spend`` is told how many contexts are about to be asked for.
 
     Returned is how often a tracker that need not be repeatable disagreed with itself: all others
     are refused where they do.
@@ -76,7 +77,7 @@ def preflight(
     refuse_training_mode(tracker)
     repeatable = is_repeatable(tracker, repeatable, outcome)
     normalisation = "plain" if ontology is None else ontology.normalisation
-    asker = _Asker(tracker, normalisation, deadline or Deadline(), outcome)
+    asker = _Asker(tracker, normalisation, deadline or Deadline(), outcome, spend)
     # A reply has no slots.
     ontology = ontology if outcome == "state" else None
     batch, singles = _answered_alone(asker, contexts[:PREFLIGHT_CONTEXTS])
@@ -136,6 +137,7 @@ class _Asker(NamedTuple):
     normalisation: str
     deadline: Deadline
     outcome: OutcomeKind
+    spend: Callable[[int], None] | None
 
     @property
     def who(self) -> str:
@@ -156,6 +158,8 @@ class _Asker(NamedTuple):
     ) -> list[T]:
         if ended := self.deadline.ended:
             raise OutOfReachError(f"{self.who} was not tested: {ended}")
+        if self.spend is not None:
+            self.spend(len(batch))
         try:
             return way(self.tracker, list(batch))
         except TrackerRaisedError as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, WindowStarted
+from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, CampaignStarted
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult, VariantResult
 from pytest_dstfuzz.config import OPTIONS, Settings, build_settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
@@ -142,20 +142,22 @@ def test_progress_is_told_after_a_long_silence(
     monkeypatch.setattr(campaigns, "SLOW", 0.0)
     pytester.makeconftest(
         "import pytest\n"
-        "from pytest_dstfuzz.campaign.events import BatchDone, WindowStarted\n"
+        "from pytest_dstfuzz.campaign.events import BatchDone, CampaignStarted\n"
         "from pytest_dstfuzz.plugin.campaigns import Progress\n"
         "@pytest.fixture\n"
         "def say(pytestconfig):\n"
         "    progress = Progress(pytestconfig)\n"
         "    with progress.first_answers():\n"
         "        pass\n"
-        "    progress(WindowStarted(2, 10, 60))\n"
+        "    progress.planned = 20\n"
+        "    progress(CampaignStarted(2, 10, 60, 500))\n"
         "    progress(BatchDone(20, 0, 20))\n"
     )
     pytester.makepyfile("def test_long(say): print('captured')")
     result = pytester.runpytest_inprocess()
-    asks = "dstfuzz: asking for about 60 contexts, which takes a while"
-    result.stdout.fnmatch_lines([asks, "dstfuzz: 20 of about 60 contexts predicted"])
+    # The other half of the turns is of other campaigns.
+    asks = "dstfuzz: asking for about 120 contexts *at most about 1,000 *"
+    result.stdout.fnmatch_lines([asks, "dstfuzz: 20 contexts predicted, 0 turns done"])
     result.stdout.no_fnmatch_line("captured")
     assert "predicted" not in pytester.runpytest_inprocess("-q").stdout.str()
     assert pytester.runpytest_inprocess("-s").ret == 0
@@ -164,6 +166,6 @@ def test_progress_is_told_after_a_long_silence(
 def test_progress_without_a_terminal_is_silent(pytester: pytest.Pytester) -> None:
     config = pytester.parseconfig()
     progress = Progress(config)
-    progress(WindowStarted(1, 1, 6))
+    progress(CampaignStarted(1, 1, 6, 40))
     progress(BatchDone(6, 0, 6))
     progress(BudgetReached("the budget ended", 6))
