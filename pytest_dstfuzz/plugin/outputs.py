@@ -11,7 +11,13 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
-from pytest_dstfuzz.config import NO_CACHE, OutputSettings, Settings, VariantSettings
+from pytest_dstfuzz.config import (
+    NO_CACHE,
+    OutputSettings,
+    Settings,
+    VariantSettings,
+    shard_text,
+)
 from pytest_dstfuzz.dialogue.load import data_files
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import check_apart, check_writable
@@ -30,6 +36,7 @@ _SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 
 def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.Config) -> None:
     """Refuse before a run reports that cannot be written, or would destroy what is read."""
+    _refuse_report_of_part(settings)
     if settings.output.html is not None:
         check_installed()
     written: dict[str, str | Path | None] = {
@@ -56,6 +63,21 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
     for output in (settings.output.report, settings.output.html, memory.written):
         if output is not None:
             check_writable(Path(output))
+
+
+def _refuse_report_of_part(settings: Settings) -> None:
+    """Refuse a report of a part: those of several parts cannot be put together."""
+    shard = settings.data.shard
+    unwanted = asked_for(settings.output)
+    if shard is None or shard[1] == 1 or not unwanted:
+        return
+    part = shard_text(shard)
+    raise UserError(
+        f"--dst-shard={part} with {' and '.join(unwanted)}: the reports of parts cannot be put "
+        f"together. Run each part with dstfuzz campaign --shard {part} --results part-{shard[0]}, "
+        "put the folders together with dstfuzz merge, and judge the whole with pytest "
+        "--dst-results=DIR --dst-report=PATH"
+    )
 
 
 def write_outputs(

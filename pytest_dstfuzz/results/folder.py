@@ -115,6 +115,11 @@ class ResultFolder:
         Raises:
             DataError: it is none, or it is damaged.
         """
+        if path.is_file():
+            raise DataError(
+                f"{path} is a file, and results are read from a folder: dstfuzz campaign --results "
+                "DIR writes one, of a part with --shard K/N"
+            )
         if not path.is_dir():
             raise DataError(f"there is no folder of results {path}: dstfuzz campaign writes one")
         folder = cls(path, RunManifest.read(path))

@@ -128,3 +128,18 @@ def test_commands_keep_what_they_read(
         assert "are one file" in capsys.readouterr().err
     assert Path("r.json").read_bytes() == Path("kept.json").read_bytes()
     assert not Path("page").exists()
+
+
+@pytest.mark.parametrize("output", ["--dst-report=part.json", "--dst-html=part.html"])
+def test_a_report_of_a_part_is_refused_before_anything_is_asked(
+    suite: pytest.Pytester, output: str
+) -> None:
+    options = ("--dst-model=mybot:steady", "--dst-turns=4")
+    result = suite.runpytest_inprocess(*options, "--dst-shard=1/3", output)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*dstfuzz campaign --shard 1/3 *dstfuzz merge*--dst-results*"])
+    assert not (suite.path / "part.json").exists()
+    # A part without a report fails its own tests, and one part of one is all.
+    assert suite.runpytest_inprocess(*options, "--dst-shard=1/3").ret in (0, 1)
+    suite.runpytest_inprocess(*options, "--dst-shard=1/1", output)
+    assert [*suite.path.glob("part.*")]
