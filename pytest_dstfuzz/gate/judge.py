@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from pytest_dstfuzz.campaign.applied import applied_text
 from pytest_dstfuzz.campaign.intervals import interval_name
 from pytest_dstfuzz.campaign.ledger import Counts
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
 from pytest_dstfuzz.gate.limits import Gates
-from pytest_dstfuzz.gate.tested import RelationsTally, Tested, idle, main_of, unjudged, unnamed
+from pytest_dstfuzz.gate.tested import (
+    RelationsTally,
+    Tested,
+    idle,
+    main_of,
+    unapplied,
+    unjudged,
+    unnamed,
+)
 from pytest_dstfuzz.gate.troubles import AnswersTally, TroublesTally
 from pytest_dstfuzz.gate.verdict import (
     Judgement,
@@ -35,8 +45,16 @@ class _Seen:
         self.every = relations.tested(gates)
 
 
-def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> Judgement:
-    """Judge a session by its limits, and against the baseline of an earlier build."""
+def judge(
+    session: Session,
+    gates: Gates,
+    baseline: Baseline | None = None,
+    asked: Mapping[str, str] | None = None,
+) -> Judgement:
+    """Judge a session by its limits, and against the baseline of an earlier build.
+
+    ``asked`` are the relations that were asked for by name, with what each has a result for.
+    """
     seen, missing = _Seen(session, gates), session.missing
     every = seen.every
     unrun = f"{missing:,} selected turns have no result" if missing else ""
@@ -51,15 +69,27 @@ def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> J
         figures = [idle(gates, every)]
     if baseline is None and len(left_out) == len(every):  # A finding says so.
         left_out = ()
-    rates = (*_of_answers(seen.groups, seen.together), *figures)
+    said = {
+        one.name: applied_text(one.name, one.applied, one.reasons, unit)
+        for one in every
+        if (unit := (asked or {}).get(one.name))
+    }
+    applied = {one.name for one in every if one.applied}
+    nowhere = [unapplied(name, text) for name, text in said.items() if text and name not in applied]
+    rates = (*_of_answers(seen.groups, seen.together), *nowhere, *figures)
+    beside: dict[str, Any] = {
+        "cut_short": short,
+        "not_judged": left_out,
+        "partly_applied": tuple(text for name, text in said.items() if text and name in applied),
+    }
     if found or baseline is None:
-        return Judgement(tuple(found), rates, cut_short=short, not_judged=left_out)
+        return Judgement(tuple(found), rates, **beside)
     # Loads scipy, which a gate without a baseline does without.
     from pytest_dstfuzz.gate.comparison import compare  # noqa: PLC0415 - needs scipy
 
     compared = compare(baseline, session, gates, every)
     every_finding = (*compared.findings, *rates)
-    return replace(compared, findings=every_finding, cut_short=short, not_judged=left_out)
+    return replace(compared, findings=every_finding, **beside)
 
 
 def judge_answers(groups: Groups) -> tuple[LimitFinding, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from pytest_dstfuzz.campaign.applied import AppliedTally
 from pytest_dstfuzz.campaign.ledger import Counts, LedgerTally
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, SummaryTally, YieldsTally
@@ -41,6 +42,9 @@ class Tested:
     _rows: Mapping[Kind, Mapping[str, Counts]]
     #: Whether it makes the edits itself, and no search.
     own_edits: bool = False
+    #: To how many turns it applied, and to how many it did not, by reason.
+    applied: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
 
     def counts_of(self, part: Part) -> Counts:
         """Return what became of the variants of a domain, slot or transformation."""
@@ -87,6 +91,8 @@ class RelationsTally:
                     "transformation": one.ledger.ledger.transformations,
                 },
                 name in session.own_edits,
+                one.applied.applied,
+                one.applied.reasons,
             )
             for name in names
             if (one := self._found.get(name))
@@ -101,12 +107,18 @@ class _OfRelation:
         self.kind = first.outcome_kind
         self.count, self.noisy = 0, False
         self.summary, self.yields, self.ledger = SummaryTally(), YieldsTally(), LedgerTally()
+        self.applied = AppliedTally()
 
     def add(self, turn: TurnResult) -> None:
         self.count += 1
         self.noisy = self.noisy or turn.noise is not None
-        for tally in (self.summary, self.yields, self.ledger):
+        for tally in (self.summary, self.yields, self.ledger, self.applied):
             tally.add(turn)
+
+
+def unapplied(name: str, said: str) -> LimitFinding:
+    """Say that a relation applied to no turn: of what it is about nothing is known."""
+    return LimitFinding(Part("relation", name), "applies", None, "inconclusive", said)
 
 
 def own_tables(names: Sequence[str]) -> str:

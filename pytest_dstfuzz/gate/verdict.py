@@ -41,6 +41,7 @@ Gate = Literal[
     "max-new-weaknesses",
     "max-new-violations",
     "clean-answers",
+    "applies",
 ]
 
 _NO_ESTIMATE: Final = "the search does not estimate them, --dst-search=noise does"
@@ -96,6 +97,8 @@ class Judgement:
     cut_short: str = ""
     #: Names of the relations that were tested and that no limit is about.
     not_judged: tuple[str, ...] = ()
+    #: Of relations that were asked for by name and applied to a part of the turns only: how many.
+    partly_applied: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -142,6 +145,7 @@ class Judgement:
             "troubles": [*self.troubles, *filter(None, [self.cut_short])],
             "not_compared": list(self.not_compared),
             "not_judged": list(self.not_judged),
+            "partly_applied": list(self.partly_applied),
             "findings": [finding.to_json() for finding in self.findings],
             "comparison": None if self.comparison is None else dict(self.comparison),
         }

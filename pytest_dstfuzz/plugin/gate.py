@@ -200,7 +200,10 @@ class SessionGate:
         )
         baselines = self._baselines
         baseline = None if baselines is None else baseline_of(found.name, session, baselines)
-        self._judged[found.name] = session, judge(session, self.gates, baseline)
+        # All of them were asked for by no name.
+        units = {} if how.relation == ALL else record.relations
+        asked = {name: facts.unit for name, facts in units.items()}
+        self._judged[found.name] = session, judge(session, self.gates, baseline, asked)
 
     def decide(self) -> GateDecision:
         """Return the verdict on the session: it fails where one of its trackers does.
@@ -270,6 +273,7 @@ class SessionGate:
             yield StyledLine(_remedy(judgement), "dim")
         if names := judgement.not_judged:
             yield StyledLine(f"not judged: {unlimited_text(names)}", "warning")
+        yield from (StyledLine(f"note: {text}", "warning") for text in judgement.partly_applied)
         for finding in judgement.findings:
             if finding not in (*new, *clean) and (line := self._finding(finding)):
                 yield line

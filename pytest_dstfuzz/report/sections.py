@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
+from pytest_dstfuzz.campaign.applied import AppliedTally, applied_text
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Ledger, LedgerTally, ratio
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
@@ -28,7 +29,6 @@ from pytest_dstfuzz.report.words import Words, words_of
 #: The plainest violations that are at hand of each relation.
 MOST_PLAINEST: Final = 5
 FAILURES: Final[tuple[Failure, ...]] = get_args(Failure)
-_NO_REASON: Final = "no reason given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,13 @@ class Section:
         self.outcomes: Counter[TurnOutcome] = Counter()
         self.reasons: Final = ReasonsTally()
         self.yields: Final = YieldsTally()
-        #: For how many turns, or dialogues, it says something.
-        self.applicable = 0
         #: Slips per word that its probabilities are reckoned with.
         self.slip_rates: set[float] = set()
         self.plainest: Final = PlainestTally(MOST_PLAINEST)
         numbers = DialogueNumbers()
         self.rates: Final = RatesTally(numbers)
         self._summary, self._ledger = SummaryTally(numbers), LedgerTally()
-        self._inapplicable: Counter[str] = Counter()
+        self._applied = AppliedTally()
         self._failures: Counter[Failure] = Counter()
         #: Rewrites that left the state as it was, those that were run, turns that were not skipped.
         self._dialogues = DialogueSums(3, numbers)
@@ -82,10 +80,7 @@ class Section:
             tally.add(turn)
         self._summary.add(turn)
         self._ledger.add(turn)
-        if turn.outcome == "inapplicable":
-            self._inapplicable[turn.reason or _NO_REASON] += 1
-        elif turn.outcome != "skipped" and turn.clean_state is not None:
-            self.applicable += 1
+        self._applied.add(turn)
         if turn.noise is not None:
             self.slip_rates.add(turn.noise.slip_rate)
         kinds = Counter[Failure](variant.failure or "changed" for variant in turn.violations)
@@ -126,7 +121,17 @@ class Section:
     @cached_property
     def inapplicable(self) -> dict[str, int]:
         """How many it says nothing about, by reason, the most frequent first."""
-        return dict(sorted(self._inapplicable.items(), key=lambda item: (-item[1], item[0])))
+        return self._applied.reasons
+
+    @property
+    def applicable(self) -> int:
+        """For how many turns, or dialogues, it says something."""
+        return self._applied.applied
+
+    @property
+    def applied(self) -> str:
+        """That it applied to a part of the turns only, and why; ``""`` = it applied to all."""
+        return applied_text(self.name, self.applicable, self.inapplicable, self.unit)
 
     @cached_property
     def failures(self) -> dict[Failure, int]:
@@ -176,6 +181,7 @@ class Section:
             "source": self.facts.source,
             "applicable": self.applicable,
             "inapplicable": self.inapplicable,
+            "applied": self.applied,
             "failures": dict(self.failures),
             "over_stability": self.over_stability,
             "over_stability_interval": None if interval is None else list(interval),

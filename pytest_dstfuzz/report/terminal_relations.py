@@ -204,6 +204,8 @@ def _in_a_line(one: Section) -> StyledLine:
     text += f" ({between(bounds)})" if bounds else ""
     if one.follows:
         text += f", stuck {percent(one.over_stability)}"
+    if one.applied:
+        text += f"; {one.applied.removeprefix(f'{one.name} ')}"
     if summary.errors:
         text += f"; {counted(summary.errors, 'error')}"
     if skipped := one.outcomes["skipped"]:

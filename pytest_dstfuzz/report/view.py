@@ -169,6 +169,10 @@ class View:
             more.append(_sentence(noise_text(summary.noise, summary.violations)))
         if summary.repeats is not None and (text := repeats_text(summary.repeats, self.words.who)):
             more.append(_sentence(text))
+        partly = [one.applied for one in self.sections if one.applied]
+        more += [f"{text}." for text in partly[:_MOST_REASONS]]
+        if (rest := len(partly) - _MOST_REASONS) > 0:
+            more.append(f"{rest} more relations applied to a part of the turns.")
         for one in self.sections:
             if one.summary.errors:
                 failed = f"{one.summary.errors:,} of {one.summary.valid:,} variants"

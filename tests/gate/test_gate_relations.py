@@ -61,11 +61,14 @@ def judged(
     gates: Gates | None = None,
     old: Groups | None = None,
     campaign: Mapping[str, object] = CAMPAIGN,
+    *,
+    by_name: bool = False,
 ) -> Judgement:
     results = [one for turns in groups.values() for one in turns]
     own = frozenset({"value-swap", "duplicate"})
     session = Session(groups, summarise(results), campaign, Contents(groups), seed=0, own_edits=own)
-    return judge(session, gates or Gates(), None if old is None else saved(old))
+    asked = {one.relation: "turn" for one in results} if by_name else None
+    return judge(session, gates or Gates(), None if old is None else saved(old), asked)
 
 
 def test_a_limit_of_the_session_holds_for_each_relation_that_expects_no_change() -> None:
@@ -341,3 +344,40 @@ def test_reports_have_each_relation_of_the_comparison() -> None:
         assert "relation value-swap" in text
     row = html_text(report).split('<th scope="row">value-swap</th>')[1].split("</tr>")[0]
     assert re.findall(r">([^<>]+ %|[^<>]+pp)<", row) == ["0.00 %", "20.00 %", "+20.00 pp"]
+
+
+PARTLY = "value-swap applied to 12 of 40 turns; of the others 28"
+
+
+def partly_applied(relation: str, applied: int) -> dict[str, list[TurnResult]]:
+    """Return a run of 40 turns to the first of which a relation applied."""
+    (turns,) = under(relation, *["h"] * 40).values()
+    others = [
+        replace(one, outcome="inapplicable", reason="the value is said twice", variants=())
+        for one in turns[applied:]
+    ]
+    return {group_name("only", relation): [*turns[:applied], *others]}
+
+
+@pytest.mark.parametrize(
+    ("applied", "verdict", "partly"),
+    [
+        (40, "pass", ()),
+        (12, "pass", (f"{PARTLY} because: the value is said twice",)),
+        (0, "inconclusive", ()),
+    ],
+)
+def test_a_verdict_says_to_how_many_turns_a_relation_applied(
+    applied: int, verdict: str, partly: tuple[str, ...]
+) -> None:
+    groups = {**run(plain="h"), **partly_applied("value-swap", applied)}
+    limits = Gates(Limits(max_failure_rate=1.0), {SWAP: Limits(1.0)})
+    found = judged(groups, limits, by_name=True)
+    assert (found.verdict, found.partly_applied) == (verdict, partly)
+    assert found.to_json()["partly_applied"] == list(partly)
+    reasons = [one.reason for one in found.findings if one.gate == "applies"]
+    assert ("value-swap applied to none of 40 turns" in " ".join(reasons)) == (not applied)
+    # Nobody asked for it by name.
+    every = judged(groups, limits)
+    assert not every.partly_applied
+    assert not any(one.gate == "applies" for one in every.findings)
