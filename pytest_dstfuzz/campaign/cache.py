@@ -26,7 +26,7 @@ from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction
 Name = TypeVar("Name")
 
 #: Raised when what is kept changes its form.
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 #: Seconds between two looks whether another process has the answer that it asked for.
 _PATIENCE: Final = 0.02
 

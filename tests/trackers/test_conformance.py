@@ -111,7 +111,7 @@ class Memoising:
 
 
 def with_absent_slots(context: Context) -> dict[str, str]:
-    return dict.fromkeys(VALUES, "none") | believed(context)
+    return dict.fromkeys(VALUES, "") | believed(context)
 
 
 def with_impurities(context: Context) -> Prediction:
@@ -123,7 +123,7 @@ SOUND = {
     "a function": as_tracker(believed),
     "mappings": each(believed),
     "predictions": each(with_impurities),
-    "absent slots written as none": each(with_absent_slots),
+    "absent slots written as empty": each(with_absent_slots),
     "state from turn to turn": as_tracker(FromTurnToTurn()),
     "a memory of its own answers": Memoising(),
     "a generator": Model(lambda contexts: (believed(context) for context in contexts)),
