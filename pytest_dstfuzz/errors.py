@@ -49,6 +49,13 @@ class TrackerError(DstFuzzError):
     """A tracker raised, or answered with something that is no prediction."""
 
 
+class MalformedAnswerError(TrackerError):
+    """A system answered, and what it wrote cannot be read: arguments that are no JSON.
+
+    A language model may write it well the next time, so it is asked again.
+    """
+
+
 class GivenUpError(TrackerError):
     """The run does not wait for this answer: its time is over, or nobody answers any more.
 

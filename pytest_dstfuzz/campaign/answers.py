@@ -35,6 +35,8 @@ class TrackerFailure:
     reason: str
     #: ``False`` where the tracker was not even asked, because it never answers.
     asked: bool = True
+    #: How often it answered with something that cannot be read.
+    malformed: int = 0
 
 
 Answer = Prediction | TrackerFailure
@@ -44,6 +46,14 @@ def count_asked(contexts: Collection[Context], answers: Mapping[Context, Answer]
     """Return how many of some distinct contexts the tracker was asked for."""
     found = (answers.get(context) for context in contexts)
     return sum(answer is not None and getattr(answer, "asked", True) for answer in found)
+
+
+def malformed_answers(asked: Iterable[Context], answers: Mapping[Context, Answer]) -> int:
+    """Return how many answers to some contexts could not be read, those asked for again among them.
+
+    What came from a cache had none.
+    """
+    return sum(answers[context].malformed for context in asked if context in answers)
 
 
 def check_answer(

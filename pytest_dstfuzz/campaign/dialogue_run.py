@@ -24,6 +24,7 @@ from pytest_dstfuzz.campaign.answers import (
     all_asked,
     count_asked,
     kinds_of_answers,
+    malformed_answers,
 )
 from pytest_dstfuzz.campaign.attempts import TurnAttempts, attempt_turn, begin_turn
 from pytest_dstfuzz.campaign.deciding import (
@@ -325,6 +326,7 @@ class _DialogueSteps:
             minimiser_calls=smaller.calls,
             noise=attempts.noise,
             clean_votes=kinds_of_answers(context, answers, folding),
+            malformed=malformed_answers(all_asked(asked, answers), answers),
             repeat_calls=count_asked({c for one in repeats for c in one.wanted}, answers),
             own=folding.spread(all_answers(context, answers), context),
             right=right,

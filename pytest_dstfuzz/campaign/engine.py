@@ -75,6 +75,7 @@ def predictor_for(
         votes=settings.tracker.votes if wobbles else 1,
         repeats=wobbles is False,
         outcome=settings.reply.outcome,
+        retries=settings.tracker.retries,
     )
 
 

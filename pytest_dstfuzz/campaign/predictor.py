@@ -16,11 +16,18 @@ from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, 
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
 from pytest_dstfuzz.dialogue.renaming import in_own_names
-from pytest_dstfuzz.errors import GivenUpError
+from pytest_dstfuzz.errors import GivenUpError, MalformedAnswerError
 from pytest_dstfuzz.trackers.arriving import arriving
 from pytest_dstfuzz.trackers.deadline import Overrun, ended_with
 from pytest_dstfuzz.trackers.tracker import Interrupted, Tracker
-from pytest_dstfuzz.trackers.validation import as_list, describe_error, passes_through, raised_in
+from pytest_dstfuzz.trackers.validation import (
+    RETRIES,
+    as_list,
+    ask_malformed_again,
+    describe_error,
+    passes_through,
+    raised_in,
+)
 
 #: A tracker that has not answered once in so many contexts is not asked any more: a
 #: service that is down would otherwise cost two calls for every context that is left.
@@ -58,7 +65,10 @@ class Predictor:
         repeats: bool = False,
         cache: PredictionCache | None = None,
         outcome: OutcomeKind = "state",
+        retries: int = RETRIES,
     ) -> None:
+        #: How often a context is asked for again whose answer cannot be read.
+        self.retries = retries
         self.batch_size = batch_size
         self.votes = votes
         self.repeats = repeats
@@ -227,8 +237,10 @@ class Predictor:
         take = partial(self._arrived, batch, answered)
         try:
             # A list of its own: a tracker may take contexts off it, or sort it.
-            with ended_with(self.budget.deadline), arriving(self._tracker, take):
-                raw = as_list(self._tracker.predict(list(batch)), len(batch))
+            with ended_with(self.budget.deadline):
+                with arriving(self._tracker, take):
+                    first = as_list(self._tracker.predict(list(batch)), len(batch))
+                asked = ask_malformed_again(self._tracker, batch, first, self.retries)
         except (Interrupted, Overrun) as stopped:
             self._cut_short(batch, stopped, answered)
             return
@@ -240,8 +252,8 @@ class Predictor:
                 raise
             reason = describe_error(error) + raised_in(error)
         else:
-            for context, answer in zip(batch, raw, strict=True):
-                self._take(context, answer, answered)
+            for context, answer, malformed in zip(batch, *asked, strict=True):
+                self._take(context, answer, answered, malformed)
             return
         self._halve(batch, reason, answered)
 
@@ -261,7 +273,9 @@ class Predictor:
     def _arrived(
         self, batch: Sequence[Context], answered: _Batch, place: int, answer: object
     ) -> None:
-        """Take one answer of a batch before the others are there."""
+        """Take one answer of a batch before the others are there, unless it is asked for again."""
+        if isinstance(answer, MalformedAnswerError):
+            return
         self._take(batch[place], answer, answered)
         if time.monotonic() - answered.since >= WRITE_EVERY:
             self._write(answered)
@@ -279,10 +293,11 @@ class Predictor:
             raise KeyboardInterrupt from None
         self.budget.overrun()
 
-    def _take(self, context: Context, answer: object, answered: _Batch) -> None:
+    def _take(self, context: Context, answer: object, answered: _Batch, malformed: int = 0) -> None:
         """Add what a tracker said to one context, unless it said that it gave up.
 
-        What was taken when it came comes again with the batch.
+        So many of its answers could not be read. What was taken when it came comes again with the
+        batch.
         """
         if context in answered:
             return
@@ -290,6 +305,11 @@ class Predictor:
             self._give_up(answer)
         else:
             checked = check_answer(answer, self._ontology, self._normalisation, self._outcome)
+            if malformed and isinstance(checked, TrackerFailure):
+                reason = f"malformed answer ({malformed} of {malformed} tries): {checked.reason}"
+                checked = TrackerFailure(reason, malformed=malformed)
+            elif malformed:
+                checked = replace(checked, malformed=malformed)
             answered[context] = self._noted(_by_own_names(context, checked))
 
     def _give_up(self, error: GivenUpError) -> None:

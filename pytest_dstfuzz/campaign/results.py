@@ -45,7 +45,7 @@ _LATER: Final = frozenset(
     | {"log_probability", "weight", "noise", "earlier_system"}
     | {"failure", "about", "expected", "moves", "exchanges", "relation", "side"}
     | {"case", "reference", "outcome_kind", "own", "right", "tools", "transcript"}
-    | {"model", "left_out"}
+    | {"model", "left_out", "malformed"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
@@ -305,6 +305,8 @@ class TurnResult:
     tools: tuple[str, ...] = ()
     #: How many variants it lacks, at most, as the budget ended.
     left_out: int = 0
+    #: Answers that could not be read, those to contexts asked for again among them.
+    malformed: int = 0
     #: Name of the tracker, where a session tests several; ``""`` elsewhere.
     model: str = ""
     #: By number; none where the turn is skipped or the relation inapplicable.
@@ -332,7 +334,7 @@ class TurnResult:
         say where there is none.
         """
         plain: dict[str, Any] = to_json(self)
-        _drop(plain, [name for name in ("model", "left_out") if not plain[name]])
+        _drop(plain, [name for name in ("model", "left_out", "malformed") if not plain[name]])
         if self.outcome_kind != TOOL_CALLS:
             _drop(plain, ("tools",))
             for variant in plain["variants"]:

@@ -28,7 +28,7 @@ _KEYS: Final = (
     "errors valid_rate failure_rate failure_rate_interval yield calls minimiser_calls "
     "turns_broken turns_tested dialogues_tested turn_failure_rate turn_failure_rate_interval "
     "clean_answered clean_empty clean_empty_share failure_rate_not_empty clean_labelled "
-    "clean_right clean_accuracy noise repeats expected_failures failing_mass unstable"
+    "clean_right clean_accuracy noise repeats expected_failures failing_mass unstable malformed"
 )
 
 
@@ -64,6 +64,8 @@ class Summary(Counts):
     #: same normalisation before they came here.
     clean_labelled: int
     clean_right: int
+    #: Answers that could not be read, as arguments that are no JSON; each was asked for again.
+    malformed: int = 0
     #: Of a tracker that need not be repeatable; ``None`` where no clean turn was asked again.
     noise: Noise | None = None
     #: Of one that must be: what came of asking a few contexts again; ``None`` where none was.
@@ -77,6 +79,11 @@ class Summary(Counts):
     def turn_failure_rate(self) -> float | None:
         """Turns broken / turns tested; ``None`` where no variant of any was answered."""
         return ratio(self.turns_broken, self.turns_tested) if self.answered else None
+
+    @property
+    def malformed_share(self) -> float | None:
+        """Malformed answers for each context asked and each malformed answer; ``None`` of none."""
+        return ratio(self.malformed, self.malformed + self.calls)
 
     @property
     def clean_empty_share(self) -> float | None:
@@ -128,6 +135,7 @@ class SummaryTally:
                 self._turns["right"] += turn.is_right
         self._turns["calls"] += turn.calls
         self._turns["minimiser_calls"] += turn.minimiser_calls
+        self._turns["malformed"] += turn.malformed
         of_turn = Counts(**counts)
         broken, tested = bool(turn.violations), turn.tested
         self._turns["broken"] += broken
@@ -148,6 +156,7 @@ class SummaryTally:
             failure_rate_interval=ratio_interval(rated.pairs(0, 1)),
             calls=turns["calls"],
             minimiser_calls=turns["minimiser_calls"],
+            malformed=turns["malformed"],
             turns_broken=turns["broken"],
             turns_tested=turns["tested"],
             dialogues_tested=sum(tested > 0 for (tested,) in self._dialogues.rows(3)),

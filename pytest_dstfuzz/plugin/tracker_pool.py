@@ -157,6 +157,7 @@ class TrackerPool:
                 repeats=repeatable,
                 cache=self._caches.of(tracker, data, named=named, origin=origin),
                 outcome=outcome,
+                retries=self._settings.tracker.retries,
             )
             # The model is kept with it: a new one could be given the same id otherwise.
             known = self._predictors[id(model), outcome] = (model, predictor)

@@ -206,6 +206,12 @@ def show_figures(
     )
     if rate is not None:
         page.field(label(""), f"{rate:.1f} for every 1,000 of {summary.calls:,} calls")
+    if summary.malformed:
+        text = (
+            f"{summary.malformed:,} answers could not be read, {percent(summary.malformed_share)} "
+            "of all; each was asked for again"
+        )
+        page.field(label("malformed"), text, "warning")
     if text := causes_text(section.reasons.causes):
         page.field(label("causes"), text)
     if text := sizes_text(section.reasons.sizes):

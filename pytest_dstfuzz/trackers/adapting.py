@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError
 from pytest_dstfuzz.trackers.arriving import Take, taker_of
 from pytest_dstfuzz.trackers.awaiting import EventLoop
 from pytest_dstfuzz.trackers.deadline import Overrun
@@ -50,8 +50,15 @@ class Adapter(ABC):
         self, contexts: Sequence[Context], answers: dict[int, Prediction], take: Take
     ) -> None:
         for place, context in enumerate(contexts):
-            answers[place] = self._ask(context)
+            answers[place] = self._ask_or_malformed(context)
             take(place, answers[place])
+
+    def _ask_or_malformed(self, context: Context) -> Prediction:
+        try:
+            return self._ask(context)
+        except MalformedAnswerError as error:
+            # An error may stand in the place of an answer, as `Tracker` says.
+            return cast("Prediction", error.with_traceback(None))
 
     @abstractmethod
     def _ask(self, context: Context) -> Prediction: ...
@@ -99,7 +106,7 @@ class FunctionAdapter(Adapter):
         # One that never answered is asked alone, so that what it raises ends the batch.
         while not self._is_async and len(answers) < len(contexts):
             place = len(answers)
-            answers[place] = self._ask(contexts[place])
+            answers[place] = self._ask_or_malformed(contexts[place])
             take(place, answers[place])
         first = len(answers)
 

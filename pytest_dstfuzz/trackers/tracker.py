@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
 from pytest_dstfuzz.dialogue.dialogues import Context
@@ -40,6 +40,8 @@ class Prediction:
     #: The tool calls of its next message, see `calls_outcome`; ``None`` where it says nothing of
     #: them.
     calls: Outcome | None = None
+    #: How many answers came before it that could not be read: the campaign counts them.
+    malformed: int = field(default=0, compare=False, repr=False)
 
     @classmethod
     def from_distributions(

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType
+from typing import Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology, diff_states
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
@@ -26,7 +27,14 @@ from pytest_dstfuzz.dialogue.outcome import (
     reply_outcome,
     who_answers,
 )
-from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, message_of, nearest
+from pytest_dstfuzz.errors import (
+    GivenUpError,
+    MalformedAnswerError,
+    TrackerError,
+    UserError,
+    message_of,
+    nearest,
+)
 from pytest_dstfuzz.printable import counted, shortened
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.problems import (
@@ -38,9 +46,11 @@ from pytest_dstfuzz.trackers.problems import (
     repr_of,
     state_problem,
 )
-from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
+from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction, Tracker, declared
 
 _LONGEST_REASON = 300
+#: How often a context is asked again whose answer cannot be read, if no setting says it.
+RETRIES: Final = 4
 _REPLIES = "; for a system that replies add --dst-outcome=reply"
 #: The folder of this package.
 _PACKAGE = Path(__file__).parents[1]
@@ -282,10 +292,50 @@ def ask_raw(
         raise TrackerRaisedError(
             f"{who_answers(outcome)} raised {describe_error(error)}"
         ) from error
+    answers, _ = ask_malformed_again(tracker, batch, answers)
     for answer in answers:
         if isinstance(answer, GivenUpError):
             raise answer
     return answers
+
+
+class AskedAgain(NamedTuple):
+    """The answers to a batch, and how many malformed ones came before each or stand there."""
+
+    answers: list[object]
+    malformed: list[int]
+
+
+def ask_malformed_again(
+    tracker: Tracker, batch: Sequence[Context], answers: Sequence[object], retries: int = RETRIES
+) -> AskedAgain:
+    """Ask for those contexts of a batch again whose answers are a `MalformedAnswerError`.
+
+    All that are left are asked together, ``retries`` times at most. What ends the run passes
+    through with the answers that can be read.
+    """
+    found = list(answers)
+    counts = [int(isinstance(answer, MalformedAnswerError)) for answer in found]
+    for _ in range(retries):
+        left = [place for place, one in enumerate(found) if isinstance(one, MalformedAnswerError)]
+        if not left:
+            break
+        try:
+            again = as_list(tracker.predict([batch[place] for place in left]), len(left))
+        except (Interrupted, Overrun) as stopped:
+            for number, answer in stopped.answers.items():
+                found[left[number]] = answer
+            read = (n for n, one in enumerate(found) if not isinstance(one, MalformedAnswerError))
+            stopped.answers = {place: found[place] for place in read}
+            raise
+        except BaseException as error:
+            if passes_through(error):
+                raise
+            break  # What it wrote first is what is told.
+        for place, answer in zip(left, again, strict=True):
+            found[place] = answer
+            counts[place] += isinstance(answer, MalformedAnswerError)
+    return AskedAgain(found, counts)
 
 
 def ask(

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.calls import ToolCall
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError
 from pytest_dstfuzz.printable import shortened
 from pytest_dstfuzz.trackers.replies.messages import OpeningRole, messages_of
 from pytest_dstfuzz.trackers.validation import describe
@@ -66,7 +66,8 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
             among its blocks. A message without calls has none, whatever it says.
 
     Raises:
-        TrackerError: it is no message, or a call in it cannot be read; the message says which.
+        TrackerError: it is no message, or a call in it cannot be read, which is a
+            `MalformedAnswerError`; the message says which.
     """
     given = _part(message, "tool_calls")
     if broken := _part(message, "invalid_tool_calls"):  # LangChain keeps them apart.
@@ -84,7 +85,9 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
         return ()
     given = _listed(given)
     if len(given) > _MOST:
-        raise TrackerError(f"the assistant made {len(given):,} calls in one message; {_MOST} count")
+        raise MalformedAnswerError(
+            f"the assistant made {len(given):,} calls in one message; {_MOST} count"
+        )
     return tuple(_calls(given))
 
 
@@ -115,14 +118,14 @@ def _calls(given: Sequence[object]) -> Iterator[ToolCall]:
 def _call(function: object, where: str) -> ToolCall:
     name = _part(function, "name")
     if not isinstance(name, str) or not name:
-        raise TrackerError(f"{where} of the assistant names no tool: {describe(function)}")
+        raise MalformedAnswerError(f"{where} of the assistant names no tool: {describe(function)}")
     where = f"{where} of {shortened(name, _SHOWN)!r}"
     parts = (_part(function, key) for key in _ARGUMENTS)
     arguments = next((part for part in parts if part is not None), None)
     if arguments is None and isinstance(function, Mapping):
         for key in function:
             if key not in (*_ARGUMENTS, *_BESIDE):
-                raise TrackerError(
+                raise MalformedAnswerError(
                     f"{where} has a key {shortened(str(key), _SHOWN)!r} and no 'arguments'"
                 )
     return ToolCall(name, _arguments(arguments, where))
@@ -134,21 +137,23 @@ def _arguments(given: object, where: str) -> Mapping[str, Any]:
         return {}
     if isinstance(given, str):
         if len(given) > _LONGEST:
-            raise TrackerError(f"{where} has arguments of {len(given):,} characters")
+            raise MalformedAnswerError(f"{where} has arguments of {len(given):,} characters")
         try:
             given = json.loads(given)
         except (ValueError, RecursionError) as error:
             reason = str(error).partition(":")[0] or type(error).__name__
-            raise TrackerError(
+            raise MalformedAnswerError(
                 f"{where} has arguments that are no JSON ({reason}): {describe(given)}"
             ) from None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise TrackerError(f"{where} has {describe(given)} as arguments, which is no JSON object")
+        raise MalformedAnswerError(
+            f"{where} has {describe(given)} as arguments, which is no JSON object"
+        )
     try:
         text = json.dumps(given, allow_nan=False)
         text.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
-        raise TrackerError(f"{where} has arguments that are no JSON: {error}") from None
+        raise MalformedAnswerError(f"{where} has arguments that are no JSON: {error}") from None
     found: Mapping[str, Any] = json.loads(text)
     return found
 

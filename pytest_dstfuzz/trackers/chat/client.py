@@ -9,7 +9,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from pytest_dstfuzz.config import Address, TrackerSettings
-from pytest_dstfuzz.errors import GivenUpError, NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.errors import (
+    GivenUpError,
+    MalformedAnswerError,
+    NoAnswerError,
+    TrackerError,
+    UserError,
+)
 from pytest_dstfuzz.trackers.chat.stream import joined_completion
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Usage
@@ -101,8 +107,9 @@ class ChatClient:
     def text_of(self, choice: Mapping[str, Any]) -> str:
         """Return the text of a choice.
 
-        Where the model refused, was cut off, or wrote none, it is not asked again: at temperature
-        0 that is its answer.
+        Raises:
+            TrackerError: the model refused or was cut off: at temperature 0 that is its answer. If
+                it wrote no text, it is a `MalformedAnswerError`.
         """
         message = choice["message"]
         text, refusal = message.get("content"), message.get("refusal")
@@ -112,7 +119,7 @@ class ChatClient:
         if choice.get("finish_reason") == "length":
             raise TrackerError("the model's answer was cut off: the service limits its length")
         if not isinstance(text, str):
-            raise TrackerError("the model's answer holds no text")
+            raise MalformedAnswerError("the model's answer holds no text")
         return text
 
 

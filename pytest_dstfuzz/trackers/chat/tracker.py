@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS
-from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError, UserError
 from pytest_dstfuzz.printable import shortened
 from pytest_dstfuzz.trackers.arriving import taker_of
 from pytest_dstfuzz.trackers.chat.calls import ChatCalls, chosen
@@ -87,7 +87,7 @@ class ChatTracker:
         except NoStateError as error:
             # Masked before it is cut: half a credential would not be found.
             shown = shortened(" ".join(redact(text).split()), _SHOWN)
-            raise TrackerError(
+            raise MalformedAnswerError(
                 f"the model's answer is no belief state: {redact(str(error))}; it begins with "
                 f"{shown!r}"
             ) from None

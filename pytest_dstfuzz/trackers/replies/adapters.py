@@ -19,7 +19,7 @@ from typing import Final, cast
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.dialogue.outcome import History
-from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.errors import MalformedAnswerError, UserError
 from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, made
 from pytest_dstfuzz.trackers.replies.messages import messages_of
 from pytest_dstfuzz.trackers.replies.rolling import RollingReplies
@@ -112,7 +112,7 @@ def as_reply(said: object, who: str) -> Prediction:
     hint = ""
     if isinstance(said, Mapping):
         hint = f"; if it keeps a belief state and says nothing, {LEAVE_OUT}"
-    raise TrackerError(f"{who} must return a text, not {describe(said)}{hint}")
+    raise MalformedAnswerError(f"{who} must return a text, not {describe(said)}{hint}")
 
 
 def first_parameter(function: object) -> str:

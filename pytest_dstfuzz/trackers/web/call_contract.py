@@ -14,11 +14,16 @@ from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
 from pytest_dstfuzz.dialogue.readers.chat_form import Oddities, uniform
 from pytest_dstfuzz.dialogue.readers.messages import turns_of
 from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
-from pytest_dstfuzz.errors import DataError, TrackerError
+from pytest_dstfuzz.errors import DataError, MalformedAnswerError, TrackerError
 from pytest_dstfuzz.trackers.calls.adapters import as_calls
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import describe
-from pytest_dstfuzz.trackers.web.shapes import ContractError, other_kind, shown_without
+from pytest_dstfuzz.trackers.web.shapes import (
+    ContractError,
+    UnreadableMessageError,
+    other_kind,
+    shown_without,
+)
 
 #: Of a message, one of which each has.
 _KEYS: Final = ("tool_calls", "content", "function_call")
@@ -79,7 +84,10 @@ def read_message(body: object) -> Prediction:
     try:
         return as_calls(body)
     except TrackerError as error:
-        raise ContractError(f"answered with a message that cannot be read: {error}") from None
+        what = f"answered with a message that cannot be read: {error}"
+        if isinstance(error, MalformedAnswerError):
+            raise UnreadableMessageError(what) from None
+        raise ContractError(what) from None
 
 
 def message_json(answer: Prediction | Mapping[str, str]) -> dict[str, Any]:

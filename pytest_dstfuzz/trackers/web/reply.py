@@ -59,6 +59,8 @@ class Failed(Exception):  # noqa: N818 - what came of an attempt
     after: float = 0.0
     #: How many attempts are made at most where this is what comes of them.
     tries: float = math.inf
+    #: See `MalformedReply`.
+    unreadable: bool = False
 
     @property
     def away(self) -> bool:
@@ -121,6 +123,8 @@ class ServiceError(TrackerError):
     status: int | None = None
     #: Body of its answer, without credentials.
     text: str = ""
+    #: See `MalformedReply`.
+    unreadable: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -132,6 +136,8 @@ class MalformedReply(TrackerError):  # noqa: N818 - the reply is what is malform
     #: Whether it may well be an accident, so that the same is asked again as often as after other
     #: failures. For a whole answer of another shape that is once more.
     passing: bool = False
+    #: Whether a language model may have written it: then whoever asks decides whether to ask again.
+    unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

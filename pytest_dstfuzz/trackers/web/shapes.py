@@ -29,6 +29,10 @@ class ContractError(DstFuzzError):
     """A request or an answer has another shape; the message says which would be right."""
 
 
+class UnreadableMessageError(ContractError):
+    """A message of an assistant whose calls cannot be read; a model may do better next time."""
+
+
 def wrong(value: object, place: str, right: str) -> ContractError:
     """Return what is wrong with a value at a place of an answer."""
     return ContractError(f"answered with {describe(value)} {place}; {right}")

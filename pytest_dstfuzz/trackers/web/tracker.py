@@ -12,14 +12,14 @@ from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
-from pytest_dstfuzz.errors import NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.errors import MalformedAnswerError, NoAnswerError, TrackerError, UserError
 from pytest_dstfuzz.trackers.arriving import taker_of
 from pytest_dstfuzz.trackers.replies.messages import OpeningRole
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
 from pytest_dstfuzz.trackers.web import contract
 from pytest_dstfuzz.trackers.web.contract import About
-from pytest_dstfuzz.trackers.web.shapes import REPLIES, ContractError
+from pytest_dstfuzz.trackers.web.shapes import REPLIES, ContractError, UnreadableMessageError
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 T = TypeVar("T")
@@ -130,6 +130,8 @@ class WebTracker:
             read = partial(_read, partial(contract.read_answer, outcome=self._outcome))
             return [self.transport.ask("POST", body=body, read=read)]
         except TrackerError as error:
+            if isinstance(error, ServiceError) and error.unreadable:
+                return [MalformedAnswerError(str(error))]
             # Its frames would keep the whole request alive.
             return [error.with_traceback(None)]
 
@@ -170,7 +172,8 @@ def _read(read: Callable[[Any], T], reply: Reply) -> T:
     try:
         return read(reply.json())
     except ContractError as error:
-        raise MalformedReply(str(error)) from None
+        unreadable = isinstance(error, UnreadableMessageError)
+        raise MalformedReply(str(error), unreadable=unreadable) from None
 
 
 def _about(transport: Transport) -> About:

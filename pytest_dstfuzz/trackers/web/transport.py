@@ -152,7 +152,9 @@ class Transport:
         after = f" after {number + 1} tries" if number else ""
         line = " ".join(f"the service at {self.address} {failure.what}{after}".split())
         line = self.secrets.redact(line)
-        raise ServiceError(line, status=failure.status, text=failure.text)
+        raise ServiceError(
+            line, status=failure.status, text=failure.text, unreadable=failure.unreadable
+        )
 
     def map(
         self,
@@ -267,14 +269,16 @@ class Transport:
             return read(reply)
         except MalformedReply as error:
             # Said where it does not show in what is clean, as of a body that is not UTF-8.
-            what, passing = "answered with a body that is no JSON (it is not UTF-8)", error.passing
+            what, malformed = "answered with a body that is no JSON (it is not UTF-8)", error
         clean = replace(reply, content=self.secrets.redact(reply.text).encode())
         try:
             read(clean)
         except MalformedReply as error:
             what = str(error)
-        tries = math.inf if passing else ONCE_MORE
-        raise Failed(what, status=reply.status, text=clean.text, tries=tries)
+        tries = math.inf if malformed.passing else ONCE_MORE
+        if unreadable := malformed.unreadable:
+            tries = 1
+        raise Failed(what, status=reply.status, text=clean.text, tries=tries, unreadable=unreadable)
 
     def _url_of(self, path: str) -> httpx.URL:
         below, _, query = path.partition("?")

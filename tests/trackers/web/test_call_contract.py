@@ -15,11 +15,12 @@ from loopback import Asked, Says, Service
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.calls.messages import calls_of, messages_and_tools
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.trackers.validation import ask_malformed_again
 from pytest_dstfuzz.trackers.web import contract
 from pytest_dstfuzz.trackers.web.shapes import ContractError
 
@@ -66,6 +67,18 @@ def test_another_answer_is_told(serve: SERVE, body: object, problem: str) -> Non
     found = ask(serve(lambda asked: Says(body if asked.method == "POST" else None)))
     assert isinstance(found, TrackerError)
     assert problem in str(found)
+
+
+def test_a_service_whose_model_writes_half_of_a_call_may_be_asked_again(serve: SERVE) -> None:
+    half = {"tool_calls": [{"function": {"name": "book_table", "arguments": "{"}}]}
+    bodies = [half, half, MESSAGE]
+    service = serve(lambda asked: Says(bodies.pop(0) if asked.method == "POST" else None))
+    tracker = tracker_for(Settings.of(model=service.url, outcome="tool-calls"), DATA)
+    first = tracker.predict([CONTEXT])
+    assert isinstance(first[0], MalformedAnswerError)
+    found = ask_malformed_again(tracker, [CONTEXT], first)
+    assert found.malformed == [2]
+    assert isinstance(found.answers[0], Prediction)
 
 
 @pytest.mark.parametrize("outcome", ["state", "reply"])
