@@ -305,8 +305,7 @@ class _DialogueSteps:
             attempt, votes = attempts.attempts[variant.index], None
             if attempts.asks(attempt):
                 votes = votes_on(attempts, attempt, answers, variant.changed_slots)
-            repeated = same.get(variant.index)
-            variants.append(replace(variant, votes=votes, repeated=repeated))
+            variants.append(replace(variant, votes=votes, repeated=same.get(variant.index)))
         outcome = turn_outcome(attempts, variants)
         asked = {*self._clean_of(turn.index), *_probes(judged)}
         asked.update(attempts.wanted)

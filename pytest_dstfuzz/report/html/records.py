@@ -10,7 +10,13 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from pytest_dstfuzz.campaign.results import Minimal, Results, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import (
+    ChangedSlot,
+    Minimal,
+    Results,
+    TurnResult,
+    VariantResult,
+)
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.dialogue.call_trees import made_calls
 from pytest_dstfuzz.dialogue.calls import part_of
@@ -101,8 +107,7 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
             [
                 *(visible(change.slot), _value(change.before), _value(change.after)),
                 change.carried,
-                _value(None if change.expected is None else str(change.expected)),
-                BY_LABEL[change.by_label] if change.by_label else None,
+                *_more(change),
             ]
             for change in variant.changed_slots
         ],
@@ -184,6 +189,14 @@ def _edit(edit: Edit) -> list[str | int]:
 
 def _context(shown: VariantResult | Minimal) -> list[Any]:
     return [[index, shown_spans(source, edits)] for index, source, edits in earlier_edits(shown)]
+
+
+def _more(change: ChangedSlot) -> list[str | None]:
+    """Return what was expected of a slot, and what the label says of it, as far as there is any."""
+    expected = _value(None if change.expected is None else str(change.expected))
+    if change.by_label is not None:
+        return [expected, BY_LABEL[change.by_label]]
+    return [] if expected is None else [expected]
 
 
 def _value(value: str | None) -> str | None:
