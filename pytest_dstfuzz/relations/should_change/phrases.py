@@ -20,6 +20,8 @@ _HEADS: Final = listed(
     style class cuisine o'clock am pm"""
 )
 _PLACES: Final = listed("town city cambridge")
+#: Nouns that no value describes: `one in Elm Hill today`.
+_WHEN: Final = listed("today tomorrow tonight")
 #: Participles that a preposition leans on: `departing from ely`.
 _PARTICIPLES: Final = listed(
     "departing leaving arriving going traveling travelling heading starting beginning coming"
@@ -69,7 +71,8 @@ def phrase_of(scene: Scene, site: ValueSite) -> tuple[int, int] | None:
 def _is_adjective(scene: Scene, site: ValueSite, words: list[str]) -> bool:
     """Say whether the value only describes the noun after it: `a cheap hotel`."""
     after, parts = site.mention.last + 1, scene.parts
-    if after == len(words) or parts.gaps[after].strip() or words[after] in _HEADS | _PLACES:
+    nothing = _HEADS | _PLACES | _WHEN
+    if after == len(words) or parts.gaps[after].strip() or words[after] in nothing:
         return False
     # `for cheap food`, `any indian restaurants`, but not `find indian`: a noun has to remain.
     return (words[after] == "one" or _is_noun(scene, words[after])) and words[after] not in _AFTER

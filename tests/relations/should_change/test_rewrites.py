@@ -133,6 +133,11 @@ def test_nobody_turns_back_on_a_list() -> None:
     assert reason(TurnBack(), several) == GIVES_NOTHING
 
 
+def test_no_value_describes_a_day() -> None:
+    today = ("", "My aunt needs one in north today, please", {"hotel-area": "north"})
+    assert reason(Removal(), today) == NEEDED
+
+
 def test_plurals_and_clocks() -> None:
     museums = ("", "Which museums are there?", {"hotel-kind": "museum"})
     assert set(said(ValueSwap(), museums)) == {
