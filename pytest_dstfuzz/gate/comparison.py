@@ -63,7 +63,7 @@ def compare(
         others = others or _not_comparable(first, None, session)
     else:
         first, others = pairings[main.name], ways[main.name]
-    drift = pairing.clean.drift(pairing.silenced)
+    drift = pairing.clean.drift(pairing.silenced, pairing.failed(hidden=session.hidden))
     figures = {
         **_figures(baseline, first),
         **_relations(pairing, every),

@@ -18,7 +18,7 @@ from pytest_dstfuzz.dialogue.calls import call_path, part_of
 from pytest_dstfuzz.dialogue.dialogues import diff_states
 from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.gate.baseline import State
-from pytest_dstfuzz.gate.verdict import LimitFinding
+from pytest_dstfuzz.gate.verdict import LimitFinding, Verdict
 
 #: Share of the turns whose clean answer may change, where nobody says.
 DEFAULT_MAX_DRIFT: Final = 0.0
@@ -63,6 +63,8 @@ class Drift:
     #: Turns beside those compared that the baseline has an answer to, and at which this
     #: tracker failed. No label excuses them.
     silenced: int = 0
+    #: The first of these turns, and what the tracker did there.
+    failures: tuple[str, ...] = ()
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -72,9 +74,17 @@ class Drift:
     @property
     def share(self) -> float:
         """Share of the turns that changed or were silenced, but for what the labels excuse."""
+        return self.changed_share + (self.silenced / self._all if self._all else 0.0)
+
+    @property
+    def changed_share(self) -> float:
+        """Share of the turns that changed, but for what the labels excuse."""
         count = self.unlabelled if self.excused else len(self.changed)
-        turns = self.turns + self.silenced
-        return (count + self.silenced) / turns if turns else 0.0
+        return count / self._all if self._all else 0.0
+
+    @property
+    def _all(self) -> int:
+        return self.turns + self.silenced
 
     def to_json(self, *, hidden: bool = False) -> dict[str, Any]:
         """Return ``clean`` of a report's comparison, ``hidden`` with an ``x`` for each value."""
@@ -118,7 +128,7 @@ class DriftTally:
             self._met = self._met or bool(label and label in (pair.before, pair.after))
             self._known.update(label)
 
-    def drift(self, silenced: int = 0) -> Drift:
+    def drift(self, silenced: int = 0, failures: tuple[str, ...] = ()) -> Drift:
         """Return how far the answers differ; see `Drift`."""
         moved = sorted(self._moved, key=lambda pair: (pair.dialogue, pair.turn_id))
         return Drift(
@@ -131,6 +141,7 @@ class DriftTally:
             excused=self._met and _excused(moved, self._known),
             unlabelled=sum(pair.label is None for pair in moved),
             silenced=silenced,
+            failures=failures,
         )
 
 
@@ -165,8 +176,7 @@ def judge_drift(
         if drift.excused:
             reason += f", and where answers changed the {labels} speak for the new ones"
     drifted = over(share, limit)
-    if drift.silenced:
-        reason += f"; at {drift.silenced:,} that the baseline answers {words.who} failed"
+    reason += _silenced_text(drift, words)
     if drift.silenced or (drift.changed and (drifted or not drift.excused or drift.unlabelled)):
         without = ", without a label" if drift.excused and drift.labelled else ""
         reason += f"; {percent(share)} of the turns{without}, {allowed}"
@@ -179,9 +189,19 @@ def judge_drift(
         reason += f"; {compared}"
     if others := unanswered - drift.silenced:
         reason += f"; {others:,} more had no answer in one of the builds"
-    return LimitFinding(
-        None, "max-clean-drift", limit, "drift" if drifted else "pass", reason, share
-    )
+    verdict: Verdict = "drift" if drifted else "pass"
+    if drifted and not over(drift.changed_share, limit):
+        # No new answer is to be accepted: there is none.
+        verdict = "regression"
+    return LimitFinding(None, "max-clean-drift", limit, verdict, reason, share)
+
+
+def _silenced_text(drift: Drift, words: _DriftWords) -> str:
+    """Say at how many turns the tracker failed now, and what it did first; ``""`` at none."""
+    if not drift.silenced:
+        return ""
+    named = f" ({'; '.join(drift.failures)})" if drift.failures else ""
+    return f"; at {drift.silenced:,} that the baseline answers {words.who} failed{named}"
 
 
 class _DriftWords(NamedTuple):

@@ -34,7 +34,7 @@ class _Seen:
     """What one pass over the results of a session gives."""
 
     def __init__(self, session: Session, gates: Gates) -> None:
-        self.troubles = TroublesTally()
+        self.troubles = TroublesTally(hidden=session.hidden)
         self.together = AnswersTally()
         self.groups = [AnswersTally() for _ in session.groups]
         relations = RelationsTally(session)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.folding import Folding
 from pytest_dstfuzz.campaign.repeats import RepetitionTally
@@ -39,8 +39,11 @@ from pytest_dstfuzz.gate.baseline import (
 from pytest_dstfuzz.gate.drift import CleanPair, DriftTally
 from pytest_dstfuzz.gate.limits import Part
 from pytest_dstfuzz.gate.matching import Matching, match_dialogues
+from pytest_dstfuzz.gate.troubles import failure_text
 from pytest_dstfuzz.weaknesses.groups import WeaknessTally, member_id
 
+#: Turns at which the tracker failed that are named.
+_MOST_FAILURES: Final = 3
 #: Outcomes that say what the tracker makes of a variant; an error says nothing about it.
 _ANSWERED: tuple[VariantOutcome, ...] = tuple(name for name in RUN_OUTCOMES if name != "error")
 
@@ -63,6 +66,8 @@ class Pairing:
     tested: int
     #: Turns that the baseline has an answer to, and at which the tracker failed now.
     silenced: int
+    #: The first of these turns: its id, and that with what the tracker did there.
+    failures: tuple[tuple[str, str], ...]
     #: Of the turns that failures are expected of in both builds, by dialogue, sorted: of the first
     #: relation with any.
     failing: Mapping[str, Failing]
@@ -96,6 +101,10 @@ class Pairing:
     def gone(self) -> tuple[tuple[str, int], ...]:
         """Likewise of those that are one in the baseline alone."""
         return self.shared.moved(-1)
+
+    def failed(self, *, hidden: bool) -> tuple[str, ...]:
+        """Name the first turns that are silenced, and say why unless that is ``hidden``."""
+        return tuple(name if hidden else text for name, text in self.failures)
 
     def of(self, relation: str) -> Pairing:
         """Return the pairing with the variants of one relation alone."""
@@ -156,6 +165,7 @@ def pair_up(
         matching=matching.of_tested(tested),
         turns=common.both.count,
         silenced=common.silenced,
+        failures=tuple(common.failures),
         only_baseline=common.old.count - common.both.count,
         only_run=common.new.count - common.both.count,
         dialogues=len(common.dialogues),
@@ -215,6 +225,7 @@ class _Common:
         self.clean = DriftTally()
         self.dialogues: set[str] = set()
         self.silenced = 0
+        self.failures: list[tuple[str, str]] = []
 
     def begin(self, before: Mapping[str, Sequence[TurnOutcomes]]) -> _OfOne:
         """Go on with the next relation; ``before`` are its turns in the baseline."""
@@ -230,7 +241,10 @@ class _Common:
         if self.both.add(turn.dialogue_id, turn.turn_index):
             self.dialogues.add(turn.dialogue_id)
             failed = turn.clean_state is None and turn.outcome == "error"
-            self.silenced += was.state is not None and failed
+            if was.state is not None and failed:
+                self.silenced += 1
+                if len(self.failures) < _MOST_FAILURES:
+                    self.failures.append((turn.id, failure_text(turn, hidden=False)))
         pair = _clean(was, turn, self.how)
         if pair is not None and self._answered.add(turn.dialogue_id, turn.turn_index):
             self.clean.add(pair)

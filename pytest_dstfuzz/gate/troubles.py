@@ -23,10 +23,21 @@ LEAST_CALLS: Final = 3
 _TESTED: tuple[TurnOutcome, ...] = ("held", "violation", "error")
 
 
+def failure_text(turn: TurnResult, *, hidden: bool) -> str:
+    """Name a turn at which the tracker failed, and say what it did, unless that is ``hidden``."""
+    reasons = [turn.reason, *(one.reason for one in turn.variants if one.outcome == "error")]
+    reason = next(filter(None, reasons), "")
+    return turn.id if hidden or not reason else f"{turn.id}: {reason}"
+
+
 class TroublesTally:
     """Takes in the turns of a session, one after the other, and says what they tell of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, hidden: bool = False) -> None:
+        """Begin without a turn; ``hidden`` keeps back what a failure says: it may repeat a text."""
+        self._hidden = hidden
+        #: Relation -> the first turn at which the tracker failed, and what it did.
+        self._failures: dict[str, str] = {}
         self._outcomes: Counter[TurnOutcome] = Counter()
         self._any_tested = False
         #: Turns that lack some of their variants.
@@ -46,6 +57,8 @@ class TroublesTally:
         if turn.outcome == "skipped":
             return
         self._any_tested = self._any_tested or turn.tested
+        if turn.outcome == "error":
+            self._failures.setdefault(turn.relation, failure_text(turn, hidden=self._hidden))
         # By relation, and without turns that it says nothing of: they would hide the failures.
         self._relations.setdefault(turn.relation, Counter())[turn.outcome] += 1
         if turn.outcome != "inapplicable":
@@ -71,7 +84,7 @@ class TroublesTally:
                 under = "" if len(self._relations) == 1 else f" (relation {name})"
                 found.append(
                     f"{who_answers(self._kinds[name])} failed on {errors} of {own} turns{under}, "
-                    f"more than {percent(MOST_ERRORS, 0)}"
+                    f"more than {percent(MOST_ERRORS, 0)}; the first is {self._failures[name]}"
                 )
         if text := self.unstable_text:
             found.append(text)

@@ -26,6 +26,7 @@ from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.gate import GateDecision, SessionGate
+from pytest_dstfuzz.plugin.junit import record_failed_gate
 from pytest_dstfuzz.plugin.model_results import ModelResults, models_of
 from pytest_dstfuzz.plugin.outputs import (
     annotation_lines,
@@ -111,6 +112,7 @@ class SessionEnd:
         if self._tests_its_tracker or self._collector or gated:
             self._end(session, exitstatus)
             self._tell_gone(session, facts.gone, exitstatus)
+        record_failed_gate(config, [line.text for line in self._last_lines if line.style == "bad"])
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the figures, and why the session failed."""

@@ -288,6 +288,8 @@ class SessionGate:
                 "share of the turns with --dst-max-clean-drift",
                 "dim",
             )
+        elif finding.verdict == "regression":
+            yield StyledLine(f"failed: {finding.reason}", "bad")
         elif not self._quiet:
             yield StyledLine(f"passed: {finding.reason}", "good")
 

@@ -54,6 +54,8 @@ class SessionHooks:
             if self._stored is None
             else StoredCollector(self._stored, lambda: context.comparison(context.settings.reply))
         )
+        #: Why the built-in suite is not run where it could be expected; ``""`` elsewhere.
+        self.why_no_suite = ""
         self.gate = SessionGate(config, self.context.settings)
         self._progress = Progress(config, context.settings.budget.max_calls)
         self.pool = TrackerPool(self.context, self._progress)
@@ -129,6 +131,10 @@ class SessionHooks:
         )
         lines = [what, *filter(None, [self.context.not_own_questions])]
         return [printable(f"dstfuzz: {line}") for line in lines]
+
+    def pytest_report_collectionfinish(self) -> list[str]:
+        """Say that tests of the suite stand for the built-in ones."""
+        return [printable(f"dstfuzz: {text}") for text in filter(None, [self.why_no_suite])]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Let campaigns know which turns will be asked for, and test an ini file's tracker."""

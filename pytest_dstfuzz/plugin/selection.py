@@ -18,9 +18,12 @@ from pytest_dstfuzz.config.call_options import rule_lines
 from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.plugin.options import Given
+from pytest_dstfuzz.printable import listed
 
 #: Stands for the path in the ids of the tests that the plugin adds: the same on every machine.
 NODE = "dstfuzz"
+#: Fixtures of tests that take the place of the built-in suite.
+_OWN_SUITE = ("dst_turn", "dst_conformance", "dst_agent")
 #: Options of pytest that leave tests out.
 _NARROWING = ("keyword", "markexpr", "lf", "deselect", "stepwise")
 _MOST_NAMED = 3
@@ -82,6 +85,16 @@ class RunSelection:
             return not self.files or (suite is not None and suite.on_command_line)
         return named["model"].on_command_line and not has_own and not self.files
 
+    def why_no_suite(self, given: Sequence[Given], own: Sequence[str]) -> str:
+        """Return what to say where a suite's ``own`` tests stand for the built-in ones."""
+        if not own or not self.adds_suite(given, has_own=False):
+            return ""
+        names = listed(list(dict.fromkeys(name.partition("[")[0] for name in own)), _MOST_NAMED)
+        return (
+            f"the built-in suite is not run, as the suite has tests of its own ({names}): "
+            "--dst-suite=yes runs both"
+        )
+
     def keep(self, items: list[pytest.Item]) -> None:
         """Of the tests that the plugin adds, keep those that are asked for by id."""
         if not self.ids:
@@ -130,6 +143,18 @@ def selection_of(config: pytest.Config) -> RunSelection:
     if _SELECTION not in config.stash:
         config.stash[_SELECTION] = RunSelection.take(config)
     return config.stash[_SELECTION]
+
+
+def own_suite(items: Iterable[pytest.Item]) -> list[str]:
+    """Return the ids of the tests that a suite tests its bot with, in the place of the built-in.
+
+    A test that only asks for the bot, such as a promoted violation, or for words is none.
+    """
+    return [
+        item.nodeid
+        for item in items
+        if any(name in _OWN_SUITE for name in getattr(item, "fixturenames", ()))
+    ]
 
 
 def uses_fixtures(items: Iterable[pytest.Item]) -> bool:

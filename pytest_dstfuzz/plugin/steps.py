@@ -13,7 +13,7 @@ import pytest
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.options import given_options, read_settings, warn
-from pytest_dstfuzz.plugin.selection import marker_values, old_names, selection_of, uses_fixtures
+from pytest_dstfuzz.plugin.selection import marker_values, old_names, own_suite, selection_of
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.hooks import SessionHooks
@@ -80,10 +80,12 @@ def complete(
     """
     config = session.config
     selection, given = selection_of(config), given_options(config)
-    adds = selection.adds_suite(given, uses_fixtures(items)) and not session.testsfailed
+    own = own_suite(items)
+    adds = selection.adds_suite(given, bool(own)) and not session.testsfailed
     started = start() if adds else started
     if started is None:
         return
+    started.why_no_suite = selection.why_no_suite(given, own)
     started.add_items(session, items, suite=adds)
     selection.keep(items)
 

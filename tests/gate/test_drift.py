@@ -218,7 +218,8 @@ def test_values_that_are_kept_back_are_compared_and_judged_by_labels() -> None:
 def failing(groups: dict[str, list[TurnResult]]) -> dict[str, list[TurnResult]]:
     """A build that fails at the first turn."""
     first, *rest = groups["only"]
-    return {"only": [replace(first, clean_state=None, outcome="error"), *rest]}
+    failed = replace(first, clean_state=None, outcome="error", reason="ValueError: no such slot")
+    return {"only": [failed, *rest]}
 
 
 def test_a_turn_that_the_baseline_had_no_answer_to_is_not_compared() -> None:
@@ -231,14 +232,19 @@ def test_a_turn_that_the_baseline_had_no_answer_to_is_not_compared() -> None:
     assert judged.findings[0].verdict == "pass"
 
 
-@pytest.mark.parametrize(("limit", "verdict"), [(None, "drift"), (0.02, "drift"), (0.025, "pass")])
-def test_a_turn_that_the_tracker_fails_at_now_is_drift(limit: float | None, verdict: str) -> None:
+@pytest.mark.parametrize(
+    ("limit", "verdict"), [(None, "regression"), (0.02, "regression"), (0.025, "pass")]
+)
+def test_a_turn_that_the_tracker_fails_at_now_is_named_and_fails(
+    limit: float | None, verdict: str
+) -> None:
     groups = build(*"h" * 40)
     gates = Gates(whole=Limits(max_clean_drift=limit))
     judged = judge(session(failing(groups)), gates, saved(groups, {"search": "random"}))
     finding = judged.findings[0]
     assert (finding.gate, finding.verdict, finding.value) == ("max-clean-drift", verdict, 0.025)
-    assert "; at 1 that the baseline answers the tracker failed; 2.50 %" in finding.reason
+    failed = "; at 1 that the baseline answers the tracker failed (sample-test-D000-t0: ValueError"
+    assert failed in finding.reason
     assert "more had no answer" not in finding.reason
     assert judged.comparison is not None
     assert judged.comparison["clean"]["silenced"] == 1

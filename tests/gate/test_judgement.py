@@ -258,12 +258,21 @@ def results(letters: str) -> list[TurnResult]:
     return [turn("D", number, letter) for number, letter in enumerate(letters)]
 
 
+FIRST = "the first is sample-test-D"
+
+
 @pytest.mark.parametrize(
     ("turns", "expected"),
     [
         (results("h" * 19 + "e"), []),
-        (results("h" * 18 + "e"), ["the tracker failed on 1 of 19 turns, more than 5 %"]),
-        (results("e"), ["the tracker failed on 1 of 1 turns, more than 5 %"]),
+        (
+            results("h" * 18 + "e"),
+            [f"the tracker failed on 1 of 19 turns, more than 5 %; {FIRST}-t18: no answer"],
+        ),
+        (
+            results("e"),
+            [f"the tracker failed on 1 of 1 turns, more than 5 %; {FIRST}-t0: no answer"],
+        ),
         ([], ["no turn was tested (none was selected, or all were skipped)"]),
         ([replace(turn("D", 0, ""), outcome="skipped")], ["no turn was tested (1 skipped)"]),
         (results("d"), ["no valid variant was made of any turn, so nothing was tested"]),

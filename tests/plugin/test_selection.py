@@ -194,3 +194,22 @@ def test_a_value_that_it_does_not_take_is_refused(unit: pytest.Pytester) -> None
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "dst_suite (ini)" in result.stderr.str()
     assert "auto, no, yes" in result.stderr.str()
+
+
+def test_a_test_that_asks_for_the_bot_alone_leaves_the_built_in_suite(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(
+        mybot="def steady(context):\n    return {'hotel-area': 'north'}\n",
+        test_promoted="def test_one(dst_model):\n    assert dst_model is not None\n",
+    )
+    options = ("--dst-model=mybot:steady", "--dst-turns=4", "--dst-variants=2")
+    result = pytester.runpytest_inprocess(*options)
+    result.assert_outcomes(passed=5)
+    result.stdout.no_fnmatch_line("*the built-in suite is not run*")
+    pytester.makepyfile(test_own="def test_own(dst_turn):\n    dst_turn.assert_unchanged()\n")
+    result = pytester.runpytest_inprocess(*options)
+    result.assert_outcomes(passed=5)
+    result.stdout.fnmatch_lines(["dstfuzz: the built-in suite is not run*test_own.py::test_own*"])
+    result = pytester.runpytest_inprocess(*options, "--dst-suite=yes")
+    result.assert_outcomes(passed=9)
