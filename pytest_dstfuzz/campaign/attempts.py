@@ -23,8 +23,10 @@ from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, OutcomeKind
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.types import Variant
+from pytest_dstfuzz.perturb.words import take_apart
 from pytest_dstfuzz.relations.relation import TurnBegun, begin
 from pytest_dstfuzz.relations.rewrite import (
+    OTHER_LANGUAGE,
     UNCHANGED,
     BySearch,
     Expected,
@@ -307,6 +309,8 @@ def begin_turn(
         if states is None:
             states = [*[None] * index, prediction.state]
         begun = begin(rules.relation, rules.scenes.of(rules.relation.name, dialogue, index, states))
+        if isinstance(begun, BySearch) and _is_left(rules, turn.user):
+            begun = Inapplicable(OTHER_LANGUAGE)
     if not rules.own_edits:
         values = lock_values(rules.data, turn, clean, rules.outcome)
         source = rules.perturber.prepare(turn.user, values, turn.system)
@@ -323,6 +327,13 @@ def begin_turn(
         source=source,
         search=search,
     )
+
+
+def _is_left(rules: CampaignSpec, utterance: str) -> bool:
+    """Say whether the profile edits nothing in an utterance: its locks know English alone."""
+    perturber = rules.perturber
+    locks = perturber.profile.locks
+    return locks and perturber.guards.is_other_language(take_apart(utterance))
 
 
 def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Attempt:

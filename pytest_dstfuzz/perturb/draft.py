@@ -110,6 +110,8 @@ class Mask(NamedTuple):
     reasons: tuple[str, ...]  #: For each word the lock that guards it, ``""`` for a free one.
     #: For each gap (before word i; the last is after the last word) SHUT, OPEN or NEGATED.
     open: tuple[int, ...]
+    #: Offsets ``(start, end)`` in the text between which no character changes and none is put in.
+    exact: tuple[tuple[int, int], ...] = ()
 
 
 class Support(NamedTuple):

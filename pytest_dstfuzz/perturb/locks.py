@@ -8,15 +8,20 @@ profile ``strict``.
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import Ontology
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.perturb import names
-from pytest_dstfuzz.perturb.draft import Mask
+from pytest_dstfuzz.perturb import labels, names
+from pytest_dstfuzz.perturb.draft import LOCKED, SHUT, Mask
+from pytest_dstfuzz.perturb.exact import EXACT, ExactSpan, exact_spans
+from pytest_dstfuzz.perturb.languages import OtherLanguages
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.perturb.lower_names import lower_names, name_lists
 from pytest_dstfuzz.perturb.masks import (
     SOLID,
     WEAK,
@@ -52,6 +57,8 @@ _CLITIC: Final = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$|^n['’]t$")
 _TYPO_LENGTH: Final = 5
 #: The most frequent words of requests tell no name apart.
 _EVERYDAY_RANK: Final = 200
+#: The lock on all of an utterance in another language.
+LANGUAGE: Final = "language"
 
 
 class Locks:
@@ -105,6 +112,8 @@ class Locks:
         self._single_ends = Endings(self._single)
         self._value_ends = Endings(self._values.words)
         self._seconds = frozenset(second for _, second in self._values.pairs)
+        self._languages = OtherLanguages(lexicon.is_word, self._function_words)
+        self._names_known = name_lists()
         self._pieces = lru_cache(maxsize=8192)(self._more_pieces)
         self._facts = lru_cache(maxsize=1 << 15)(self._look_at)
 
@@ -154,6 +163,8 @@ class Locks:
     def mask(self, text: str, parts: Parts, values: Iterable[str] = (), system: str = "") -> Mask:
         """Return what guards the words of an utterance, in a turn whose state has some values."""
         words, gaps = parts.words, parts.gaps
+        if self.is_other_language(parts):
+            return _whole(text, len(words))
         facts = [self._facts(word.text) for word in words]
         reasons = [""] * len(words)
         glued = [False] * (len(words) + 1)
@@ -166,8 +177,19 @@ class Locks:
             lock(reasons, glued, range(first, end), "value")
         lock_phrases(facts, self._single, reasons, glued)
         lock_numbers(facts, reasons)
+        spans = exact_spans(text)
+        _lock_spans(spans, parts, reasons, glued)
+        for find in (labels.numerals, labels.labels, labels.secrets):
+            for first, end in find(facts, gaps):
+                lock(reasons, glued, range(first, end), EXACT)
         lock_names(facts, gaps, self._names(text, parts, facts, reasons, system), reasons)
-        return finish(facts, gaps, reasons, glued, guard_scopes(facts, gaps, reasons, glued))
+        scopes = guard_scopes(facts, gaps, reasons, glued)
+        exact = tuple([(span.start, span.end) for span in spans])
+        return finish(facts, gaps, reasons, glued, scopes, exact)
+
+    def is_other_language(self, parts: Parts) -> bool:
+        """Say whether an utterance is in another language than English, a clause of it at least."""
+        return self._languages.has(parts.words, parts.gaps)
 
     def _mentions(self, facts: Sequence[WordFacts], values: Iterable[str]) -> list[tuple[int, int]]:
         pieces = self._values
@@ -190,8 +212,8 @@ class Locks:
         system: str,
     ) -> set[int]:
         """Return the indices of words that look like names, and may still become one."""
-        words, gaps = parts.words, parts.gaps
-        found = set(names.quoted(text, words))
+        gaps = parts.gaps
+        found = lower_names(facts, gaps, reasons)
         found.update(names.called([fact.lower for fact in facts], gaps, self._closed))
         if not text.islower():
             capitals = [fact.capital for fact in facts]
@@ -225,7 +247,6 @@ class Locks:
         joined = self._single.get(bare, "") if bare != plain else ""
         contracted = plain == "n't"
         pos = self._lexicon.majority_pos(lower)
-        known = lower in self._stop_words or self._lexicon.is_word(lower)
         return WordFacts(
             lower=lower,
             stop_word=lower in self._stop_words,
@@ -240,19 +261,67 @@ class Locks:
             contracted=contracted,
             number=not text.isalpha() and any(map(str.isdigit, text)),
             unit=lower in _UNITS,
-            unknown=lower.isalpha() and lower.isascii() and not known and len(lower) > 1,
+            unknown=self._is_name(plain),
+            place=lower in self._names_known.places,
+            given=lower in self._names_known.given,
+            family=lower in self._names_known.family,
+            rare=pos == "noun" and self._is_rare(lower),
             capital=text[0].isupper() and lower.partition("'")[0] not in {"i", ""},
             clitic=("'" in lower or "’" in lower) and bool(_CLITIC.search(lower)),
             noun=pos == "noun",
             nounish=pos in {None, "noun"},
+            verb=pos == "verb",
+            describes=pos == "adj",
             long=len(text) >= _TYPO_LENGTH and lower.isalpha(),
             scope=scope_of(lower, negates=contracted or "negation" in alone),
         )
+
+    def _is_name(self, plain: str) -> bool:
+        """Say whether a word is a name wherever it stands, or looks like a word and is none."""
+        formed = unicodedata.normalize("NFC", plain).removesuffix("'s")
+        if formed in self._names_known.always:
+            return True
+        # A part of one letter, as in `t-shirt`, says nothing.
+        pieces = [piece for piece in formed.split("-") if len(piece) > 1]
+        return bool(pieces) and all(
+            piece.isalpha() and not self._is_known(piece) for piece in pieces
+        )
+
+    def _is_known(self, lower: str) -> bool:
+        return lower in self._stop_words or self._lexicon.is_word(lower)
+
+    def _is_rare(self, lower: str) -> bool:
+        return self._lexicon.frequency_rank(lower) is None and not lower.endswith("s")
 
     def _may_end_mention(self, form: str) -> bool:
         # What ends a known word may be its second half, written apart.
         known = form in self._value_ends or form in self._seconds
         return known or self._values.begins_like(form)
+
+
+def _whole(text: str, words: int) -> Mask:
+    """Return what guards all of a text."""
+    whole = ((0, len(text)),)
+    return Mask((LOCKED,) * words, (LANGUAGE,) * words, (SHUT,) * (words + 1), whole)
+
+
+def _lock_spans(
+    spans: Iterable[ExactSpan], parts: Parts, reasons: list[str], glued: list[bool]
+) -> None:
+    """Lock the words of spans of characters, and close the gaps that a span reaches into."""
+    for span in spans:
+        first = bisect_right(parts.ends, span.start)
+        end = max(first, bisect_left(parts.starts, span.end))
+        lock(reasons, glued, range(first, end), span.reason)
+        for gap in (first, end):
+            left = parts.ends[gap - 1] if gap else 0
+            right = (
+                parts.starts[gap]
+                if gap < len(parts.words)
+                else parts.ends[-1] + len(parts.gaps[-1])
+            )
+            if max(left, span.start) < min(right, span.end):
+                glued[gap] = True
 
 
 def _parted(parts: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Final
 from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, NEGATED, OPEN, SHUT, TYPO, Mask
 
 #: Locks whose words make one solid block with locked neighbours: nothing goes in between.
-SOLID: Final = frozenset({"user", "value", "number", "negation", "dontcare", "name"})
+SOLID: Final = frozenset({"user", "value", "number", "negation", "dontcare", "name", "exact"})
 #: Locks on what may be a name, and so go on in the word beside it.
 _NAMED: Final = frozenset({"value", "name"})
 #: Locks on what is, or may be, the mention of a slot value.
@@ -54,11 +54,17 @@ class WordFacts:
     contracted: bool  #: Whether it is the ``n't`` of the word before.
     number: bool  #: Whether a digit makes it one.
     unit: bool  #: Whether it turns a number before it into a price, a time or a share.
-    unknown: bool  #: Whether it looks like a word and is none.
+    unknown: bool  #: Whether it looks like a word and is none, or is a name wherever it stands.
+    place: bool  #: Whether it is a word that is the name of a place as well.
+    given: bool  #: Likewise of a person,
+    family: bool  #: and of a family.
+    rare: bool  #: Whether it is a noun that requests seldom have, one thing of a kind.
     capital: bool  #: Whether it is written like a name.
     clitic: bool  #: Whether it leans on the word before.
     noun: bool  #: Whether it is a noun most of the time.
     nounish: bool  #: Likewise, or of no known part of speech.
+    verb: bool  #: Whether it is a verb most of the time,
+    describes: bool  #: or an adjective.
     long: bool  #: Whether it can take a typing error where it is a cue.
     scope: str  #: What it does to the words around it, see `scopes.scope_of`.
 
@@ -172,10 +178,12 @@ def finish(
     reasons: list[str],
     glued: list[bool],
     negated: Sequence[bool],
+    exact: tuple[tuple[int, int], ...] = (),
 ) -> Mask:
     """Turn locks into roles, and close the gaps in which nothing may be inserted.
 
-    ``negated`` says for each word whether its clause has a negation; empty = none has.
+    ``negated`` says for each word whether its clause has a negation; empty = none has. ``exact``
+    are the characters that stay as they are, see `Mask`.
     """
     roles: list[int] = []
     closed = glued
@@ -198,7 +206,7 @@ def finish(
     for index, inside in enumerate(negated):
         if inside:  # A word that is put there may be read as one of either side.
             states[index : index + 2] = [state and NEGATED for state in states[index : index + 2]]
-    return Mask(tuple(roles), tuple(reasons), tuple(states))
+    return Mask(tuple(roles), tuple(reasons), tuple(states), exact)
 
 
 @lru_cache(maxsize=1024)

@@ -1,4 +1,4 @@
-"""Proper names that no list knows: capitals, quotes, ``called``, what the system named.
+"""Proper names that no list knows: capitals, ``called``, what the system named.
 
 All functions return indices of words; they err on the side of calling a word a name,
 which costs a place to edit and not a false alarm.
@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from pytest_dstfuzz.perturb.words import Parts, Word, take_apart
+from pytest_dstfuzz.perturb.words import Parts, take_apart
 
-_QUOTED: Final = re.compile(r"[\"“«]([^\"“”«»]{1,80})[\"”»]|``(.{1,80}?)''")
 _SENTENCE_END: Final = re.compile(r"[.!?…。]")
 _CALLED: Final = frozenset({"called", "named", "titled", "call"})
 #: Words inside names that are not capitalised.
@@ -23,18 +22,6 @@ _NAME_ENDS: Final = frozenset(",.!?;:")
 _LONGEST: Final = 6
 #: More capitals than this share of the words are a habit of typing, not names.
 _TITLE_CASE: Final = 0.5
-
-
-def quoted(text: str, words: Sequence[Word]) -> list[int]:
-    """Return the words inside double quotes."""
-    if '"' not in text and "“" not in text and "``" not in text and "«" not in text:
-        return []
-    spans = [match.span() for match in _QUOTED.finditer(text)]
-    return [
-        index
-        for index, word in enumerate(words)
-        if any(start <= word.start and word.end <= end for start, end in spans)
-    ]
 
 
 def called(lowers: Sequence[str], gaps: Sequence[str], closed: Collection[str]) -> list[int]:

@@ -284,9 +284,9 @@ def _drops_apostrophe(case: GuardedChange) -> bool:
     return case.is_same() and case.brought <= _SPELLABLE
 
 
-def _is_harmless(case: GuardedChange) -> bool:  # noqa: ARG001 - asked like the others
-    """Leave a final full stop out: whatever is before it stays as it is."""
-    return True
+def _unstops(case: GuardedChange) -> bool:
+    """Leave a final full stop out, but where it may belong to what is before it."""
+    return case.guards.open[case.at + 1] != SHUT
 
 
 def _repeats(case: GuardedChange) -> bool:
@@ -319,7 +319,7 @@ _RULES: Final[Mapping[str, Callable[[GuardedChange], bool]]] = {
     "apostrophe": _drops_apostrophe,
     "lower_i": _changes_case,
     "lower_first": _changes_case,
-    "full_stop": _is_harmless,
+    "full_stop": _unstops,
     "texting": _rewrites,
     "contraction": _contracts,
     "doubled": _repeats,

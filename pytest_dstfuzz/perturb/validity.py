@@ -17,6 +17,7 @@ from typing import Final
 from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, NEGATED, Source
 from pytest_dstfuzz.perturb.edit_policy import EditPolicy
 from pytest_dstfuzz.perturb.edits import Hunk, equal_ends, hunks
+from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.rates import typing_distance
 from pytest_dstfuzz.perturb.scopes import DEGREES
@@ -41,6 +42,8 @@ class StrictCheck:
         # An edit may span what it leaves as it is; that is no change.
         trimmed = [h for hunk in hunks(edits) if (h := _trimmed(hunk, source.text, text))]
         changed = _whole_words(trimmed, source.text, text)
+        if breaks_exact(source.mask.exact, trimmed):
+            return self._moved(source, text, changed) or EXACT
         touched = 0
         if source.support and source.support.explained:
             count = len(changed)

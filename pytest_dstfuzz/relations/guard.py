@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 
 from pytest_dstfuzz.perturb.draft import KEPT, SHUT
 from pytest_dstfuzz.perturb.edits import Hunk, apply_edits, hunks
+from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import Word, take_apart
 from pytest_dstfuzz.relations.scene import Scene
@@ -43,6 +44,7 @@ def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str
     now = take_apart(text).words
     return (
         _touched(scene, changed, now)
+        or (EXACT if breaks_exact(scene.guarded.exact, changed) else "")
         or _parted(scene, changed)
         or _brought(scene, changed, now, allowed)
     )

@@ -15,7 +15,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.checked import unsound
 from pytest_dstfuzz.relations.relation import FAILED_EARLIER, TOO_LONG, Relation, begin, proposed
-from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Rewrite
+from pytest_dstfuzz.relations.rewrite import OTHER_LANGUAGE, BySearch, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Scene, Scenes
 
 #: What is wrong is shown so many times at most.
@@ -89,8 +89,8 @@ def check_laws(
         scene, begun = first[number]
         if isinstance(begun, Inapplicable):
             reasons[begun.reason] += 1
-            listed = (*relation.reasons, relation.inapplicable, FAILED_EARLIER, TOO_LONG)
-            if begun.reason not in listed:
+            listed = (*relation.reasons, relation.inapplicable)
+            if begun.reason not in (*listed, FAILED_EARLIER, TOO_LONG, OTHER_LANGUAGE):
                 findings.append(f"{_at(scene)}: {begun.reason!r} is none of its reasons")
         made = begun if isinstance(begun, list) else []
         rewrites += len(made)

@@ -50,6 +50,7 @@ class Metal(Relation):
 
     on = ("reply",)
     edits = "own"
+    english = True
     expects = "the reply stays as it is"
     #: Why there is no word to change.
     none = ""

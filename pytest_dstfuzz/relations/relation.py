@@ -12,6 +12,7 @@ from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.relations.rewrite import (
+    OTHER_LANGUAGE,
     Begun,
     BySearch,
     Inapplicable,
@@ -78,6 +79,11 @@ class Relation(Protocol):
     @property
     def adaptive(self) -> bool:
         """Whether it wants to know what its earlier rewrites of a turn showed."""
+        return False
+
+    @property
+    def english(self) -> bool:
+        """Whether its edits are words of English, which have no place in another language."""
         return False
 
     @property
@@ -149,6 +155,8 @@ def begin(relation: Relation, scene: Scene) -> TurnBegun:
             return Inapplicable(FAILED_EARLIER)
         if len(scene.turn.user) > LONGEST_EDITED:
             return Inapplicable(TOO_LONG)
+        if relation.english and scene.guards.is_other_language(scene.parts):
+            return Inapplicable(OTHER_LANGUAGE)
     begun = relation.begin(scene)
     if isinstance(begun, Inapplicable):
         return begun

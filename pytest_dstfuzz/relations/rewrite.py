@@ -29,6 +29,9 @@ Failure = Literal["changed", "stuck", "partial", "other"]
 #: ``inapplicable`` = the relation says nothing about this turn.
 VerdictKind = Literal["held", "violation", "improved", "inapplicable"]
 
+#: Why a turn is not edited whose words the locks do not know.
+OTHER_LANGUAGE: Final = "the utterance is not in English, or not all of it"
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

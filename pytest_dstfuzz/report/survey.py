@@ -12,6 +12,7 @@ from pytest_dstfuzz.campaign.results import Results, TurnOutcome, TurnResult
 from pytest_dstfuzz.campaign.sums import DistinctCount, LastByTurn, tallied
 from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind
+from pytest_dstfuzz.relations.rewrite import OTHER_LANGUAGE
 from pytest_dstfuzz.report.cases import CasesTally
 from pytest_dstfuzz.report.own_spread import SpreadTally
 from pytest_dstfuzz.report.plainest import PlainestTally
@@ -130,6 +131,12 @@ class Survey:
         """How many clean replies give no answer, and how many there are; each turn counts once."""
         rows = self._unanswered.rows()
         return sum(none > 0 for (none,) in rows), len(rows)
+
+    @property
+    def in_other_languages(self) -> int:
+        """Turns that are not in English, in which nothing was edited; each counts once."""
+        sections = self._sections.values()
+        return max((one.inapplicable.get(OTHER_LANGUAGE, 0) for one in sections), default=0)
 
     @cached_property
     def outcomes(self) -> Counter[TurnOutcome]:

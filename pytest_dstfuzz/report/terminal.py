@@ -344,13 +344,22 @@ def show_left_out(page: TerminalPage, survey: Survey, info: RunInfo, *, verbose:
 def left_out_texts(survey: Survey, info: RunInfo) -> list[str]:
     """Say what was not tested and why; of several relations, under which, and in which order."""
     skipped, reason = survey.skipped, info.ended or survey.why_skipped
+    texts = _other_languages(survey)
     if survey.left_out:
         many, of = counted(survey.left_out, "variant"), counted(survey.unfinished, "turn")
         part = f"not tested: up to {many} of {of}: {reason}"
-        return [part, *(_skipped_texts(survey, reason) if skipped else [])]
+        return [*texts, part, *(_skipped_texts(survey, reason) if skipped else [])]
     if not skipped:
-        return [f"ended early: {info.ended}"] if info.ended else []
-    return _skipped_texts(survey, reason)
+        return [*texts, f"ended early: {info.ended}"] if info.ended else texts
+    return [*texts, *_skipped_texts(survey, reason)]
+
+
+def _other_languages(survey: Survey) -> list[str]:
+    """Say how many turns were left as they are, if any."""
+    if not survey.in_other_languages:
+        return []
+    turns = counted(survey.in_other_languages, "turn")
+    return [f"not edited: {turns}, not in English or not all of it: locks know English alone"]
 
 
 def _skipped_texts(survey: Survey, reason: str) -> list[str]:

@@ -11,6 +11,7 @@ from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResu
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.relations.rewrite import OTHER_LANGUAGE
 from pytest_dstfuzz.report.explain import keyword
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import StyledLine, TerminalPage
@@ -85,6 +86,13 @@ def test_context_edits_are_shown_where_they_matter(broken: TurnResult) -> None:
     text = shown([replace(broken, variants=(one,), system="")])
     assert "turn 0: hello i need a [-train-]{+ttrain+}" in text
     assert "system:" not in text
+
+
+def test_turns_in_other_languages_are_named_once(broken: TurnResult) -> None:
+    left = replace(broken, variants=(), outcome="inapplicable", reason=OTHER_LANGUAGE)
+    text = shown([broken, replace(left, dialogue_id="b"), replace(left, dialogue_id="c")])
+    assert text.count("not edited    2 turns, not in English") == 1
+    assert "not edited" not in shown([broken])
 
 
 def test_what_the_budget_left_out(broken: TurnResult) -> None:

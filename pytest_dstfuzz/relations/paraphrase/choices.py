@@ -35,6 +35,7 @@ class Paraphrase(Relation):
 
     expects = "the state stays as it is"
     edits = "own"
+    english = True
     places: Callable[[Scene], Places | str]
 
     def places_of(self, replacements: Sequence[Replacement], most: int) -> Places | str:

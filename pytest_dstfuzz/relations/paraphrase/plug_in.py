@@ -41,6 +41,7 @@ class PlugIn(Relation):
     expects = "the state stays as it is"
     source = "resources/relations/blocks.txt, of this package (MIT)"
     edits = "own"
+    english = True
     adaptive = True
     reasons = (_SILENT, _NO_BLOCK)
 

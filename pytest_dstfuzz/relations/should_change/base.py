@@ -43,6 +43,7 @@ class ShouldChange(Relation):
     on: ClassVar[tuple[OutcomeKind, ...]] = ("state", "tool-calls")
     edits: ClassVar[Literal["search", "own"]] = "own"
     side: ClassVar[Side] = "should-change"
+    english: ClassVar[bool] = True
 
     def begin(self, scene: Scene) -> Begun:
         """Return what it makes of a turn, of belief states or of tool calls."""

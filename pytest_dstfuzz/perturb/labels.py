@@ -1,0 +1,224 @@
+"""Words that mean what they mean by their letters, as the words before them say.
+
+Numerals (`henry viii`), labels of one letter (`option a`), and what follows the word for a
+password. All functions return spans of words ``(first, last + 1)``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pytest_dstfuzz.perturb.masks import WordFacts
+from pytest_dstfuzz.perturb.words import listed
+
+Span = tuple[int, int]
+
+_ROMAN: Final = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
+_ROMAN_LETTERS: Final = frozenset("ivxlcdm")
+#: Numerals that are words as well, and count as numerals after a word for a part alone.
+_ROMAN_WORDS: Final = listed("mix di dim mi li")
+#: Words for what is told apart by letters or numerals.
+_PARTS: Final = listed(
+    """option group terminal vitamin row building section zone size plan drive class note grade key
+    type part platform gate block team room seat floor line bus route hepatitis appendix exhibit
+    schedule form unit model version question answer choice category level phase series bay pier
+    wing tier coach carriage stand door exit entrance hall box paragraph column point step chapter
+    item variant product position volume act ward stage article figure table annex annexe cabin
+    deck lot lane stop area sector pool court pitch track disc disk side schedule clause rule factor
+    strain study trial course module book king queen pope war title division set list scenario house
+    flat apartment suite studio tower quadrant bed bay locker shelf aisle track grid cluster node
+    influenza protein brand batch lab ring string chord major minor program programme language"""
+)
+_TESTED: Final = listed("positive negative pos neg plus minus")
+_BLOOD: Final = listed("a b ab o")
+#: Letters that are words.
+_WORD_LETTERS: Final = listed("a i")
+#: Clitics without their apostrophe: `that s`.
+_CLITICS: Final = listed("s m d t")
+#: A word for what is secret, or exact; of those of two words the last one.
+_SECRETS: Final = listed(
+    """password passwords passcode passphrase passkey codeword pin username userid login nickname
+    keyword watchword pseudonym serial passwort voucher coupon promo captcha otp puk cvv handle
+    gamertag reference pnr ref locator registration plate hashtag alias keyphrase"""
+)
+_SECRET_PAIRS: Final = frozenset(
+    (first, second)
+    for firsts, seconds in (
+        (
+            """pass code safe secret magic pin key access door gate entry search activation
+            challenge control command wake trigger""",
+            "word phrase",
+        ),
+        (
+            """promo promotion promotional discount coupon voucher access confirmation booking
+            reference gift referral security activation door gate invite invitation entry pin zip
+            post postal area secret verification tracking order qr country airport dress product
+            rate friend member membership""",
+            "code",
+        ),
+        ("secret security challenge", "answer question"),
+        (
+            """user login screen account display profile network wifi file player gamer stage pen
+            domain host branch project code""",
+            "name id",
+        ),
+        ("booking confirmation order licence license number tracking serial", "number plate key"),
+        ("secret access api licence license activation security encryption", "key token"),
+    )
+    for first in firsts.split()
+    for second in seconds.split()
+)
+#: What may stand between the word and what is secret.
+_LINKS: Final = listed("is was are be to as = equals reads 's")
+#: After these it is said of the secret how it does.
+_STATES: Final = listed(
+    """not wrong incorrect invalid expired working right correct changed forgotten lost gone locked
+    being no n't too very also still now the a an my your protected required needed reset
+    number numbers code codes id name details field box page"""
+)
+#: Words before a numeral that belong to it, at most: `pope john paul`.
+_LONGEST_HEAD: Final = 3
+#: Words between a secret and the word for it, and those of them that come first.
+_BETWEEN: Final = listed("as the my a our that is this was for its it 's")
+_LEADS: Final = listed("as that is this was it")
+#: After these and a form of `be`, and after what a program does, words are said as they are.
+_WORDS: Final = listed("word phrase")
+_IS: Final = listed("is was 's")
+_SAYING: Final = listed(
+    "prints printed print outputs displays echoes logs typed spells spelled spelt"
+)
+#: Words that end a secret, and a label.
+_CLOSING: Final = listed("please thanks thank ok okay hi hello yesterday today tomorrow tonight")
+#: Links between the word and what is secret, at most.
+_LINKED: Final = 3
+#: Words of a secret, at most.
+_LONGEST: Final = 6
+
+
+def numerals(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
+    """Yield Roman numerals, with the word before each: `henry viii`, `type i`."""
+    for index, fact in enumerate(facts):
+        lower = fact.plain
+        if not lower or lower[0] not in _ROMAN_LETTERS or not _ROMAN.fullmatch(lower):
+            continue
+        before = facts[index - 1] if index and gaps[index] in {" ", "-"} else None
+        part = before is not None and before.lower in _PARTS
+        if (len(lower) == 1 or lower in _ROMAN_WORDS) and not part:
+            continue
+        first = index - part
+        while first and index - first < _LONGEST_HEAD and _goes_on(facts[first - 1], gaps[first]):
+            first -= 1
+        yield first, index + 1
+
+
+def _goes_on(fact: WordFacts, gap: str) -> bool:
+    """Say whether a word may be a part of the name before a numeral."""
+    return gap in {" ", "-"} and not (fact.stop_word or fact.verb)
+
+
+def labels(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
+    """Yield labels of one letter, with the word for what they are told apart by."""
+    blood = any(fact.lower == "blood" for fact in facts)
+    for index, fact in enumerate(facts):
+        lower = fact.lower
+        tested = [following.lower for following in facts[index + 1 : index + 2]]
+        if blood and lower in _BLOOD and not _TESTED.isdisjoint(tested):
+            yield index, index + 2
+        if len(lower) != 1 or not lower.isalpha():
+            continue
+        first = index
+        if index and gaps[index] in {" ", "-"}:
+            before = facts[index - 1]
+            if before.lower in _PARTS or (before.noun and lower not in _WORD_LETTERS):
+                first = index - 1
+            elif before.lower == "of" and index > 1 and facts[index - 2].lower in _PARTS:
+                first = index - 2
+        if first == index and lower in _CLITICS and index and facts[index - 1].stop_word:
+            continue
+        if lower in _WORD_LETTERS and (first == index or not _ends_here(facts, gaps, index)):
+            continue
+        yield first, index + 1
+
+
+def _ends_here(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
+    """Say whether a letter that is a word is none: nothing comes after the `a` that has one."""
+    if facts[index].lower == "i" or index + 1 == len(facts) or gaps[index + 1] != " ":
+        return True
+    following = facts[index + 1]
+    says = following.verb and following.lower.endswith("s")
+    return following.stop_word or says or following.lower in _CLOSING
+
+
+def secrets(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
+    """Yield passwords, code words and the like: what follows the word for them."""
+    yield from _given_before(facts, gaps)
+    yield from _said(facts, gaps)
+    for index, fact in enumerate(facts):
+        pair = index and (facts[index - 1].lower, fact.lower) in _SECRET_PAIRS
+        if not pair and fact.lower not in _SECRETS:
+            continue
+        first, linked = index + 1, ":" in gaps[index + 1]
+        if first < len(facts) and (fact.lower, facts[first].lower) in _SECRET_PAIRS:
+            continue  # The pair ends with the next word.
+        while first < len(facts) and facts[first].lower in _LINKS and first - index <= _LINKED:
+            first, linked = first + 1, True
+        end = first
+        while end < len(facts) and end - first < _LONGEST and not _stops(gaps[end], end == first):
+            lower = facts[end].lower
+            if lower in _STATES or ((end > first or not linked) and _closes(facts[end])):
+                break
+            end += 1
+        if end > first:
+            yield first, end
+
+
+def _given_before(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
+    """Yield what is secret before the word for it: `enter moonlight as the password`."""
+    for index, fact in enumerate(facts):
+        pair = index and (facts[index - 1].lower, fact.lower) in _SECRET_PAIRS
+        if not pair and fact.lower not in _SECRETS:
+            continue
+        end = index - bool(pair)
+        while end and facts[end - 1].lower in _BETWEEN:
+            end -= 1
+        if end == index - bool(pair) or facts[end].lower not in _LEADS:
+            continue
+        first = end
+        while first and end - first < _LONGEST_HEAD and not facts[first - 1].stop_word:
+            first -= 1
+            if first and _stops(gaps[first], first=True):
+                break
+        if first < end:
+            yield first, end
+
+
+def _said(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
+    """Yield what a word is, or what a program says: `the word to open the door is sesame`."""
+    for index, fact in enumerate(facts):
+        first = index + 1
+        if fact.lower in _WORDS:
+            while (
+                first < len(facts) and first - index <= _LONGEST and facts[first].lower not in _IS
+            ):
+                first += 1
+            first += 1
+        elif fact.lower not in _SAYING:
+            continue
+        end = first
+        while end < len(facts) and end - first < _LONGEST and not _stops(gaps[end], end == first):
+            if end > first and _closes(facts[end]):
+                break
+            end += 1
+        if end > first and not any(_stops(gap, first=False) for gap in gaps[index + 1 : first]):
+            yield first, end
+
+
+def _closes(fact: WordFacts) -> bool:
+    return fact.stop_word or fact.lower in _CLOSING
+
+
+def _stops(gap: str, first: bool) -> bool:
+    """Say whether a clause ends in a gap; right after the word, a colon does not."""
+    return any(mark in gap for mark in (",.!?;)" if first else ",.!?;:)"))

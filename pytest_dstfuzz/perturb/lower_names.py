@@ -1,0 +1,198 @@
+"""Names in lower case that are ordinary words as well, by the words before them.
+
+`nice` is a place after `a flight to`, and praise before `hotel`; `will` is a person after `for`.
+A word that is a name in all its senses needs no such place (`names_of` has both). All functions
+return indices of words, and err on the side of a name where the grammar leaves it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import resources
+from typing import Final, NamedTuple
+
+from pytest_dstfuzz.perturb.masks import WordFacts
+from pytest_dstfuzz.perturb.words import listed
+
+_FILE: Final = resources.files("pytest_dstfuzz") / "resources" / "lexicon" / "names.txt"
+#: Words after which a place is named.
+_TOWARDS: Final = listed(
+    """to from in at near via around towards toward through into outside visit visiting reach
+    reaching leaving between past beyond nearby"""
+)
+#: Those after which a verb or an adjective has no place, and a noun alone is seldom bare.
+_BARE: Final = listed("to from in at near via with by")
+_AFTER: Final = _TOWARDS | _BARE | {"on"}
+#: What goes on the name of a place, and makes of an adjective before it a name.
+_PLACED: Final = listed("airport station city town beach international university cathedral area")
+#: Words after which a person is named.
+_TOWARDS_PERSON: Final = listed(
+    """for with by under from about tell ask call remind message text email phone ring invite
+    contact meet meeting see seeing and or dear mr mrs ms miss dr prof professor sir madam
+    aunt uncle daughter son friend wife husband sister brother mother father mom mum dad
+    boss colleague partner cousin neighbour neighbor assistant girlfriend boyfriend fiance
+    fiancee niece nephew grandma grandpa grandmother grandfather dog cat baby named"""
+)
+#: Those after which a verb may stand as well.
+_JOINING: Final = listed("and or to")
+_ENDS: Final = frozenset(",.!?;:")
+_DETERMINERS: Final = listed(
+    "the a an my your his her its our their this that these those some any"
+)
+_BOOKINGS: Final = listed(
+    "booking bookings booked book reservation reserved reserve table room name order"
+)
+_PLAYS: Final = listed("play stream watch read hear listening queue")
+#: What the name of a street or the like ends with.
+_STREETS: Final = listed("street road avenue lane valley boulevard terrace crescent square")
+_FLYING: Final = listed("fly flying flew flown flies travel sail")
+#: Words of a title, and of a name after the words for one, at most.
+_LONGEST_TITLE: Final = 6
+_LONGEST_NAME: Final = 3
+#: Words that end a name.
+_IDLE: Final = listed(
+    """please thanks thank is was that on in at for from to now today tonight and i next last this
+    tomorrow yesterday or but with of by as so"""
+)
+
+
+class NameLists(NamedTuple):
+    """The words of `resources/lexicon/names.txt`."""
+
+    #: Names wherever they stand.
+    always: frozenset[str]
+    #: Ordinary words that are a place, or a given name, as well.
+    places: frozenset[str]
+    given: frozenset[str]
+    #: Ordinary words that go on a given name.
+    family: frozenset[str]
+
+
+@cache
+def name_lists() -> NameLists:
+    """Return the lists that ship."""
+    lists = dict(line.split(":", 1) for line in _FILE.read_text(encoding="utf-8").splitlines())
+    return NameLists(*(listed(lists[name]) for name in NameLists._fields))
+
+
+def lower_names(facts: Sequence[WordFacts], gaps: Sequence[str], locked: Sequence[str]) -> set[int]:
+    """Return the words that are names where they stand.
+
+    Args:
+        facts: what is known about the words.
+        gaps: what is before each, and after the last one.
+        locked: the locks that guard them already.
+    """
+    found: set[int] = set()
+    for index in range(1, len(facts)):
+        if gaps[index] == " " and (
+            _is_place(facts, gaps, index, found, locked) or _is_person(facts, gaps, index)
+        ):
+            found.add(index)
+            if index + 1 < len(facts) and gaps[index + 1] == " ":
+                found.update([index + 1] if facts[index + 1].family and facts[index].given else [])
+    for index in range(1, len(facts)):
+        if facts[index].lower in _STREETS and gaps[index] == " " and not facts[index - 1].stop_word:
+            found.add(index - 1)
+    found.update(_introduced(facts, gaps))
+    found.update(_titles(facts, gaps))
+    return found
+
+
+def _is_place(
+    facts: Sequence[WordFacts],
+    gaps: Sequence[str],
+    index: int,
+    found: set[int],
+    locked: Sequence[str],
+) -> bool:
+    before, fact = facts[index - 1].lower, facts[index]
+    if before not in _AFTER or fact.stop_word:
+        return False
+    following = None
+    if index + 1 < len(facts) and gaps[index + 1] == " ":
+        following = facts[index + 1]
+    ends = following is None or (following.stop_word and following.lower not in _DETERMINERS)
+    ends = ends or (following is not None and following.lower in _IDLE)
+    if fact.place and before in _TOWARDS:
+        if fact.describes or (fact.verb and before == "to" and not fact.lower.endswith("ing")):
+            return ends or (following is not None and following.lower in _PLACED)
+        return not (before == "to" and following is not None and following.lower in _DETERMINERS)
+    if before in {"with", "on", "by"} and index > 1 and facts[index - 2].lower in _FLYING:
+        return True
+    # `from Dover to Deal`: the other end of a way is a name, too.
+    if before == "to" and index > 2 and ends and facts[index - 3].lower in {"from", "between"}:
+        return (
+            locked[index - 2] in {"name", "value"} or index - 2 in found or facts[index - 2].unknown
+        )
+    return before in _BARE and fact.rare and ends and not (before == "at" and fact.verb)
+
+
+def _is_person(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
+    before, fact = facts[index - 1].lower, facts[index]
+    if not fact.given or before not in _TOWARDS_PERSON:
+        return False
+    following = facts[index + 1] if index + 1 < len(facts) and gaps[index + 1] == " " else None
+    joins = before == "and" and index > 1 and facts[index - 2].given
+    if before in _JOINING and not joins:
+        return following is not None and following.family and fact.lower != "will"
+    # `for summer holidays`, `with rose wine`: there it describes what follows.
+    described = following is not None and following.noun and not following.family
+    return not described or fact.lower == "will"
+
+
+def _introduced(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[int]:
+    """Yield the words after `my name is`, `in the name of` and `booked under`."""
+    for index, fact in enumerate(facts):
+        lower = fact.lower
+        after = [other.lower for other in facts[index + 1 : index + 2]]
+        if (
+            lower in {"name", "names"}
+            and after
+            and after[0] in {"is", "'s", "’s", "of", "are", "as"}
+        ):
+            yield from _run(facts, gaps, index + 2, _LONGEST_NAME)
+        elif lower == "name" and index and facts[index - 1].lower in {"last", "first", "family"}:
+            yield from _run(facts, gaps, index + 1, _LONGEST_NAME)
+        elif lower in {"name's", "name’s", "surname"}:
+            skip = int(after[:1] in (["is"], ["'s"]))
+            yield from _run(facts, gaps, index + 1 + skip, _LONGEST_NAME)
+        elif lower == "under" and any(
+            other.lower in _BOOKINGS for other in facts[max(index - 5, 0) : index]
+        ):
+            yield from _run(facts, gaps, index + 1, _LONGEST_NAME)
+
+
+def _titles(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[int]:
+    """Yield what is played, and by whom: `play hello by adele`."""
+    for index, fact in enumerate(facts):
+        if fact.lower not in _PLAYS:
+            continue
+        first = index + 1
+        while first < len(facts) and facts[first].lower in {"me", "us", "the", "song", "a", "to"}:
+            first += 1
+        for by in range(first + 1, min(first + _LONGEST_TITLE + 1, len(facts) - 1)):
+            if facts[by].lower == "by" and gaps[by] == " ":
+                yield from range(first, by)
+                yield from _run(facts, gaps, by + 1, _LONGEST_NAME)
+                break
+            if not _ENDS.isdisjoint(gaps[by]):
+                break
+
+
+def _run(
+    facts: Sequence[WordFacts], gaps: Sequence[str], first: int, longest: int
+) -> Iterator[int]:
+    """Yield words from one on, up to the end of a clause or a function word.
+
+    The first one may be one, if it is a name too (`will`).
+    """
+    for place in range(first, min(first + longest, len(facts))):
+        fact = facts[place]
+        idle = fact.stop_word or fact.lower in _IDLE
+        if (idle and not fact.given) or (not _ENDS.isdisjoint(gaps[place]) and place > first):
+            break
+        if not _ENDS.isdisjoint(gaps[place].replace(":", "")):
+            break
+        yield place
