@@ -30,6 +30,7 @@ from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
+from pytest_dstfuzz.gate.own_answers import OwnAnswers
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally
 from pytest_dstfuzz.weaknesses.keys import read
@@ -43,12 +44,10 @@ _NAMES: Final = {
     "policy": "the agent's policy",
     "validity": "the validity profile",
 }
-
 #: What may differ between campaigns that estimate the same failures: how variants are drawn.
 _OF_DRAWS: Final = frozenset(
     {"seed", "search", "policy", "transformations", "redraws", "stop_at_first"}
 )
-
 #: What may differ between campaigns whose relation makes the edits itself: how turns are searched.
 _OF_SEARCHES: Final = frozenset(
     {
@@ -56,7 +55,6 @@ _OF_SEARCHES: Final = frozenset(
         *("validity", "noise", "slip_rate", "max_edit_rate", "flat_edit_rate"),
     }
 )
-
 #: How the name of a group ends that tests another relation than the default.
 _RELATION: Final = " relation="
 _NAMED: Final = re.compile(rf"{_RELATION}[^\s'\"]+\Z")
@@ -121,6 +119,7 @@ class TurnOutcomes:
     variants: tuple[ComparedVariant, ...]
     #: Estimated probability that it fails; ``None`` where no failures are expected of it.
     failures: float | None = None
+    own: OwnAnswers | None = None
 
     @classmethod
     def of(cls, turn: TurnResult, key: str, *, hidden: bool) -> TurnOutcomes:
@@ -132,6 +131,7 @@ class TurnOutcomes:
             state=None if turn.clean_state is None else kept_state(turn.clean_state, hidden),
             variants=tuple(sorted(ComparedVariant.of(turn, one) for one in turn.variants)),
             failures=failures_of(turn),
+            own=OwnAnswers.of(turn),
         )
 
 

@@ -31,7 +31,9 @@ The same campaign gives the same bytes. Its keys:
     of its text in its context (12 hexadecimal digits), its outcome, and where slots changed
     the cause or null, the slots that changed anew and those that were carried; of a violation
     also the id of its weakness. A turn of a
-    search by density has ``failures``, too: the estimated probability that it fails.
+    search by density has ``failures``, too: the estimated probability that it fails. One whose
+    clean turn was asked several times has ``own``: how often, and how many of these answers were
+    not the usual one.
 """
 
 from __future__ import annotations
@@ -131,6 +133,7 @@ def _turn_json(group: int, turn: TurnOutcomes) -> dict[str, Any]:
         "state": None if turn.state is None else dict(turn.state),
         "variants": [_variant_json(each) for each in turn.variants],
         **({} if turn.failures is None else {"failures": turn.failures}),
+        **({} if turn.own is None else {"own": turn.own}),
     }
 
 
@@ -195,7 +198,8 @@ def _baseline(content: _File) -> Baseline:
         if entry.failures is not None and entry.failures < 0:
             raise ValueError(f"turn {entry.turn} of {entry.dialogue!r} fails less than never")
         group[entry.dialogue, entry.turn] = TurnOutcomes(
-            *(entry.dialogue, entry.turn, entry.key, entry.state, entry.variants, entry.failures)
+            *(entry.dialogue, entry.turn, entry.key, entry.state, entry.variants, entry.failures),
+            own=entry.own,
         )
     campaign, relation = dict(content.campaign), str(content.campaign.get("relation", ""))
     if " " not in relation:  # Otherwise it is several, and nobody knows which group has which.

@@ -103,6 +103,8 @@ def _judge_clean(
         chance = 0.0 if noise is None else noise.disagreement
         unanswered = pairing.turns - pairing.clean.turns
         yield judge_drift(drift, limit, chance, unanswered, _by_what(baseline, session))
+        found = pairing.own.finding(limit, stream(session.seed, "gate", "own answers"))
+        yield from () if found is None else (found,)
 
 
 def _by_what(baseline: Baseline, session: Session) -> str:

@@ -39,6 +39,8 @@ from pytest_dstfuzz.gate.baseline import (
 from pytest_dstfuzz.gate.drift import CleanPair, DriftTally
 from pytest_dstfuzz.gate.limits import Part
 from pytest_dstfuzz.gate.matching import Matching, match_dialogues
+from pytest_dstfuzz.gate.own_answers import OwnAnswers
+from pytest_dstfuzz.gate.randomness import OwnAnswersTally
 from pytest_dstfuzz.gate.troubles import failure_text
 from pytest_dstfuzz.weaknesses.groups import WeaknessTally, member_id
 
@@ -56,6 +58,8 @@ class Pairing:
     shared: Asked
     #: Clean answers of both builds.
     clean: DriftTally
+    #: How the answers of either build to one clean turn agree.
+    own: OwnAnswersTally
     matching: Matching
     #: Turns that both have, and those of one alone.
     turns: int
@@ -162,6 +166,7 @@ def pair_up(
     return Pairing(
         shared=_together(asked),
         clean=common.clean,
+        own=common.own,
         matching=matching.of_tested(tested),
         turns=common.both.count,
         silenced=common.silenced,
@@ -223,6 +228,7 @@ class _Common:
         self.old, self.new = _Places(numbers), _Places(numbers)
         self.both, self._answered = _Places(numbers), _Places(numbers)
         self.clean = DriftTally()
+        self.own = OwnAnswersTally()
         self.dialogues: set[str] = set()
         self.silenced = 0
         self.failures: list[tuple[str, str]] = []
@@ -248,6 +254,7 @@ class _Common:
         pair = _clean(was, turn, self.how)
         if pair is not None and self._answered.add(turn.dialogue_id, turn.turn_index):
             self.clean.add(pair)
+            self.own.add(turn.dialogue_id, was.own, OwnAnswers.of(turn))
         return pair is not None and not pair.changed
 
 

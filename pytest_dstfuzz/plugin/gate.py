@@ -290,6 +290,8 @@ class SessionGate:
             )
         elif finding.verdict == "regression":
             yield StyledLine(f"failed: {finding.reason}", "bad")
+        elif finding.verdict == "inconclusive":
+            yield from filter(None, [self._finding(finding)])
         elif not self._quiet:
             yield StyledLine(f"passed: {finding.reason}", "good")
 
