@@ -28,6 +28,7 @@ from pytest_dstfuzz.plugin.items import (
     properties,
     suite_items,
 )
+from pytest_dstfuzz.plugin.kept_back import is_about_dialogues, keep_back, keep_back_end
 from pytest_dstfuzz.plugin.model_results import models_of
 from pytest_dstfuzz.plugin.outputs import check_outputs
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
@@ -188,10 +189,12 @@ class SessionHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
-        self, item: pytest.Item
+        self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Record what a test found out, or let its report carry it to another process."""
         report = yield
+        if self.context.settings.output.redact and is_about_dialogues(item):
+            keep_back(report, call)
         # What a fixture found is with what holds it: the session, a module, or the test.
         for node in item.listchain():
             found = node.stash.get(FOUND, None)
@@ -203,6 +206,12 @@ class SessionHooks:
             else:
                 self.collector.add(found)
         return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Let what ended the session say nothing that is to be kept back."""
+        if self.context.settings.output.redact:
+            keep_back_end(excinfo, self.context.config)
 
     def pytest_runtest_logreport(self) -> None:
         """Note that a dot was printed."""
