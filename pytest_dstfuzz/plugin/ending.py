@@ -43,6 +43,7 @@ from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
 from pytest_dstfuzz.report.models import report_of_models
+from pytest_dstfuzz.report.novelty import Novelty
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.tally import usage_text
@@ -131,21 +132,23 @@ class SessionEnd:
             markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
             terminalreporter.write_line(printable(f"dstfuzz: {line.text}"), **markup)
         for command in annotation_lines(
-            self._not_accepted(), self._context.settings, _encoding(), self._collector.places
+            self._not_accepted, self._context.settings, _encoding(), self._collector.places
         ):
             terminalreporter.write_line(command)
 
-    def _not_accepted(self) -> Iterator[TurnResult]:
-        """Yield all results that are not accepted, as they may be shown.
+    def _not_accepted(self, new: bool) -> Iterator[TurnResult]:
+        """Yield results that are not accepted, as they may be shown: new ones, or not compared.
 
         Of a folder of any size: gone over where there are to be annotations.
         """
         redact = self._context.settings.output.redact
         for one in self._models if self._collector else ():
+            novelty = one.survey.novelty
             for relation, result in one.collector.with_relations(self._context.data):
                 if not self._regressions.why_accepted(result, relation):
                     marked = one.marked(result)
-                    yield redacted(marked) if redact else marked
+                    shown = [redacted(marked) if redact else marked]
+                    yield from novelty.only_new(shown) if new else novelty.not_compared(shown)
 
     def _shorter(self, reporter: pytest.TerminalReporter) -> str:
         """Say how to see less where many tests were shown in full, ``""`` elsewhere."""
@@ -225,6 +228,8 @@ class SessionEnd:
             comparison = context.comparison(one.settings.reply)
             self._gate.judge(one, context.data, self._info(one), comparison)
         decision = self._judged = self._gate.decide()
+        for one in self._models:
+            one.survey.novelty = Novelty.of(decision.judgements[one.name].comparison)
         self._last_lines += decision.lines
         return decision.status
 

@@ -21,7 +21,7 @@ from pytest_dstfuzz.config import (
 from pytest_dstfuzz.dialogue.load import data_files
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import check_apart, check_writable
-from pytest_dstfuzz.report.github import append_summary, violation_commands
+from pytest_dstfuzz.report.github import MOST_COMMANDS, append_summary, violation_commands
 from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.json_report import write_report
 from pytest_dstfuzz.report.page import Style, StyledLine
@@ -112,16 +112,24 @@ def asked_for(settings: OutputSettings) -> list[str]:
 
 
 def annotation_lines(
-    results: Iterable[TurnResult],
+    found: Callable[[bool], Iterable[TurnResult]],
     settings: Settings,
     encoding: str,
     places: Mapping[str, tuple[str, int]],
 ) -> list[str]:
-    """Return the lines that GitHub makes annotations of, where the user or the place wants them."""
+    """Return the lines that GitHub makes annotations of, where the user or the place wants them.
+
+    New violations, which ``found(True)`` gives, come before those that were not compared, which
+    ``found(False)`` gives. Those that the baseline knows are in neither.
+    """
     wanted = settings.output.annotations == "yes" or (
         settings.output.annotations == "auto" and os.environ.get(_IN_ACTIONS) == "true"
     )
-    return violation_commands(results, settings.gate, encoding, places) if wanted else []
+    if not wanted:
+        return []
+    lines = violation_commands(found(True), settings.gate, encoding, places, note="new violation: ")
+    most = MOST_COMMANDS - len(lines)
+    return [*lines, *violation_commands(found(False), settings.gate, encoding, places, most=most)]
 
 
 def record_suite_properties(

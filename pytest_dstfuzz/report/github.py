@@ -22,9 +22,7 @@ from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.chances import EXPECTED, user_turns
 from pytest_dstfuzz.report.edits import (
-    MARGIN,
     Span,
-    mark_edits,
     needed_context,
     shorten,
     shown_spans,
@@ -32,6 +30,7 @@ from pytest_dstfuzz.report.edits import (
 )
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.models import reports_of
+from pytest_dstfuzz.report.novelty import violation_lines
 from pytest_dstfuzz.report.page import encodable
 from pytest_dstfuzz.report.plainest import PlainestTally
 from pytest_dstfuzz.report.rounds import move_texts
@@ -59,7 +58,15 @@ _PROPERTY: Final[dict[str, str | int | None]] = {**_DATA, ":": "%3A", ",": "%2C"
 
 def markdown_text(report: Mapping[str, Any], limit: int = MOST_BYTES) -> str:
     """Return the summary of a report, without the last lines if it is over ``limit`` bytes."""
-    parts = (_head, _relations, _weaknesses, _transformations, _comparison, _violations)
+    parts = (
+        _head,
+        _new_violations,
+        _relations,
+        _weaknesses,
+        _transformations,
+        _comparison,
+        _violations,
+    )
     lines: list[str] = []
     for name, one in reports_of(report).items():
         view = View.of(one)
@@ -268,16 +275,28 @@ def _weaknesses(view: View) -> Iterator[str]:
 
 
 def _violations(view: View) -> Iterator[str]:
-    pairs = view.survey.plainest.pairs
+    yield from _listed("The plainest violations", view.survey.plainest.pairs, view)
+
+
+def _new_violations(view: View) -> Iterator[str]:
+    count = len(view.survey.novelty.new)
+    yield from _listed(f"New violations since the baseline: {count:,}", view.new_violations, view)
+
+
+def _listed(
+    title: str, pairs: Sequence[tuple[TurnResult, VariantResult]], view: View
+) -> Iterator[str]:
     if not pairs:
         return
-    yield "### The plainest violations"
+    yield f"### {title}"
     yield ""
     yield "| turn | user | changed |"
     yield "| --- | --- | --- |"
     for turn, variant in pairs:
-        place = escape(_place(turn, variant, _LONGEST))
+        note = view.survey.novelty.note(turn, variant)
+        place = escape(_place(turn, variant, _LONGEST) + (f" ({note})" if note else ""))
         yield f"| {place} | {' | '.join(_shown(turn, variant))} |"
+    yield ""
 
 
 def _place(turn: TurnResult, variant: VariantResult, longest: int = 400) -> str:
@@ -330,28 +349,22 @@ def violation_commands(
     settings: GateSettings,
     encoding: str,
     places: Mapping[str, tuple[str, int]] | None = None,
+    *,
+    most: int = MOST_COMMANDS,
+    note: str = "",
 ) -> list[str]:
     """Return a command for each of the turns whose violations are the plainest, ten at most.
 
-    ``places`` are file and line of the tests, by id of the turn, where the suite has its own.
+    ``places`` are file and line of the tests, by id of the turn, where the suite has its own. With
+    a ``note`` before the title, the violations are errors.
     """
-    level = "error" if settings.fail_on == "violation" else "warning"
-    commands = []
-    for turn, variant in tallied(PlainestTally(MOST_COMMANDS, each="turn"), results).pairs:
-        shown = variant.plain
-        lines = [
-            *(
-                f"turn {index}: {mark_edits(source, edits, margin=MARGIN)}"
-                for index, source, edits in needed_context(variant)
-            ),
-            *(
-                move_texts(variant)
-                if variant.moves
-                else [f"user: {mark_edits(turn.user, shown.edits, margin=MARGIN)}"]
-            ),
-            *(shorten(line) for line in change_lines(shown.changed_slots, turn)),
-        ]
-        title = _place(turn, variant)
+    level = "error" if note or settings.fail_on == "violation" else "warning"
+    commands: list[str] = []
+    if not most:
+        return commands
+    for turn, variant in tallied(PlainestTally(most, each="turn"), results).pairs:
+        lines = violation_lines(turn, variant)
+        title = f"{note}{_place(turn, variant)}"
         place = (places or {}).get(turn.id)
         commands.append(encodable(command(level, title, "\n".join(lines), place), encoding))
     return commands

@@ -17,13 +17,15 @@ PlainKey = tuple[tuple[int, int, float, int], str, int, int]
 
 
 class PlainestTally:
-    """Keeps the violations that are easiest to follow, one of each dialogue or turn.
+    """Keeps the violations that are easiest to follow, one of each dialogue or turn, or all.
 
     Fewest edits first, then the smallest rates; those that the turn's own edits caused before those
     that needed others. No more than twice as many are held as are kept.
     """
 
-    def __init__(self, most: int, *, each: Literal["dialogue", "turn"] = "dialogue") -> None:
+    def __init__(
+        self, most: int, *, each: Literal["dialogue", "turn", "variant"] = "dialogue"
+    ) -> None:
         self._most: Final = most
         self._each: Final = each
         self._seen = 0
@@ -31,8 +33,9 @@ class PlainestTally:
 
     def add(self, turn: TurnResult) -> None:
         """Take in the violations of a turn."""
-        name = turn.dialogue_id if self._each == "dialogue" else turn.id
         for variant in turn.violations:
+            name = turn.dialogue_id if self._each == "dialogue" else turn.id
+            name = member_id(turn, variant) if self._each == "variant" else name
             self._seen += 1
             key = (simplicity(variant), turn.dialogue_id, turn.turn_index, self._seen)
             if name not in self._best or key < self._best[name][0]:

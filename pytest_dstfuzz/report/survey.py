@@ -14,6 +14,7 @@ from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind
 from pytest_dstfuzz.relations.rewrite import OTHER_LANGUAGE
 from pytest_dstfuzz.report.cases import CasesTally
+from pytest_dstfuzz.report.novelty import Novelty
 from pytest_dstfuzz.report.own_spread import SpreadTally
 from pytest_dstfuzz.report.plainest import PlainestTally
 from pytest_dstfuzz.report.redact import redacted
@@ -47,6 +48,8 @@ class Survey:
         self.cases: Final = CasesTally()
         self.replies: Final = SpreadTally()
         self.plainest: Final = PlainestTally(_MOST_PLAINEST)
+        #: Which violations the baseline knows, once that is known.
+        self.novelty = Novelty()
         #: Turns that were not run, by relation; their dialogues; why, of the first that says it.
         self.skipped: Counter[str] = Counter()
         self._skipped_dialogues = DistinctCount()

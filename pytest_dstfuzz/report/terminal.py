@@ -11,15 +11,14 @@ from pytest_dstfuzz.campaign.results import Results, TurnOutcome
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import PROFILES, Settings, VariantSettings
 from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.chances import ALL_DISTORTED, show_user_turns, user_turns_short
-from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten
-from pytest_dstfuzz.report.explain import change_lines, keyword
+from pytest_dstfuzz.report.edits import shorten
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.run_facts import show_run
-from pytest_dstfuzz.report.sections import MOST_PLAINEST, Section
+from pytest_dstfuzz.report.sections import Section
+from pytest_dstfuzz.report.shown_violations import show_new, show_plainest
 from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.tally import (
     causes_text,
@@ -37,14 +36,10 @@ from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
 _MOST_SLOTS = 10
 _MOST_REASONS = 5
-#: Violations that are shown; more under the gate, where no test shows its own.
-_PLAINEST = 3
 #: What may become of a turn that was not skipped, as it is listed.
 _OUTCOMES: Final[tuple[TurnOutcome, ...]] = (
     *("held", "violation", "error", "untested", "inapplicable"),
 )
-#: Unchanged characters shown on each side of an edit.
-_MARGIN = 40
 
 
 def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its name
@@ -75,13 +70,14 @@ def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its
         style: Style = "bad" if summary.violations or summary.errors else "good"
         why = f" ({info.ended})" if info.ended else ""
         return [StyledLine(f"{_verdict(summary, survey, found)}{why}", style)]
+    show_new(page, survey, results)
     show_weaknesses(page, found, verbose=verbosity > 0)
     page.gap()
     show_run(page, settings, info, [how_text(settings.variant, first.slip_rates)], survey)
     page.gap()
     show_figures(page, summary, first, info.usage, verbose=verbosity > 0)
     show_tables(page, first, verbose=verbosity > 0)
-    show_plainest(page, first, settings, command)
+    show_plainest(page, first, settings, command, survey.novelty)
     show_left_out(page, survey, info, verbose=verbosity > 0)
     return page.lines
 
@@ -294,36 +290,6 @@ def _table(
             ),
         ]
     )
-
-
-def show_plainest(page: TerminalPage, section: Section, settings: Settings, command: str) -> None:
-    """Add the violations that are easiest to follow."""
-    gate = settings.gate.fail_on == "gate"
-    pairs = section.plainest.pairs[: MOST_PLAINEST if gate else _PLAINEST]
-    if not pairs:
-        return
-    page.gap()
-    page.line("the plainest violations", "heading")
-    for turn, variant in pairs:
-        word = keyword(turn.id)
-        called = "" if word == turn.id else f" (ID {word})"
-        page.field("  ", f"{turn.id}{called}, variant {variant.index}", "bad")
-        if turn.system:
-            page.field("    system: ", shorten(turn.system, 160), "dim")
-        if variant.about:
-            page.field("    rewrite:", f" {variant.about}")
-        shown = variant.plain
-        source = undo_edits(shown.text, shown.edits)
-        page.field("    user:   ", mark_edits(source, shown.edits, margin=_MARGIN))
-        for index, clean, edits in needed_context(variant):
-            page.field(f"    turn {index}: ", mark_edits(clean, edits, margin=_MARGIN))
-        how = f"{variant.failure}: " if variant.failure not in (None, "changed") else ""
-        for line in change_lines(shown.changed_slots, turn):
-            page.field("    ", f"{how}{line}")
-    if gate and command and settings.variant.variant is None:
-        page.field(
-            "  ", f"to repeat variant I of turn ID alone: {command} --dst-variant=I -k ID", "dim"
-        )
 
 
 def show_left_out(page: TerminalPage, survey: Survey, info: RunInfo, *, verbose: bool) -> None:

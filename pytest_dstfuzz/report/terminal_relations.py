@@ -19,6 +19,7 @@ from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.run_facts import show_run
 from pytest_dstfuzz.report.sections import Section, outcome_columns
+from pytest_dstfuzz.report.shown_violations import show_new, show_plainest
 from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.terminal import (
     between,
@@ -27,7 +28,6 @@ from pytest_dstfuzz.report.terminal import (
     left_out_texts,
     show_figures,
     show_left_out,
-    show_plainest,
     show_tables,
     terminal_lines,
 )
@@ -69,6 +69,7 @@ def report_lines(  # noqa: PLR0913 - as `terminal_lines`
         return [*map(_in_a_line, sections), *ended]
     page = TerminalPage(width, encoding)
     verbose = verbosity > 0
+    show_new(page, survey, results)
     show_weaknesses(page, weaknesses, verbose=verbose)
     page.gap()
     show_run(page, settings, info, _how(settings, sections), survey)
@@ -82,7 +83,7 @@ def report_lines(  # noqa: PLR0913 - as `terminal_lines`
             show_tables(page, one, verbose=verbose)
         else:
             _rewrites(page, one, verbose=verbose)
-        show_plainest(page, one, settings, command)
+        show_plainest(page, one, settings, command, survey.novelty)
     show_left_out(page, survey, info, verbose=verbose)
     return page.lines
 

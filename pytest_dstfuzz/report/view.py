@@ -16,6 +16,7 @@ from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.report.cards import Cards, CardsTally
 from pytest_dstfuzz.report.edits import earlier_edits, shorten
 from pytest_dstfuzz.report.json_report import report_turns
+from pytest_dstfuzz.report.novelty import Novelty
 from pytest_dstfuzz.report.plainest import OnPage, OnPageTally
 from pytest_dstfuzz.report.sections import RelationFacts, Section
 from pytest_dstfuzz.report.survey import Survey
@@ -37,6 +38,8 @@ _EXPECTED = ("before", "after", "difference", "interval", "turns", "reason")
 _ROW = ("variants", "before", "after")
 _REGRESSION = ("id", "status", "reason", "turn", "changed", "outcome")
 _MOST_REASONS = 5
+#: New violations that pages name.
+_MOST_NEW = 20
 #: Of a message about a damaged edit, which may hold any text.
 _MOST_CHARACTERS = 200
 
@@ -92,7 +95,13 @@ class View:
             _check_edits(turn)
             for tally in (survey, cards, on_page):
                 tally.add(turn)
+        survey.novelty = Novelty.of(None if gate is None else gate["comparison"])
         return cls(report, settings, gate, turns, survey, cards.cards, on_page.chosen)
+
+    @cached_property
+    def new_violations(self) -> list[tuple[TurnResult, VariantResult]]:
+        """The plainest violations that are new since the baseline."""
+        return self.survey.novelty.plainest_new(self.turns, _MOST_NEW)
 
     @property
     def summary(self) -> Summary:

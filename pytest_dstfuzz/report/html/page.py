@@ -32,6 +32,7 @@ from pytest_dstfuzz.report.figures import (
 )
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import environment, insides, trusted
+from pytest_dstfuzz.report.novelty import violation_lines
 from pytest_dstfuzz.report.plainest import MOST_ON_PAGE
 from pytest_dstfuzz.report.replies import reply_pairs
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
@@ -84,6 +85,7 @@ def html_pieces(report: Mapping[str, Any]) -> Iterator[str]:
             outcomes=_outcomes(view),
             vetoes=_counted(view.first.reasons.vetoes),
             failures=_counted(view.first.reasons.errors)[:_MOST_REASONS],
+            new_violations=_new_violations(view),
             causes=causes_text(view.first.reasons.causes),
             **insides("report.js", page_data(view.turns, view.weaknesses.cards, view.on_page)),
         )
@@ -180,6 +182,14 @@ def _said(card: Card) -> list[tuple[str, list[str | Span]]]:
         return [("moved", moved), *seen]
     user = shown_spans(card.turn.user, card.variant.plain.edits)
     return [*earlier, *system, ("user", user)]
+
+
+def _new_violations(view: View) -> list[tuple[str, list[str]]]:
+    """Return where the new violations are, and what was said and changed in each."""
+    return [
+        (f"{turn.id}, variant {variant.index}", violation_lines(turn, variant))
+        for turn, variant in view.new_violations
+    ]
 
 
 def _reasons(section: Section) -> list[tuple[str, str]]:

@@ -1,0 +1,64 @@
+"""Where new violations are shown, and that known ones are not shown as news."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+import pytest
+
+# Loaded before any inner run, which forgets the modules that it was the first to load.
+import pytest_dstfuzz.gate.comparison
+import pytest_dstfuzz.plugin.hooks  # noqa: F401
+from pytest_dstfuzz.report.github import markdown_text
+from pytest_dstfuzz.report.html.page import html_text
+
+BOTS = """
+from pytest_dstfuzz.dialogue.load import load_dialogues
+
+CLEAN = {turn.user for each in load_dialogues("sample").dialogues for turn in each.turns}
+
+def state(context, every):
+    broken = context.user not in CLEAN and len(context.user) % every == 0
+    name = {"hotel-name": "x"} if broken else {}
+    return {"hotel-book stay": str(len(context.exchanges)), **name}
+
+def old(context):
+    return state(context, 4)
+
+def new(context):
+    return state(context, 2)
+"""
+
+
+def test_new_violations_come_first_and_known_ones_are_no_annotations(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(mybot=BOTS)
+
+    def run(model: str, *options: str) -> pytest.RunResult:
+        return pytester.runpytest_inprocess(
+            f"--dst-model=mybot:{model}",
+            *("--dst-baseline=base.json", "--dst-turns=12", "--dst-variants=3"),
+            *("--dst-annotations=yes", "--dst-report=out.json", "-pno:cacheprovider"),
+            *options,
+        )
+
+    assert run("old", "--dst-update-baseline").ret == 0
+    same = run("old")
+    assert same.ret == 0
+    same.stdout.no_fnmatch_line("::*")
+    same.stdout.fnmatch_lines(["*variant * (known: the baseline has it)"])
+    worse = run("new")
+    assert worse.ret == 1
+    report = json.loads((pytester.path / "out.json").read_text("utf-8"))
+    names = report["gate"]["comparison"]["violations"]["new"]
+    worse.stdout.fnmatch_lines([f"{len(names)} new violation* since the baseline*", "*user: *"])
+    commands = [line for line in worse.outlines if line.startswith("::")]
+    assert commands
+    assert all(line.startswith("::error title=new violation") for line in commands)
+    for text in (markdown_text(report), html.unescape(html_text(report))):
+        assert f"New violations since the baseline: {len(names)}" in text
+        shown = re.split("New violations since the baseline", text)[-1]
+        assert names[0].rpartition("-v")[0] in html.unescape(shown)
