@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.calls import ToolCall, call_path, calls_outcome, value_of
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Ontology
@@ -81,14 +81,25 @@ def recorded_values(dialogue: Dialogue) -> Iterator[tuple[str, object]]:
 
 def recorded(dialogue: Dialogue) -> Iterator[ToolCall]:
     """Yield all calls that stand in the messages of a dialogue and have arguments in JSON."""
+    for function in _functions(dialogue):
+        arguments = arguments_of(function["arguments"])
+        if arguments is not None:
+            yield ToolCall(function["name"], arguments)
+
+
+def unread_tools(dialogue: Dialogue) -> frozenset[str]:
+    """Return the tools that a recorded call gives arguments which are no JSON."""
+    functions = _functions(dialogue)
+    return frozenset(one["name"] for one in functions if arguments_of(one["arguments"]) is None)
+
+
+def _functions(dialogue: Dialogue) -> Iterator[dict[str, Any]]:
     blocks = [turn.recorded or () for turn in dialogue.turns]
     for text in chain(*blocks, dialogue.closing):
         if '"tool_calls"' not in text:  # Nearly all messages have none.
             continue
         for call in json.loads(text).get("tool_calls") or ():
-            arguments = arguments_of(call["function"]["arguments"])
-            if arguments is not None:
-                yield ToolCall(call["function"]["name"], arguments)
+            yield call["function"]
 
 
 def spelled(name: str) -> str:

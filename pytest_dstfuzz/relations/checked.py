@@ -167,7 +167,7 @@ class CheckedRelation(Relation):
         """Return a verdict that fits the side of the relation, of an answer that stayed or not."""
         if self.side != "should-change" or not stayed:
             return verdict
-        if verdict.kind == "held":
+        if verdict.kind in {"held", "improved"}:
             raise UserError(
                 f"judge() of the relation {self.name!r} returned {verdict!r} for an answer that "
                 "stayed as it was, and the relation has side = 'should-change'. Return a violation "

@@ -170,6 +170,11 @@ class Scene:
             edits.append(Edit(self.relation, one.operator, one.start, one.end, before, one.after))
         return tuple(edits)
 
+    @property
+    def names_domains(self) -> bool:
+        """Whether people say the domain of a slot, as they do not say the name of a tool."""
+        return True
+
     def worded(self, slot: str, value: str) -> str:  # noqa: ARG002 - of tool calls it depends on it
         """Return a value as it is written in an utterance."""
         return value

@@ -214,7 +214,7 @@ def written(kind: SlotKind, value: str, model: str) -> str | None:
         return text and _cased(text, model)
     if abs(len(value.split()) - len(model.split())) > 1:
         return None
-    return _cased(value, model)
+    return value if "@" in value else _cased(value, model)
 
 
 def plural_of(value: str) -> str | None:

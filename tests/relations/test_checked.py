@@ -118,3 +118,18 @@ def test_a_verdict_fits_the_side_of_its_relation() -> None:
     assert judge(north, north, north).failure == "stuck"
     with pytest.raises(UserError, match="stayed as it was, and the relation has side"):
         judge(north, north, None)
+
+
+def test_an_answer_that_stayed_is_not_improved_where_it_must_change() -> None:
+    class Better(Relation):
+        name = "better"
+        side = "should-change"
+
+        def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:  # noqa: ARG002 - the same everywhere
+            return Verdict("improved")
+
+    judge = as_relation(Better(), "conftest.py").judge
+    north, south = BeliefState({"hotel-area": "north"}), BeliefState({"hotel-area": "south"})
+    assert judge(north, south, None).kind == "improved"
+    with pytest.raises(UserError, match="stayed as it was, and the relation has side"):
+        judge(north, north, None)

@@ -48,6 +48,11 @@ class CallScene(Scene):
         """The arguments that the utterance does not say."""
         return self.earlier
 
+    @property
+    def names_domains(self) -> bool:
+        """Nobody says the name of a tool."""
+        return False
+
     def worded(self, slot: str, value: str) -> str:
         """Return a value as the data spells it."""
         return self.view.worded(slot, value)
@@ -144,17 +149,21 @@ def _told(
     if not whole or (slot not in view.required | view.optional and None in after.values):
         return ()
     if after.values == (None,) and argument is not None:
+        if any(_is_namesake(one, argument) for one in arguments.values()):
+            return ()
         if alone:
             return _left_out(scene, seen, slot, argument)
         if slot in view.required or _is_known(scene, seen, slot, argument.value):
             return ()
     texts: list[str | None] = [
-        None if value is None else _text(view, slot, value, before) for value in after.values
+        None if value is None else _text(view, slot, value, before)
+        for value in after.values
+        if value is None or (slot, value) in view.texts or _has_type(value, before)
     ]
     if slot in view.required and len(texts) > 1:
         texts = [text for text in texts if text is not None]
     wanted = replace(after, values=tuple(dict.fromkeys(texts)))
-    return () if before in wanted else (Delta(str(place), before, wanted),)
+    return () if not texts or before in wanted else (Delta(str(place), before, wanted),)
 
 
 def _left_out(
@@ -173,17 +182,27 @@ def _left_out(
     return (Delta(str(argument.path), argument.text, other),)
 
 
+def _is_namesake(one: CallArgument, other: CallArgument) -> bool:
+    """Say whether two arguments are those of two calls of one tool: either may have its value."""
+    return one.path.slot == other.path.slot and one.path.number != other.path.number
+
+
 def _is_known(scene: Scene, seen: CallScene, slot: str, value: str) -> bool:
     """Say whether an assistant may give an argument a value that the utterance does not say."""
     return _stands_before(scene, value) or seen.view.may_be_default(slot, value)
+
+
+def _has_type(value: str, before: str | None) -> bool:
+    """Say whether a value may be one of the old one's JSON type: `three` is no number."""
+    text = before is None or isinstance(value_of(before), str)
+    return text or not isinstance(value_of(value), str)
 
 
 def _text(view: CallView, slot: str, value: str, before: str | None) -> str:
     """Return a value as a text of an outcome: as the data has it, else of the old one's type."""
     if (slot, value) in view.texts:
         return view.texts[slot, value]
-    typed = before is not None and not isinstance(value_of(before), str)
-    return value if typed and not isinstance(value_of(value), str) else text_of(value)
+    return text_of(value) if before is None or isinstance(value_of(before), str) else value
 
 
 def _stands_before(scene: Scene, value: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pytest_dstfuzz.perturb.spelling import spelled
@@ -19,6 +20,9 @@ POINTED_AT: Final = "a word points at what the phrase says"
 
 #: Words that must remain.
 _LEAST: Final = 4
+#: Signs of an amount, which are part of its value and no words.
+_SIGN_BEFORE: Final = re.compile(r"(?:[£$€]\s?)?$")
+_SIGN_BEHIND: Final = re.compile(r"(?:\s?[%‰°£$€])?")
 _POINTERS: Final = frozenset({"there", "then", "that", "those", "same", "they", "them"})
 
 
@@ -55,10 +59,16 @@ def _removed(scene: Scene, site: ValueSite) -> Made:
     return [scene.rewrite(edits, [Delta(site.slot, site.value, after)])]
 
 
+def _length(found: re.Match[str] | None) -> int:
+    return len(found[0]) if found else 0
+
+
 def _without(scene: Scene, first: int, last: int) -> list[Replacement]:
     """Return what takes the words ``first`` to ``last`` out, one blank with them."""
     words, user = scene.parts.words, scene.turn.user
     start, end = words[first].start, words[last].end
+    start -= _length(_SIGN_BEFORE.search(user[:start]))
+    end += _length(_SIGN_BEHIND.match(user[end:]))
     if last + 1 < len(words) and user[end : words[last + 1].start].isspace():
         end = words[last + 1].start
     elif first:

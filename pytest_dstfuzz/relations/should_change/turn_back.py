@@ -86,6 +86,8 @@ def slot_phrase(scene: Scene, slot: str) -> str:
     The data says it (`DialogueSet.slot_phrases`), else the name of the slot does where it is made
     of words. With slots of several domains in the state, the domain is part of it.
     """
+    if not scene.names_domains and _has_namesake(scene, slot):
+        return ""
     phrase = scene.data.slot_phrases.get(slot, "")
     if not phrase:
         first, *others = words = name_words(slot)
@@ -99,11 +101,18 @@ def slot_phrase(scene: Scene, slot: str) -> str:
         phrase = f"{'number of ' if counted else ''}{' '.join(words)}"
     domain = domain_of(slot)
     domains = {domain_of(other) for other in (*scene.before, *scene.now)}
-    if not domain or (len(domains) == 1 and phrase not in _BARE):
+    if not domain or ((len(domains) == 1 or not scene.names_domains) and phrase not in _BARE):
         return phrase
     if not all(scene.lexicon.is_word(word) for word in re.split("[^a-z]+", domain)):
         return ""
     return f"{phrase} for the {domain}" if " of " in phrase else f"{domain} {phrase}"
+
+
+def _has_namesake(scene: Scene, slot: str) -> bool:
+    """Say whether another slot is called alike: of another tool, or a further call of the tool."""
+    name = name_words(slot.partition("#")[0])
+    others = (other.partition("#")[0] for other in scene.now if other != slot)
+    return any(name_words(other) == name for other in others)
 
 
 #: What there is a number of, where a slot is called by it: nobody makes the people 5.

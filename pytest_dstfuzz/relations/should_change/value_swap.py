@@ -42,7 +42,7 @@ def swapped(scene: Scene, site: ValueSite, value: str, operator: str) -> list[Re
     spelled in a way that the new one cannot have.
     """
     # A word of a choice has the capitals of the one before: `a drama`, and not `a Drama`.
-    lower = site.kind == "choice" and site.surface.islower()
+    lower = site.kind == "choice" and site.surface.islower() and "@" not in value
     new: str | None = value if lower else scene.worded(site.slot, value)
     if site.mention.spelled == "other" and not _is_same_form(scene, site):
         plural = plural_of(site.value) == site.surface.lower()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from pytest_dstfuzz.dialogue.call_values import recorded
+from pytest_dstfuzz.dialogue.call_values import recorded, unread_tools
 from pytest_dstfuzz.dialogue.calls import Tool, Transcript, call_path, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.relations.registry import register_relation
@@ -25,10 +25,11 @@ class ToolsOptional(ToolRelation):
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
         """Return the list without one parameter, those of tools that are called first."""
-        used = used_parameters(scene)
+        used, unread = used_parameters(scene), unread_tools(scene.dialogue)
         spare = [
             (place, name)
             for place, tool in enumerate(clean.tools)
+            if tool.name not in unread
             for name in optional_parameters(tool)
             if f"{tool.name}.{name}" not in used
         ]

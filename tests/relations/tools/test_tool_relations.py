@@ -158,6 +158,23 @@ def test_an_optional_parameter_of_a_later_call_stays_from_the_first_turn_on() ->
     assert about == {"book_table without its optional parameter area"}
 
 
+def test_a_tool_keeps_its_parameters_where_a_later_call_cannot_be_read() -> None:
+    talk = dialogue("cut", ("a taxi for 3 people", ToolCall("call_taxi", {"people": 3})))
+    cut = json.loads(talk.closing[0])
+    cut["tool_calls"][0]["function"]["arguments"] = '{"people": 2, "terrace": tr'
+    cut["tool_calls"][0]["function"]["name"] = "book_table"
+    later = replace(talk, closing=(*talk.closing, json.dumps(cut)))
+    about = [
+        {one.about for result in found for one in result.variants}
+        for found in (
+            results(right, DialogueSet("d", "test", (each,)), "tools-optional").results
+            for each in (talk, later)
+        )
+    ]
+    assert {one.partition(" ")[0] for one in about[0]} >= {"book_table", "call_taxi"}
+    assert {one.partition(" ")[0] for one in about[1]} == {"call_taxi", "send_receipt"}
+
+
 def test_a_distractor_is_about_something_else() -> None:
     other = BOOK._replace(name="book_restaurant"), Tool("tune_radio", "Finds a station.")
     more = replace(TALKS.dialogues[2], id="other", tools=other)
