@@ -46,8 +46,9 @@ from pytest_dstfuzz.campaign.judge import (
 )
 from pytest_dstfuzz.campaign.own_edits import attempt_own, begin_own
 from pytest_dstfuzz.campaign.repeats import Repeat, choose_repeats
+from pytest_dstfuzz.campaign.requests import OptionalRequest, PatientRequest
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult, turn_id
-from pytest_dstfuzz.campaign.shrink import OptionalRequest, Shrunk, shrink
+from pytest_dstfuzz.campaign.shrink import Shrunk, shrink
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, label_of
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
@@ -140,8 +141,7 @@ class _DialogueSteps:
 
         Returned is how many turns have a result, and how many variants each of them lacks.
         """
-        rules, first = self._rules, done
-        left_out = Counter[int]()
+        rules, first, left_out = self._rules, done, Counter[int]()
         for number, numbers in enumerate(_passes(rules, one_by_one=self._one_by_one)):
             done = yield from self._ask(list(self._attempt(numbers, done)), done)
             self._judge(numbers, done)
@@ -157,8 +157,8 @@ class _DialogueSteps:
                 }
             )
             if self._one_by_one:
-                found = (self._requested(place) for place in range(done))
-                self._answers = yield [c for variants in found for c in _probes(variants)]
+                found = [item for place in range(done) for item in self._requested(place)]
+                self._answers = yield PatientRequest(_probes(found))
         return (first, left_out) if self._one_by_one else (done, Counter())
 
     def _is_over(self, place: int) -> bool:

@@ -215,15 +215,16 @@ class CampaignEngine:
             for here, (dialogue, _) in enumerate(self._plan)
             if here >= place and dialogue.id not in self._results and here not in self._scheduler
         ]
-        windows = self._scheduler.windows
-        if self._predictor.stopped() and not windows:
+        stopped = self._predictor.stopped()
+        if stopped and not self._scheduler.windows():
             self._keep({here: unanswered(self._rules, *self._plan[here]) for here in waiting})
             return
+        patient = bool(waiting) and not stopped and self._may_wait()
         ahead = self._ahead and self._results and not self._predictor.budget.limited
-        if windows < (WINDOWS_AT_ONCE if ahead else 1):
+        if self._scheduler.windows(patient=patient) < (WINDOWS_AT_ONCE if ahead else 1):
             self._begin(waiting)
         try:
-            self._scheduler.advance(self._predictor, self._whole_batches)
+            self._scheduler.advance(self._predictor, self._whole_batches, patient=patient)
         except BaseException:
             # Whatever passes through must not lose dialogues whose answers are all there.
             self._scheduler.settle(self._predictor.known)
@@ -285,10 +286,31 @@ class CampaignEngine:
 
         Of a budget of seconds or tokens that is not known beforehand.
         """
-        least = accumulate((last + 1) * (self._rules.votes + 1) for _, last in waiting)
+        least = accumulate((last + 1) * self._first_variant for _, last in waiting)
         limit = min(float(MOST_SPREAD), self._predictor.budget.room)
         fitting = sum(1 for _ in takewhile(lambda size: size <= limit, least))
         return waiting[: max(1, fitting)]
+
+    @property
+    def _first_variant(self) -> int:
+        """Contexts that a turn takes with its first variant.
+
+        Of a vote those on a violation: if its answers were not paid for, only turns that hold would
+        have results.
+        """
+        votes = self._rules.votes
+        return 2 if votes == 1 else 4 * votes
+
+    def _may_wait(self) -> bool:
+        """Whether dialogues wait with their second variants for the first ones of others.
+
+        Without votes one window has them all, see `_spread_over`.
+        """
+        turns = sum(
+            last + 1 for place, (_, last) in enumerate(self._plan) if place in self._scheduler
+        )
+        votes = self._spread and self._rules.votes > 1
+        return votes and turns * self._first_variant < MOST_SPREAD
 
     def _estimate(self) -> tuple[int, int]:
         """Contexts that the plan asks for if no variant breaks the relation, and if all do."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.dialogue_run import Answers, DialogueRun
 from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.requests import OptionalRequest, PatientRequest
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.shrink import OptionalRequest
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.garbage import gc_paused
 
@@ -45,31 +45,40 @@ class DialogueScheduler:
     def __contains__(self, place: int) -> bool:
         return place in self._waiting
 
-    @property
-    def windows(self) -> int:
-        """How many windows have dialogues that are not done."""
-        return len({waiting.window for waiting in self._waiting.values()})
+    def windows(self, *, patient: bool = False) -> int:
+        """How many windows have dialogues that are not done; of ``patient`` ones, that can move."""
+        return len({waiting.window for waiting in self._moving(patient).values()})
 
     def begin(self, place: int, window: int, run: DialogueRun) -> None:
         """Begin the dialogue at ``place`` of the plan."""
         self._waiting[place] = _Waiting(run, next(run), window)
 
-    def advance(self, predictor: Predictor, batch: int) -> None:
+    def advance(self, predictor: Predictor, batch: int, *, patient: bool = False) -> None:
         """Let dialogues have the answers that they wait for: all but those of the last batch.
 
         What would fill a batch of that size in part waits for the next time, those of the last
         windows first: a network takes for a part of a batch nearly as long as for all of it.
 
+        Where they are ``patient``, those whose request can wait do so.
+
         What the predictor raises passes through, and nothing has moved. What a dialogue raises
         passes through as well: it is out then, and those after it have not moved.
         """
-        later = self._later(predictor.known, batch)
-        wanted = (c for waiting in self._waiting.values() for c in waiting.wanted)
+        later, moving = self._later(predictor.known, batch), self._moving(patient)
+        wanted = (c for waiting in moving.values() for c in waiting.wanted)
         found = predictor.predict(c for c in wanted if c not in later)
         with gc_paused():
-            for place, waiting in list(self._waiting.items()):
+            for place, waiting in moving.items():
                 if later.isdisjoint(waiting.wanted):
                     self._send(place, found)
+
+    def _moving(self, patient: bool) -> dict[int, _Waiting]:
+        """Return the dialogues whose requests cannot wait; all of them unless they are patient."""
+        return {
+            place: waiting
+            for place, waiting in self._waiting.items()
+            if not (patient and isinstance(waiting.wanted, PatientRequest))
+        }
 
     def _later(self, known: _Known, batch: int) -> set[Context]:
         """Return the contexts that would fill a batch in part."""

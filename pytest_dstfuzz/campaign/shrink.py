@@ -22,6 +22,7 @@ from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, count_asked
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
 from pytest_dstfuzz.campaign.deciding import doubts_of_part, sides_of
 from pytest_dstfuzz.campaign.judge import JudgedVariant
+from pytest_dstfuzz.campaign.requests import OptionalRequest
 from pytest_dstfuzz.campaign.results import (
     ChangedSlot,
     ContextEdits,
@@ -122,10 +123,6 @@ def _less(edits: Subset, dropped: Sequence[int]) -> Subset:
 
 
 _Answers = Mapping[Context, Answer]
-
-
-class OptionalRequest(list[Context]):
-    """Contexts without whose answers a dialogue is done as well, with less to say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,20 @@ def test_a_budget_is_spread_over_the_turns(pytester: pytest.Pytester) -> None:
     assert {**again, "run": 0} == {**report, "run": 0}
 
 
+def test_votes_on_violations_are_paid_for(pytester: pytest.Pytester) -> None:
+    # A violation takes nine answers more than a variant that holds.
+    options = ("--dst-max-calls=200", "--dst-repeatable=no")
+    _, report, asked = run(pytester, *options, length=2)
+    found = Counter(turn["outcome"] for turn in report["turns"])
+    assert asked == 200
+    assert found["violation"] >= 8
+    assert found["violation"] + found["held"] >= 15
+    # If all hold, every turn has a variant.
+    _, report, asked = run(pytester, *options, length=100_000)
+    assert asked == 200
+    assert all(turn["variants"] for turn in report["turns"])
+
+
 def test_turns_that_lack_variants_pass_no_gate(pytester: pytest.Pytester) -> None:
     options = ("--dst-max-failure-rate=100%", "--dst-max-calls=100")
     result, report, _ = run(pytester, *options, length=4)
