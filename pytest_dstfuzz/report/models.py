@@ -16,7 +16,9 @@ from pytest_dstfuzz.report.turn_files import MOST_IN_ONE_FILE, SpooledTurns, Tur
 #: What the parts of a report have in common.
 _SHARED: Final = ("schema_version", "tool", "regressions", "turns", "run")
 #: Verdicts, the worst last.
-_BY_WEIGHT: Final = ("pass", "inconclusive", "infrastructure", "regression", "drift")
+_BY_WEIGHT: Final = (
+    *("pass", "inconclusive", "not-compared", "infrastructure", "regression", "drift"),
+)
 
 
 def report_of_models(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -136,12 +136,12 @@ def test_a_recipe_installs_what_its_model_needs(recipe: str, model: str) -> None
         command = ["sh", "-euc", f'pip() {{ printf "%s\\n" "$@"; }}\n{script}']
         done = subprocess.run(
             command,
-            env={**os.environ, "DST_MODEL": model},
+            env={**os.environ, "DST_MODEL": model, "DSTFUZZ_VERSION": "1.2.3"},
             capture_output=True,
             text=True,
             check=True,
         )
-        (package,) = re.findall(r"^pytest-dstfuzz\[(.*)\]$", done.stdout, re.MULTILINE)
+        (package,) = re.findall(r"^pytest-dstfuzz\[(.*)\]==1\.2\.3$", done.stdout, re.MULTILINE)
         needed = [NEEDS[model]] if NEEDS[model] else []
         assert package.split(",") == ["report", *needed]
 
