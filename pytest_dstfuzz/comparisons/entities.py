@@ -16,6 +16,12 @@ _ADDRESS: Final = re.compile(
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w/])/[\w-]+(?:/[\w-]+)*",
     re.IGNORECASE,
 )
+#: The letter that a thing is called by.
+_LABEL: Final = re.compile(
+    r"\b(?i:platform|gate|zone|option|terminal|hall|room|line|block|section|group|class|category"
+    r"|type|level|row|wing|building|door|bay|ward|lane|plan|tariff|stand|entrance|exit|pier|team)"
+    r"\s+([A-Z])(?![\w'’-])"
+)
 #: Of each side a report names as many.
 _SHOWN: Final = 3
 
@@ -23,8 +29,9 @@ _SHOWN: Final = 3
 class SameEntities(Comparison):
     """Neither text names something else where the other one names a thing.
 
-    Names are people, places and titles, see `names`; addresses are those of the web, of e-mail and
-    paths. A text that only names less says nothing else: bots say ``it`` for a name.
+    Names are people, places and titles, see `names`, and letters such as that of `platform B`;
+    addresses are those of the web, of e-mail and paths. A text that only names less says nothing
+    else: bots say ``it`` for a name.
     """
 
     name = "entities"
@@ -37,16 +44,21 @@ class SameEntities(Comparison):
 
 @lru_cache(maxsize=1 << 14)
 def _compared(before: str, found: str) -> Compared:
-    for left, right in (_addresses(before, found), unnamed(before, found)):
+    told = (
+        _unsaid(_ADDRESS, before, found),
+        unnamed(before, found),
+        _unsaid(_LABEL, before, found),
+    )
+    for left, right in told:
         if left and right:
             return Compared(same=False, why=f"{_listed(left)} / {_listed(right)}")
     return Compared(same=True)
 
 
-def _addresses(before: str, found: str) -> tuple[list[str], list[str]]:
-    """Return the addresses that the other text does not have, of either text."""
+def _unsaid(pattern: re.Pattern[str], before: str, found: str) -> tuple[list[str], list[str]]:
+    """Return what a pattern finds in either text and not in the other one."""
     first, second = (
-        dict.fromkeys(match[0].lower() for match in _ADDRESS.finditer(text))
+        dict.fromkeys(match[pattern.groups].lower() for match in pattern.finditer(text))
         for text in (before, found)
     )
     return [one for one in first if one not in second], [one for one in second if one not in first]

@@ -93,13 +93,16 @@ def unnamed(before: str, found: str) -> tuple[list[str], list[str]]:
 def _said(name: tuple[str, ...], others: tuple[tuple[str, ...], ...], text: str) -> bool:
     """Say whether a name is another one, in full or in part, or stands in a text without capitals.
 
+    Two people may have one first name: it stands for the whole only by itself.
+
     The first word of a text has a capital whatever it is: there it counts as a name of one that
     the other text names.
     """
     mine = _key(name)
     for other in others:
         theirs = _key(other)
-        if mine[-1] in theirs or theirs[-1] in mine or mine[0] == theirs[0]:
+        first = mine[0] == theirs[0] and 1 in (len(mine), len(theirs))
+        if first or mine[-1] in theirs or theirs[-1] in mine:
             return True
     words = {stem(word.lower) for word in take_apart(text).words}
     return all(part in words for part in mine)

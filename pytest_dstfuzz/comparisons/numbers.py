@@ -44,11 +44,16 @@ def _compared(before: str, found: str) -> Compared:
 def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Quantity]:
     """Return the quantities of one text that the other has not."""
     units = {other.unit for other in others if other.kind == "number" and other.unit}
+    days = {day for other in others if other.kind == "day" for day in other.unit.split()}
     return [
         one
         for one in mine
-        if not (one.spare and one.unit not in units)
-        and not any(_agree(one, other) for other in others)
+        if (
+            (days or not one.spare) and not days.issuperset(one.unit.split())
+            if one.kind == "day"
+            else not (one.spare and one.unit not in units)
+            and not any(_agree(one, other) for other in others)
+        )
     ]
 
 
@@ -129,5 +134,4 @@ _RULES: Final = {
     ("date", "number"): _date_and_number,
     ("code", "number"): _code_and_number,
     ("code", "code"): _units,
-    ("day", "day"): _units,
 }

@@ -91,6 +91,7 @@ _OPPOSITES: Final = (
     *(("first", "last"), ("best", "worst"), ("always", "never"), ("win", "lose")),
     *(("deposit", "withdraw"), ("arrival", "departure"), ("upstairs", "downstairs")),
     *(("single", "double"), ("minimum", "maximum"), ("male", "female"), ("hard", "soft")),
+    ("leftward", "rightward"),
 )
 _OPPOSITE: Final = {
     word: frozenset(
@@ -98,11 +99,22 @@ _OPPOSITE: Final = {
     )
     for word in sorted({word for pair in _OPPOSITES for word in pair})
 }
+#: What a bound is said of, and what stands before a side.
+_AMOUNT: Final = (
+    r"(?= (?:[£$€]?\d|an?\b|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty))"
+)
+_TURN: Final = r"\b(?:turn|keep|bear|go|on the|to the|on your|to your)"
 _PHRASES: Final = (
     (
         re.compile(r"\b(?:sold out|fully booked|booked up|out of stock|booked out)\b"),
         "not available",
     ),
+    (re.compile(rf"\bat least\b|\b(?:not|no) (?:less|fewer) than\b{_AMOUNT}"), "minimum"),
+    (re.compile(rf"\bat most\b|\b(?:up to|not more than)\b{_AMOUNT}"), "maximum"),
+    (re.compile(rf"\b(?:more|greater|higher|longer) than\b{_AMOUNT}"), "above"),
+    (re.compile(rf"\b(?:less|fewer|lower|shorter) than\b{_AMOUNT}"), "below"),
+    (re.compile(rf"{_TURN} left\b|\bleft-hand\b"), "leftward"),
+    (re.compile(rf"{_TURN} right\b|\bright-hand\b"), "rightward"),
     (re.compile(r"\bnon-"), "non"),
     (re.compile(r"\bcannot\b|\bcan not\b|\bcan't\b|\bcant\b"), "can not"),
     (re.compile(r"\bwon't\b|\bwont\b"), "will not"),

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.comparisons.number_words import with_digits
+from pytest_dstfuzz.comparisons.weekdays import DAYS_PATTERN, days_of
 
 
 class Quantity(NamedTuple):
@@ -17,7 +18,7 @@ class Quantity(NamedTuple):
     said: str
     #: Of a number, in its unit; of a clock time, in minutes after midnight.
     value: float = 0.0
-    #: Of an amount what it is measured in; of a weekday or a reference that itself.
+    #: Of an amount what it is measured in; of days and references these themselves.
     unit: str = ""
     #: Whether a clock time is known to be before or after noon.
     sure: bool = True
@@ -26,7 +27,7 @@ class Quantity(NamedTuple):
     date: tuple[int, int, int] = (0, 0, 0)
     #: Of an amount the number alone, as it is written.
     bare: float = 0.0
-    #: Whether the text may do without: `one room` is `a room`.
+    #: Whether the text may do without: `one room` is `a room`, and `open daily` is `open`.
     spare: bool = False
 
 
@@ -92,6 +93,7 @@ _PARTS: Final = (
         r"(?:,?\s+(?P<dy>\d{4})\b)?)"
     ),
     rf"(?P<month>\b(?P<m3>{_MONTH})(?:,?\s+(?:of\s+)?(?P<my>\d{{4}})\b)?)",
+    DAYS_PATTERN,
     (
         r"(?P<weekday>\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:tomorrow|yesterday)\b"
         r"|\b(?-i:Mon|Tues?|Thu(?:rs?)?|Fri)\b|(?<=[-–/])(?-i:Wed|Sat|Sun)\b"
@@ -113,7 +115,8 @@ _PARTS: Final = (
 _QUANTITY: Final = re.compile("|".join(_PARTS), re.IGNORECASE | re.MULTILINE)
 #: No text without these has a quantity.
 _SIGNS: Final = re.compile(
-    r"\d|https?:|www\.|@|\b(?:noon|midday|midnight|half|dozen|an hour|[a-z]+days?|tomorrow"
+    r"\d|https?:|www\.|@|\b(?:noon|midday|midnight|half|dozen|an hour|[a-z]+days?|daily"
+    r"|every|each|weekends?|tomorrow"
     r"|yesterday"
     r"|mon|tues?|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
     re.IGNORECASE,
@@ -243,6 +246,12 @@ def _weekday(match: re.Match[str], said: str) -> Quantity:
     return Quantity("day", said, unit=match["weekday"][:3].lower())
 
 
+def _days(match: re.Match[str], said: str) -> Quantity:
+    return Quantity(
+        "day", said, unit=" ".join(days_of(match)), spare=not (match["first"] or match["from"])
+    )
+
+
 def _spoken(match: re.Match[str], said: str) -> Quantity:
     if match["hu"]:
         return _amount(0.5, match["hu"], said)
@@ -294,6 +303,7 @@ _READERS: Final = {
     "noon": _noon,
     "dated": _dated,
     "month": _of_month,
+    "days": _days,
     "weekday": _weekday,
     "spoken": _spoken,
     "phone": _phone,
