@@ -40,6 +40,7 @@ from pytest_dstfuzz.relations.sources.rows import with_frozen
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import as_search
 from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.adapting import bounded_to
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS, bounded, preflight
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker, is_repeatable
@@ -123,11 +124,14 @@ class Campaign:
         self.tracker: Tracker = (
             tracker_for(settings, self.data, deadline=self._budget.deadline)
             if isinstance(tracker, str)
-            else as_tracker(
-                tracker,
-                normalisation=self.data.normalisation,
-                outcome=settings.reply.outcome,
-                history=settings.reply.history,
+            else bounded_to(
+                as_tracker(
+                    tracker,
+                    normalisation=self.data.normalisation,
+                    outcome=settings.reply.outcome,
+                    history=settings.reply.history,
+                ),
+                settings.tracker.concurrency,
             )
         )
         #: By the name of a relation: an engine with its rules and nothing to run.

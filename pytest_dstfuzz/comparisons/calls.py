@@ -228,8 +228,10 @@ class ToolCallComparison(Comparison):
             return before if rule.same(_value(before), _value(found), kind) else found
         if before is None or found is None:
             return found
-        if isinstance(before, dict) and isinstance(found, dict):
-            return self._parts(slot, before, found, named)
+        one, other = _members(before, found), _members(found, before)
+        if one is not None and other is not None:
+            parts = self._parts(slot, one, other, named)
+            return before if parts == one else parts or found
         return before if rule.same(_value(before), _value(found), kind) else found
 
     def _places(
@@ -269,6 +271,17 @@ class ToolCallComparison(Comparison):
             place = tree.place if self._ordered or tree.place is None else f"call {count}"
             values.update(CallTree(place, tree.arguments).paths(CallId(call.tool, number)))
         return values
+
+
+def _members(tree: Tree, beside: Tree) -> Mapping[str, Tree] | None:
+    """Return what an object or a list has in it; ``None`` = it is neither.
+
+    An empty object is a text, and counts as one beside an object.
+    """
+    if isinstance(tree, dict):
+        return tree
+    is_object = isinstance(beside, dict) and all(step.startswith(".") for step in beside)
+    return {} if is_object and _value(tree) == {} else None
 
 
 def _value(tree: Tree | None) -> object:

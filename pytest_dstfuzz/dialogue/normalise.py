@@ -221,11 +221,14 @@ def _scalar_text(slot: str, value: object) -> str:
         raise DataError(f"the value of slot {slot!r} is a number of more than 100 digits")
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         return str(int(value))
-    if isinstance(value, str | int | float):
-        return str(value)
+    # Members of enumerations are written as their values, not as their names.
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int | float):
+        return (int if isinstance(value, int) else float).__repr__(value)
     raise DataError(
         f"the value of slot {slot!r} must be a string, found {type(value).__name__} "
-        f"{reprlib.repr(value)}"
+        f"{reprlib.repr(value)}; numbers, true, false and lists of such are right, too"
     )
 
 

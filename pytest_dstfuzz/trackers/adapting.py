@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError
 from pytest_dstfuzz.trackers.arriving import Take, taker_of
-from pytest_dstfuzz.trackers.awaiting import EventLoop
+from pytest_dstfuzz.trackers.awaiting import EventLoop, event_loop
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.tracker import (
     Interrupted,
@@ -70,7 +70,7 @@ class Adapter(ABC):
     @property
     def _event_loop(self) -> EventLoop:
         if self._loop is None:
-            self._loop = EventLoop()
+            self._loop = event_loop()
         return self._loop
 
 

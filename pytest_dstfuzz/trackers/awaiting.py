@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from pytest_dstfuzz.trackers.validation import passes_through
 
@@ -25,8 +25,22 @@ _GRACE: Final = 1.0
 _END: Final = -1
 
 
+_OF_THREAD: Final = threading.local()
+
+
+def event_loop() -> EventLoop:
+    """Return the event loop of the bots of this thread.
+
+    A bot that is tested twice has one loop, so that its clients and locks serve both times.
+    """
+    found = getattr(_OF_THREAD, "loop", None)
+    if found is None:
+        found = _OF_THREAD.loop = EventLoop()
+    return cast("EventLoop", found)
+
+
 class EventLoop:
-    """The one event loop of a bot: clients that are kept from call to call belong to it."""
+    """An event loop for bots: clients that are kept from call to call belong to it."""
 
     def __init__(self) -> None:
         self._runner = self._new()

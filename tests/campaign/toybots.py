@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config.profiles import PROFILES, Profile
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
@@ -178,6 +179,7 @@ class Script:
     texts: Mapping[str, Sequence[str]]
     prepared: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list)
     applied: int = 0
+    profile: Profile = PROFILES["edit-rate"]
 
     def prepare(self, utterance: str, values: tuple[str, ...], system: str = "") -> str:
         self.prepared.append((utterance, tuple(values), system))

@@ -113,6 +113,25 @@ def test_a_default_may_be_left_out_or_sent(given: dict[str, Any]):
     assert agree({"name": "x", **given}, {"name": "x"})
 
 
+def test_a_default_may_be_all_that_an_object_has():
+    page = {"properties": {"number": {"type": "integer", "default": 1}}}
+    tool = Tool("list", "", canonical({"properties": {"page": page, "of": {"type": "array"}}}))
+    comparison = ToolCallComparison("any", ArgumentTable((), [tool]))
+
+    def agree(one: Any, other: Any) -> bool:
+        before, found = (calls_outcome([ToolCall("list", given)]) for given in (one, other))
+        return bool(comparison.align(before, found) == before)
+
+    for one, other in (({"number": 1}, {}), ({"number": "1"}, {}), ({"number": None}, {})):
+        assert agree({"page": one}, {"page": other})
+        assert agree({"page": other}, {"page": one})
+    for one, other in (({"number": 2}, {}), ({"size": 1}, {}), ({"number": 1}, {"size": 1})):
+        assert not agree({"page": one}, {"page": other})
+        assert not agree({"page": other}, {"page": one})
+    assert not agree({"of": [None]}, {"of": {}})
+    assert not agree({"of": []}, {"of": {}})
+
+
 @pytest.mark.parametrize(
     "given",
     [

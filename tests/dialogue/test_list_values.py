@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +194,17 @@ def test_every_member_of_a_label_is_known_and_locked(tmp_path: Path):
 @pytest.mark.parametrize("stated", ["none", "not mentioned", ["none", "east"], []])
 def test_readers_of_multiwoz_take_none_for_absence(stated: object):
     assert as_label({"room-view": stated, "room-size": 2}, "x", "plain") == {"room-size": "2"}
+
+
+class Colour(str, Enum):  # noqa: UP042 - its text is its name, that of StrEnum is not
+    RED = "red"
+
+
+class Count(int, Enum):
+    TWO = 2
+
+
+def test_members_of_enumerations_are_their_values():
+    assert plain(Colour.RED) == "red"
+    assert plain([Colour.RED, Count.TWO]) == plain(["red", 2])
+    assert plain(Count.TWO) == "2"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_dstfuzz import Campaign, Settings
 from pytest_dstfuzz.campaign.answers import TrackerFailure
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
@@ -186,3 +187,26 @@ def test_a_tracker_that_is_async_keeps_what_it_says_of_itself() -> None:
     tracker = as_tracker(Batched())
     assert fingerprint_of(tracker) == "1"
     assert notes_of(tracker) == ("says something",)
+
+
+def test_a_bot_that_is_tested_twice_keeps_its_loop() -> None:
+    bot = Replying()
+    for _ in range(2):
+        tracker = as_tracker(bot, outcome="reply")
+        (answer,) = tracker.predict([Context((Exchange("", "hello"),))])
+        assert not isinstance(answer, TrackerFailure)
+
+
+def test_a_campaign_bounds_the_calls_that_run_at_once() -> None:
+    running, most = 0, 0
+
+    async def bot(context: Context) -> dict[str, str]:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return {"hotel-name": context.user}
+
+    list(Campaign(bot, "sample", Settings.of(turns=4, variants=1, tracker=["concurrency=1"])))
+    assert most == 1
