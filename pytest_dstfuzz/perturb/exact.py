@@ -23,14 +23,18 @@ _QUOTATIONS: Final = (
     rf"'(?!{_ELIDED})(?=[^\s'])(?:[^'\n]|'(?=\w)){{1,{_LONGEST}}}?(?<=\S)'(?!\w)",
     rf"‘(?=\S)(?:[^‘’\n]|’(?=\w)){{1,{_LONGEST}}}?’(?!\w)",
     *(
-        rf"{left}[^{left}{right}\n]{{1,{_LONGEST}}}{right}"
-        for left, right in ('""', "“”", "„“", "‚‘", "„”", "«»", "»«", "‹›", "「」", "『』", "《》")
+        # A line may end in a quotation, and a paragraph may not.
+        rf"{left}(?:[^{left}{right}\n]|\n(?!\n)){{1,{_LONGEST}}}{right}"
+        for left, right in (
+            *('""', "“”", "„“", "‚‘", "„”", "«»", "»«", "‹›", "「」", "『』", "《》"),
+            *("＂＂", "＇＇", "””", "〝〞"),
+        )
     ),
     rf"''[^'\n]{{1,{_LONGEST}}}''",
     rf"``[^`\n]{{1,{_LONGEST}}}?''",
 )
 _QUOTED: Final = re.compile("|".join(rf"(?<![\w'’]){one}" for one in _QUOTATIONS), re.IGNORECASE)
-_QUOTE_MARKS: Final = frozenset("\"'‘“„«»‹「『《`")
+_QUOTE_MARKS: Final = frozenset("\"'‘“”„«»‹「『《`＂＇〝")
 
 #: What a call is given: brackets may stand in it, two deep.
 _ROUND: Final = r"\((?:[^()\n]|\([^()\n]*\))*\)"
@@ -53,6 +57,11 @@ _COMMANDS: Final = (
     "git|npm|npx|yarn|pnpm|pip3?|conda|docker|kubectl|sudo|apt-get|apt|brew|cargo|curl|wget|ssh|"
     "scp|chmod|chown|mkdir|rmdir|grep|sed|awk|python3?|pytest|javac|mvn|gradle|dotnet|terraform|"
     "helm|systemctl|ls|cd|rm|cp|mv"
+)
+#: Those of them that are exact without an argument.
+_BARE_COMMANDS: Final = (
+    "npm|npx|pnpm|kubectl|sudo|apt-get|wget|ssh|scp|chmod|chown|mkdir|rmdir|grep|awk|pytest|javac|"
+    "mvn|systemctl|ls"
 )
 _ARGUMENT: Final = (
     r"(?!(?:and|or|to|in|on|for|with|please|then|but|is|was|does|do|did|it|that|which|so|from|"
@@ -84,6 +93,7 @@ _EXACT: Final = tuple(
         (r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>", 0),
         (rf"\$?{_CURLY}|\$\([^()\n]*\)", 0),
         (rf"[\w.]{{0,80}}{_SQUARE}", 0),
+        (r"\(\([^()\n]{1,80}\)\)", 0),
         (r"</?[^\W\d][^<>\n]{0,80}>|<!--.*?-->|<\|[^|\n]*\|>", 0),
         (r"%(?:\w+%|\(\w+\)[a-z]|[sdifr]\b)", 0),
         (r"(?<![\w$])\$[^\W\d]\w*(?:[.:]\w+)*", 0),
@@ -97,7 +107,7 @@ _EXACT: Final = tuple(
             r"(?<![\w.+-])[\w.+-]++ at [\w-]+(?: dot \w+)+\b",
             re.IGNORECASE,
         ),
-        (r"\b[\w-]+(?: dot \w+)+\b", re.IGNORECASE),
+        (r"\b[\w-]+(?: dot \w+)+(?: (?:slash|dash|hyphen|underscore) \w+)*\b", re.IGNORECASE),
         (r"(?<![\w#])#\w[\w-]*", 0),
         (r"\b[ru]/\w[\w-]*", 0),
         # Paths, and names of files.
@@ -110,6 +120,17 @@ _EXACT: Final = tuple(
         # The name of a file may have a blank.
         (rf"(?<![\w./-])(?:\w+ )?(?:[\w-]+[./])*[\w-]+\.(?:{_SUFFIXES})\b", re.IGNORECASE),
         (r"(?<!\S)\.[a-z][\w.-]*\w", 0),
+        # Types of media, headers and commands of TeX.
+        (
+            (
+                r"\b(?:text|image|audio|video|application|multipart|font)/(?:html|plain|css|csv|json|"
+                r"xml|javascript|png|jpe?g|gif|svg|webp|mp[34]|mpeg|wav|ogg|pdf|zip|form-data|"
+                r"octet-stream|x-[\w-]+|vnd\.[\w.+-]+)\b(?:\+\w+)?|"
+                r"\b[A-Z][a-z]+(?:-[A-Z][a-z]+)+: ?\S*\w"
+            ),
+            0,
+        ),
+        (r"(?<![\w\\])\\[a-z]+(?:\{[^{}\n]*\})*", re.IGNORECASE),
         # Names and statements of code.
         (r"\b(?=[^\W_])\w{1,80}_\w+\b|\b_+[^\W_]\w*\b", 0),
         (r"\b(?:[a-z]+[A-Z]|[A-Z][a-z0-9]+[A-Z])\w*\b", 0),
@@ -146,6 +167,7 @@ _EXACT: Final = tuple(
         ),
         (rf"[\w.\"'\])}}]{{1,80}}(?:\s*{_OPERATOR}\s*[\w.\"'\[({{-]+[\w.\"'\])}}]*)+", 0),
         (rf"(?<![\w-])(?:{_COMMANDS})(?:\s+{_ARGUMENT}){{1,6}}", 0),
+        (rf"(?<![\w-])(?:{_BARE_COMMANDS})(?![\w-])", 0),
         (
             (
                 r"(?:(?<![\w-])\w+\s+)?(?<!\S)(?:--[a-z][\w-]*|-[a-z]{1,3}(?![\w-]))"

@@ -37,11 +37,25 @@ _BLOOD: Final = listed("a b ab o")
 _WORD_LETTERS: Final = listed("a i")
 #: Clitics without their apostrophe: `that s`.
 _CLITICS: Final = listed("s m d t")
+#: Words after which no clitic stands.
+_HOSTLESS: Final = listed("is was are be an a the of or and with for in to letter size")
+#: `i` after a word for a part is the user before these, and before a verb in its plain form if
+#: that word has a determiner: `the option i booked`.
+_OF_MINE: Final = listed("am 'm ’m have 've ’ve want need like love prefer do don't think mean")
+_POINTING: Final = listed("the this that these those which every any")
+#: Keys of music. `a flat` is one only beside a word of music.
+_KEYS: Final = listed("a b c d e f g")
+_MODES: Final = listed("flat sharp major minor")
+_MUSIC: Final = listed(
+    "key chord song scale piano guitar violin sonata concerto symphony note tune melody music"
+)
+#: Letters in a row that spell something, at least.
+_SPELLED: Final = 3
 #: A word for what is secret, or exact; of those of two words the last one.
 _SECRETS: Final = listed(
-    """password passwords passcode passphrase passkey codeword pin username userid login nickname
-    keyword watchword pseudonym serial passwort voucher coupon promo captcha otp puk cvv handle
-    gamertag reference pnr ref locator registration plate hashtag alias keyphrase"""
+    """password passwords pw pwd passwd passcode passphrase passkey codeword pin username userid
+    login nickname keyword watchword pseudonym serial passwort voucher coupon promo captcha otp puk
+    cvv handle gamertag reference pnr ref locator registration plate hashtag alias keyphrase"""
 )
 _SECRET_PAIRS: Final = frozenset(
     (first, second)
@@ -71,7 +85,10 @@ _SECRET_PAIRS: Final = frozenset(
     for second in seconds.split()
 )
 #: What may stand between the word and what is secret.
-_LINKS: Final = listed("is was are be to as = equals reads 's")
+_LINKS: Final = listed("is was are be to as = equals reads 's has always been")
+_MODALS: Final = listed("should will shall must")
+#: With one of these, a key is a password.
+_NETWORKS: Final = listed("wifi wi-fi wlan network router hotspot")
 #: After these it is said of the secret how it does.
 _STATES: Final = listed(
     """not wrong incorrect invalid expired working right correct changed forgotten lost gone locked
@@ -86,13 +103,14 @@ _LEADS: Final = listed("as that is this was it")
 #: After these and a form of `be`, and after what a program does, words are said as they are.
 _WORDS: Final = listed("word phrase")
 _IS: Final = listed("is was 's")
+_ARTICLES: Final = listed("a an the my your his her our their")
 _SAYING: Final = listed(
     "prints printed print outputs displays echoes logs typed spells spelled spelt"
 )
 #: Words that end a secret, and a label.
 _CLOSING: Final = listed("please thanks thank ok okay hi hello yesterday today tomorrow tonight")
 #: Links between the word and what is secret, at most.
-_LINKED: Final = 3
+_LINKED: Final = 4
 #: Words of a secret, at most.
 _LONGEST: Final = 6
 
@@ -106,6 +124,8 @@ def numerals(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
         before = facts[index - 1] if index and gaps[index] in {" ", "-"} else None
         part = before is not None and before.lower in _PARTS
         if (len(lower) == 1 or lower in _ROMAN_WORDS) and not part:
+            continue
+        if _is_user(facts, gaps, index):
             continue
         first = index - part
         while first and index - first < _LONGEST_HEAD and _goes_on(facts[first - 1], gaps[first]):
@@ -135,16 +155,57 @@ def labels(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
                 first = index - 1
             elif before.lower == "of" and index > 1 and facts[index - 2].lower in _PARTS:
                 first = index - 2
-        if first == index and lower in _CLITICS and index and facts[index - 1].stop_word:
+        if lower == "a" and index and facts[index - 1].lower == "an":
+            yield index - 1, index + 1
+        if first == index and lower in _CLITICS and _is_clitic(facts, gaps, index):
             continue
         if lower in _WORD_LETTERS and (first == index or not _ends_here(facts, gaps, index)):
             continue
         yield first, index + 1
 
 
+def _is_clitic(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
+    """Say whether a letter may be the end of the word before, without its apostrophe."""
+    before = facts[index - 1] if index and gaps[index] == " " else None
+    return before is not None and before.stop_word and before.lower not in _HOSTLESS
+
+
+def _is_user(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
+    """Say whether an `i` after a word for a part is the user: `this is the option i want`."""
+    if facts[index].lower != "i" or index + 1 == len(facts) or gaps[index + 1].strip():
+        return False
+    following = facts[index + 1]
+    pointed = index > 1 and facts[index - 2].lower in _POINTING
+    plain = following.verb and not following.lower.endswith("s")
+    return following.lower in _OF_MINE or (pointed and plain)
+
+
+def spelled(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
+    """Yield what is spelled (`s m y t h e`, `d as in delta`), and keys of music (`b flat`)."""
+    lowers = [fact.lower for fact in facts]
+    musical = not _MUSIC.isdisjoint(lowers)
+    first = 0
+    for index in range(len(lowers) + 1):
+        joined = index < len(lowers) and (index == first or gaps[index] in {" ", "-"})
+        if joined and len(lowers[index]) == 1 and lowers[index].isalpha():
+            continue
+        if index - first >= _SPELLED:
+            yield first, index
+        first = index + (index < len(lowers) and len(lowers[index]) > 1)
+    for index, lower in enumerate(lowers):
+        following = lowers[index + 1 : index + 4]
+        if following[:1] and lower in _KEYS and following[0] in _MODES:
+            if musical or lower != "a":
+                yield index, index + 2
+        elif len(lower) == 1 and following[:2] == ["as", "in"]:
+            yield index, index + 1 + len(following)
+
+
 def _ends_here(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
     """Say whether a letter that is a word is none: nothing comes after the `a` that has one."""
-    if facts[index].lower == "i" or index + 1 == len(facts) or gaps[index + 1] != " ":
+    if facts[index].lower == "i":
+        return not _is_user(facts, gaps, index)
+    if index + 1 == len(facts) or gaps[index + 1] != " ":
         return True
     following = facts[index + 1]
     says = following.verb and following.lower.endswith("s")
@@ -155,13 +216,17 @@ def secrets(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
     """Yield passwords, code words and the like: what follows the word for them."""
     yield from _given_before(facts, gaps)
     yield from _said(facts, gaps)
+    lowers = [fact.lower for fact in facts]
     for index, fact in enumerate(facts):
         pair = index and (facts[index - 1].lower, fact.lower) in _SECRET_PAIRS
-        if not pair and fact.lower not in _SECRETS:
+        key = fact.lower == "key" and not _NETWORKS.isdisjoint(lowers)
+        if not pair and not key and fact.lower not in _SECRETS:
             continue
         first, linked = index + 1, ":" in gaps[index + 1]
         if first < len(facts) and (fact.lower, facts[first].lower) in _SECRET_PAIRS:
             continue  # The pair ends with the next word.
+        if lowers[first + 1 : first + 2] == ["be"] and lowers[first] in _MODALS:
+            first += 1
         while first < len(facts) and facts[first].lower in _LINKS and first - index <= _LINKED:
             first, linked = first + 1, True
         end = first
@@ -204,8 +269,10 @@ def _said(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
             ):
                 first += 1
             first += 1
-        elif fact.lower not in _SAYING:
+        elif fact.lower not in _SAYING or (first < len(facts) and facts[first].stop_word):
             continue
+        elif index and facts[index - 1].lower in _ARTICLES:
+            continue  # `a typed letter`
         end = first
         while end < len(facts) and end - first < _LONGEST and not _stops(gaps[end], end == first):
             if end > first and _closes(facts[end]):

@@ -179,7 +179,7 @@ class Locks:
         lock_numbers(facts, reasons)
         spans = exact_spans(text)
         _lock_spans(spans, parts, reasons, glued)
-        for find in (labels.numerals, labels.labels, labels.secrets):
+        for find in (labels.numerals, labels.labels, labels.spelled, labels.secrets):
             for first, end in find(facts, gaps):
                 lock(reasons, glued, range(first, end), EXACT)
         lock_names(facts, gaps, self._names(text, parts, facts, reasons, system), reasons)
@@ -315,11 +315,7 @@ def _lock_spans(
         lock(reasons, glued, range(first, end), span.reason)
         for gap in (first, end):
             left = parts.ends[gap - 1] if gap else 0
-            right = (
-                parts.starts[gap]
-                if gap < len(parts.words)
-                else parts.ends[-1] + len(parts.gaps[-1])
-            )
+            right = parts.starts[gap] if gap < len(parts.words) else left + len(parts.gaps[-1])
             if max(left, span.start) < min(right, span.end):
                 glued[gap] = True
 

@@ -21,9 +21,7 @@ _TOWARDS: Final = listed(
     """to from in at near via around towards toward through into outside visit visiting reach
     reaching leaving between past beyond nearby"""
 )
-#: Those after which a verb or an adjective has no place, and a noun alone is seldom bare.
-_BARE: Final = listed("to from in at near via with by")
-_AFTER: Final = _TOWARDS | _BARE | {"on"}
+_AFTER: Final = _TOWARDS | {"with", "on"}
 #: What goes on the name of a place, and makes of an adjective before it a name.
 _PLACED: Final = listed("airport station city town beach international university cathedral area")
 #: Words after which a person is named.
@@ -35,7 +33,7 @@ _TOWARDS_PERSON: Final = listed(
     fiancee niece nephew grandma grandpa grandmother grandfather dog cat baby named"""
 )
 #: Those after which a verb may stand as well.
-_JOINING: Final = listed("and or to")
+_JOINING: Final = listed("and or")
 _ENDS: Final = frozenset(",.!?;:")
 _DETERMINERS: Final = listed(
     "the a an my your his her its our their this that these those some any"
@@ -47,6 +45,11 @@ _PLAYS: Final = listed("play stream watch read hear listening queue")
 #: What the name of a street or the like ends with.
 _STREETS: Final = listed("street road avenue lane valley boulevard terrace crescent square")
 _FLYING: Final = listed("fly flying flew flown flies travel sail")
+_FLIGHTS: Final = listed("flight flights")
+#: Words from one for flying to the name of who flies, at most.
+_FLIGHT: Final = 5
+#: `is grace coming`.
+_ASKING: Final = listed("is was")
 #: Words of a title, and of a name after the words for one, at most.
 _LONGEST_TITLE: Final = 6
 _LONGEST_NAME: Final = 3
@@ -119,21 +122,34 @@ def _is_place(
         if fact.describes or (fact.verb and before == "to" and not fact.lower.endswith("ing")):
             return ends or (following is not None and following.lower in _PLACED)
         return not (before == "to" and following is not None and following.lower in _DETERMINERS)
-    if before in {"with", "on", "by"} and index > 1 and facts[index - 2].lower in _FLYING:
-        return True
+    if before in {"with", "on"} and index > 1:
+        # `fly with delta`, `a flight to orlando with frontier`.
+        earlier = [other.lower for other in facts[max(index - _FLIGHT, 0) : index - 1]]
+        flown = not _FLYING.isdisjoint(earlier) or not _FLIGHTS.isdisjoint(earlier)
+        return (earlier[-1:] != [] and earlier[-1] in _FLYING) or (fact.rare and ends and flown)
     # `from Dover to Deal`: the other end of a way is a name, too.
-    if before == "to" and index > 2 and ends and facts[index - 3].lower in {"from", "between"}:
-        return (
+    return (
+        before == "to"
+        and index > 2
+        and ends
+        and facts[index - 3].lower in {"from", "between"}
+        and (
             locked[index - 2] in {"name", "value"} or index - 2 in found or facts[index - 2].unknown
         )
-    return before in _BARE and fact.rare and ends and not (before == "at" and fact.verb)
+    )
 
 
 def _is_person(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
     before, fact = facts[index - 1].lower, facts[index]
+    following = facts[index + 1] if index + 1 < len(facts) and gaps[index + 1] == " " else None
+    if fact.given and before in _ASKING:
+        return following is not None and following.lower.endswith("ing")
+    if fact.given and before == "to":
+        # `write to will`, `send it to faith and hope`; `to grant` may be a verb.
+        paired = following is not None and following.lower == "and"
+        return fact.lower == "will" or (not fact.verb and (following is None or paired))
     if not fact.given or before not in _TOWARDS_PERSON:
         return False
-    following = facts[index + 1] if index + 1 < len(facts) and gaps[index + 1] == " " else None
     joins = before == "and" and index > 1 and facts[index - 2].given
     if before in _JOINING and not joins:
         return following is not None and following.family and fact.lower != "will"

@@ -78,6 +78,20 @@ def test_the_second_check_vetoes_what_is_put_into_a_span(
         ("please select a room for me", "select", False),
         ("it costs too much.please help", "help", False),
         ("i didn't like the kids' menu or the parents' room", "menu", False),
+        ("this is the option i want", "option", False),
+        ("the class i booked was full", "class", False),
+        ("this part i do not understand", "part", False),
+        ("i have diabetes of type i", "type", True),
+        ("can you print the ticket for me", "ticket", False),
+        ("can i pay by card or in cash", "card", False),
+        ("we would come by tram or on foot", "tram", False),
+        ("a room with balcony and sauna", "balcony", False),
+        ("we fly to orlando with frontier", "frontier", True),
+        ("there is a minor problem in a flat", "minor", False),
+        ("i want the audio/video equipment", "video", False),
+        ("a typed letter looks better", "letter", False),
+        ("the wifi in our room is slow", "wifi", False),
+        ("we ate too late", "ate", False),
     ],
 )
 def test_a_word_is_locked_where_it_is_exact(text: str, word: str, locked: bool) -> None:
@@ -115,6 +129,11 @@ def test_nothing_is_edited_in_another_language(validity: str, lexicon: Lexicon) 
     assert set(source.mask.reasons) == {"language"}
     assert not any(source.mask.open)
     assert not any(token.slips for token in source.draft.tokens)
+
+
+@pytest.mark.parametrize("text", ["[]", "{!}", '"?"', "((…))", "=> <-"])
+def test_a_text_without_any_word_has_exact_spans_too(text: str, strict: Perturber) -> None:
+    assert strict.prepare(text).text == text
 
 
 @pytest.mark.parametrize("piece", ["a.", "a_", "/a", "{", "a b ", "'a", "a dot ", "a = ", "x("])
