@@ -80,6 +80,7 @@ def judge(
     beside: dict[str, Any] = {
         "cut_short": short,
         "not_judged": left_out,
+        "raised": seen.troubles.raised(),
         "partly_applied": tuple(text for name, text in said.items() if text and name in applied),
     }
     if found or baseline is None:

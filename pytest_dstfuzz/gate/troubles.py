@@ -79,7 +79,7 @@ class TroublesTally:
         if not self._any_tested:
             found.append("no valid variant was made of any turn, so nothing was tested")
         for name, turns in self._relations.items():
-            own, errors = turns.total() - turns["inapplicable"], turns["error"]
+            own, errors = _asked(turns), turns["error"]
             if errors > MOST_ERRORS * own:
                 under = "" if len(self._relations) == 1 else f" (relation {name})"
                 found.append(
@@ -89,6 +89,15 @@ class TroublesTally:
         if text := self.unstable_text:
             found.append(text)
         return found
+
+    def raised(self) -> tuple[str, ...]:
+        """Return where the tracker failed on too few turns to fail a session, a text a relation."""
+        return tuple(
+            f"{who_answers(self._kinds[name])} failed on {errors} of {own} turns, and a gate "
+            f"allows {percent(MOST_ERRORS, 0)}; the first is {self._failures[name]}"
+            for name, turns in self._relations.items()
+            if 0 < (errors := turns["error"]) <= MOST_ERRORS * (own := _asked(turns))
+        )
 
     @property
     def unstable_text(self) -> str:
@@ -135,6 +144,11 @@ class TroublesTally:
     @property
     def _done(self) -> int:
         return self._outcomes.total() - self._outcomes["skipped"]
+
+
+def _asked(turns: Counter[TurnOutcome]) -> int:
+    """Count the turns of a relation that it says something of."""
+    return turns.total() - turns["inapplicable"]
 
 
 class AnswersTally:

@@ -99,6 +99,8 @@ class Judgement:
     not_judged: tuple[str, ...] = ()
     #: Of relations that were asked for by name and applied to a part of the turns only: how many.
     partly_applied: tuple[str, ...] = ()
+    #: Where the tracker failed on too few turns to fail the session: at how many, and the first.
+    raised: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -146,6 +148,7 @@ class Judgement:
             "not_compared": list(self.not_compared),
             "not_judged": list(self.not_judged),
             "partly_applied": list(self.partly_applied),
+            "raised": list(self.raised),
             "findings": [finding.to_json() for finding in self.findings],
             "comparison": None if self.comparison is None else dict(self.comparison),
         }

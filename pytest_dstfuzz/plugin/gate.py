@@ -273,7 +273,8 @@ class SessionGate:
             yield StyledLine(_remedy(judgement), "dim")
         if names := judgement.not_judged:
             yield StyledLine(f"not judged: {unlimited_text(names)}", "warning")
-        yield from (StyledLine(f"note: {text}", "warning") for text in judgement.partly_applied)
+        notes = (*judgement.raised, *judgement.partly_applied)
+        yield from (StyledLine(f"note: {text}", "warning") for text in notes)
         for finding in judgement.findings:
             if finding not in (*new, *clean) and (line := self._finding(finding)):
                 yield line

@@ -64,7 +64,7 @@ def _gate(gates: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any] | Non
         return None
     texts = {
         key: [f"{name}: {text}" for name, gate in judged.items() for text in gate[key]]
-        for key in ("troubles", "not_compared", "not_judged", "partly_applied")
+        for key in ("troubles", "not_compared", "not_judged", "partly_applied", "raised")
     }
     findings = [
         {**finding, "reason": f"{name}: {finding['reason']}"}

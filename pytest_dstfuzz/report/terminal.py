@@ -149,7 +149,7 @@ def _verdict(summary: Summary, survey: Survey, weaknesses: Sequence[Weakness]) -
     told: dict[TurnOutcome, str] = {"error": "with errors", "skipped": "not tested"}
     for outcome, what in told.items():
         if outcomes[outcome]:
-            text += f"; {outcomes[outcome]:,} turns {what}"
+            text += f"; {counted(outcomes[outcome], 'turn')} {what}"
     if survey.left_out:
         text += f"; up to {survey.left_out:,} variants of {survey.unfinished:,} turns not tested"
     noise, repeats = summary.noise, summary.repeats

@@ -248,3 +248,16 @@ def test_a_turn_that_the_tracker_fails_at_now_is_named_and_fails(
     assert "more had no answer" not in finding.reason
     assert judged.comparison is not None
     assert judged.comparison["clean"]["silenced"] == 1
+
+
+@pytest.mark.parametrize(("turns", "noted"), [(24, True), (12, False)])
+def test_a_few_turns_that_the_tracker_fails_at_are_noted_with_the_first(
+    turns: int, noted: bool
+) -> None:
+    groups = failing(build(*["h"] * turns))
+    judged = judge(session(groups), Gates(Limits(max_failure_rate=0.5)))
+    assert (judged.verdict == "pass") == noted
+    texts = judged.raised if noted else judged.troubles
+    assert bool(judged.raised) == noted
+    assert "sample-test-D000-t0: ValueError: no such slot" in texts[0]
+    assert judged.to_json()["raised"] == list(judged.raised)

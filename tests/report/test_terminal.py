@@ -70,14 +70,13 @@ def test_quiet_is_one_line(results: list[TurnResult], broken: TurnResult) -> Non
     assert lines == [
         StyledLine(
             "dstfuzz: 1 weakness, 1 violations in 1 of 3 turns; failure rate 14.29 %, "
-            "valid rate 77.78 %, accuracy 100.00 %; 1 turns with errors",
+            "valid rate 77.78 %, accuracy 100.00 %; 1 turn with errors",
             "bad",
         )
     ]
     skipped = [replace(broken, variants=(), outcome="skipped")]
     assert shown(skipped, verbosity=-1) == (
-        "dstfuzz: 0 violations in 0 of 0 turns; failure rate n/a, valid rate n/a; "
-        "1 turns not tested"
+        "dstfuzz: 0 violations in 0 of 0 turns; failure rate n/a, valid rate n/a; 1 turn not tested"
     )
 
 
