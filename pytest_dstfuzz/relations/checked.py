@@ -167,15 +167,14 @@ class CheckedRelation(Relation):
         """Return a verdict that fits the side of the relation, of an answer that stayed or not."""
         if self.side != "should-change" or not stayed:
             return verdict
-        if verdict.kind in {"held", "improved"}:
+        if verdict.kind != "violation":
             raise UserError(
                 f"judge() of the relation {self.name!r} returned {verdict!r} for an answer that "
                 "stayed as it was, and the relation has side = 'should-change'. Return a violation "
-                "with the slots that had to change, or write side = 'should-not-change'"
+                "with the slots that had to change, let applies() or begin() leave the turn out, "
+                "or write side = 'should-not-change'"
             )
-        if verdict.kind == "violation" and verdict.failure is None:
-            return replace(verdict, failure="stuck")
-        return verdict
+        return replace(verdict, failure="stuck") if verdict.failure is None else verdict
 
 
 class _CheckedTurnRelation(TurnRelation):

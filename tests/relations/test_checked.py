@@ -24,6 +24,7 @@ from pytest_dstfuzz.relations.rewrite import (
     Move,
     Rewrite,
     Verdict,
+    VerdictKind,
 )
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 
@@ -120,16 +121,17 @@ def test_a_verdict_fits_the_side_of_its_relation() -> None:
         judge(north, north, None)
 
 
-def test_an_answer_that_stayed_is_not_improved_where_it_must_change() -> None:
+@pytest.mark.parametrize("kind", ["improved", "inapplicable"])
+def test_an_answer_that_stayed_is_a_violation_where_it_must_change(kind: VerdictKind) -> None:
     class Better(Relation):
         name = "better"
         side = "should-change"
 
         def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:  # noqa: ARG002 - the same everywhere
-            return Verdict("improved")
+            return Verdict(kind)
 
     judge = as_relation(Better(), "conftest.py").judge
     north, south = BeliefState({"hotel-area": "north"}), BeliefState({"hotel-area": "south"})
-    assert judge(north, south, None).kind == "improved"
+    assert judge(north, south, None).kind == kind
     with pytest.raises(UserError, match="stayed as it was, and the relation has side"):
         judge(north, north, None)
