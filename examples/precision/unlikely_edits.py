@@ -8,10 +8,11 @@ one: it is left when all edits are gone that can be spared (the minimal version;
 with --no-dst-shrink there is none).
 """
 
-import json
 import sys
 from collections import Counter
 from pathlib import Path
+
+from pytest_dstfuzz.report.json_report import read_report
 
 NAMES = {"look_alike": "a look-alike letter", "emoji": "an emoji"}
 
@@ -22,7 +23,7 @@ def kinds(version):
 
 
 def main(path):
-    turns = json.loads(path.read_text(encoding="utf-8"))["turns"]
+    turns = read_report(path)["turns"]
     found = [v for turn in turns for v in turn["variants"] if v["outcome"] == "violation"]
     if not found:
         sys.exit("the report has no violations")

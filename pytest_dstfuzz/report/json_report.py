@@ -21,6 +21,7 @@ from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned, write_text
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
+from pytest_dstfuzz.report.packing import packed, unpacked
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.sections import RelationFacts
 from pytest_dstfuzz.report.survey import Survey
@@ -37,8 +38,10 @@ from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
-#: Of a report whose turns are in parts; others have 1.
-SCHEMA_VERSION = 2
+#: Turns refer to earlier ones, see `packing`; since 2 those of a large report are in parts.
+SCHEMA_VERSION = 3
+#: The first version whose turns refer to earlier ones.
+_PACKED = 3
 #: The JSON Schema of a report.
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
@@ -139,7 +142,7 @@ def build_report(
     options, named = settings_json(settings), settings.variant.relation
     turns = _turns(results)
     report: dict[str, Any] = {
-        "schema_version": 1 if isinstance(turns, list) else SCHEMA_VERSION,
+        "schema_version": SCHEMA_VERSION,
         "tool": {"name": "pytest-dstfuzz", "version": __version__},
         "summary": summary.to_json(),
         "gate": None if gate is None else dict(gate),
@@ -189,7 +192,7 @@ def report_text(report: Mapping[str, Any]) -> str:
     lines = []
     for name, value in report.items():
         if name == "turns" and value and isinstance(value, list):
-            text = ",\n".join(map(_compact, value))
+            text = ",\n".join(map(_compact, packed(value)))
             lines.append(f'"turns": [\n{text}\n]')
         else:
             lines.append(f"{_compact(name)}: {_compact(value)}")
@@ -213,7 +216,7 @@ def write_report(path: Path, report: Mapping[str, Any]) -> None:
 def read_report(path: Path) -> dict[str, Any]:
     """Read a report back; a `DataError` says why a file is none."""
     report = read_versioned(path, "report", "schema_version", SCHEMA_VERSION)
-    turns = list if report["schema_version"] < SCHEMA_VERSION else dict
+    turns = {1: list, 2: dict}.get(report["schema_version"], list | dict)
     missing = [
         name
         for name, kind in (("summary", dict), ("settings", dict), ("turns", turns))
@@ -226,11 +229,14 @@ def read_report(path: Path) -> dict[str, Any]:
     if found := problems(report, schema, schema, complete=False):
         more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         raise DataError(f"{path} is damaged: {found[0].removeprefix('$.')}{more}")
+    is_packed = report["schema_version"] >= _PACKED
     if isinstance(report["turns"], dict):
         try:
-            report["turns"] = TurnParts(path, report["turns"])
+            report["turns"] = TurnParts(path, report["turns"], is_packed=is_packed)
         except KeyError as error:
             raise DataError(f"{path} is damaged: its 'turns' lack {error}") from None
+    elif is_packed:
+        report["turns"] = list(unpacked(report["turns"]))
     return report
 
 

@@ -23,6 +23,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import utf8, write_named
 from pytest_dstfuzz.json_data import json_decoder
+from pytest_dstfuzz.report.packing import packed, unpacked
 
 #: Turns of the largest report that is one object, and of a part.
 MOST_IN_ONE_FILE: Final = 5_000
@@ -106,8 +107,9 @@ def _line(turn: Mapping[str, Any], text: str) -> _Line:
 class TurnParts(TurnLines):
     """Turns in the parts of a large report."""
 
-    def __init__(self, report: Path, entry: Mapping[str, Any]) -> None:
-        """Take what a report says of its turns; a `DataError` where a part is not there."""
+    def __init__(self, report: Path, entry: Mapping[str, Any], *, is_packed: bool) -> None:
+        """Take what a report says of its turns; a `DataError` if a part is not there."""
+        self._is_packed = is_packed
         self._folder = report.expanduser().resolve().parent
         self._names, self._count = list(map(str, entry["parts"])), int(entry["count"])
         for name in self._names:
@@ -121,7 +123,11 @@ class TurnParts(TurnLines):
         return self._count
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each turn as JSON; a `DataError` where there are not as many as there should be."""
+        """Yield each turn as JSON; a `DataError` if there are not as many as there should be."""
+        return _encoded(unpacked(_decoded(self._raw()))) if self._is_packed else self._raw()
+
+    def _raw(self) -> Iterator[bytes]:
+        """Yield the lines as the files have them."""
         found = 0
         for name in self._names:
             try:
@@ -156,11 +162,23 @@ class DecodedTurns(Collection[TurnResult]):
         return any(one == turn for one in self)
 
 
+def _encoded(turns: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    return (utf8(json.dumps(turn, ensure_ascii=False, allow_nan=False)) for turn in turns)
+
+
+def _decoded(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines):
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            raise DataError(f"entry {number} of 'turns' is no turn: {error}") from None
+
+
 def write_parts(report: Path, turns: TurnLines) -> dict[str, Any]:
     """Write the parts of a report, and return what it says of its turns."""
     names: list[str] = []
     folder = report.expanduser().resolve().parent
-    lines = (line + b"\n" for line in turns.lines())
+    lines = (line + b"\n" for line in _encoded(packed(turns)))
     for first in lines:
         part = write_named(
             folder,

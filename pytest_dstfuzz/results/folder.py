@@ -16,7 +16,8 @@ from typing import IO, Any, Final, Self
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.json_data import RawJson, json_decoder, json_encoded
+from pytest_dstfuzz.json_data import RawJson, from_json, json_decoder, json_encoded
+from pytest_dstfuzz.report.packing import packed, unpacked
 from pytest_dstfuzz.results.manifest import MANIFEST, RunManifest
 
 #: Bytes after which another part is begun.
@@ -35,7 +36,8 @@ class _Line:
 
 
 _LINE: Final = json_decoder(_Line)
-_RESULTS: Final = json_decoder(list[TurnResult])
+#: In two steps each way: results refer to earlier ones of the dialogue.
+_PLAIN: Final = json_decoder(list[dict[str, Any]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class EncodedResults:
     def of(cls, found: DialogueResults) -> EncodedResults:
         """Encode what was found at a dialogue."""
         results = found.results
-        return cls(found.place, found.relation, len(results), json_encoded(results))
+        text = json_encoded(list(packed(_PLAIN(json_encoded(results)))))
+        return cls(found.place, found.relation, len(results), text)
 
 
 class _Index:
@@ -240,8 +243,8 @@ class ResultFolder:
                 files[part].seek(index.start[at])
                 try:
                     line = _LINE(files[part].readline())
-                    found = tuple(_RESULTS(line.results))
-                except ValueError as error:
+                    found = tuple(_results(line.results))
+                except (ValueError, DataError) as error:
                     where = f"{self._parts[part]}, byte {index.start[at]}"
                     raise DataError(f"{where}: damaged results: {error}") from None
                 yield DialogueResults(line.place, names[line.relation], found)
@@ -285,6 +288,11 @@ class StoredResults(Collection[TurnResult]):
     def of(self, relation: str) -> StoredResults:
         """Return the results under one relation."""
         return StoredResults(self._folder, relation)
+
+
+def _results(text: RawJson) -> list[TurnResult]:
+    """Read the results of a dialogue; a ``ValueError`` or `DataError` if they are damaged."""
+    return from_json(list[TurnResult], list(unpacked(_PLAIN(text))))
 
 
 def _in_order(results: Sequence[TurnResult]) -> list[TurnResult]:

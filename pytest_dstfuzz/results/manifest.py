@@ -17,7 +17,8 @@ from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.sections import RelationFacts
 
 MANIFEST: Final = "run.json"
-_VERSION: Final = 1
+#: Since 2 results refer to earlier ones of their dialogue.
+_VERSION: Final = 2
 _KIND: Final = "folder of results"
 #: Settings that decide the results.
 _DECIDING: Final = tuple(

@@ -97,14 +97,16 @@ def test_violations_that_hang_on_unlikely_edits_are_counted(tmp_path: Path) -> N
         {**violation([emoji], [], [emoji]), "outcome": "held"},
     ]
     path = tmp_path / "report.json"
-    path.write_text(json.dumps({"turns": [{"variants": variants}]}), encoding="utf-8")
+    report = {"schema_version": 1, "summary": {}, "settings": {}}
+    full = {**report, "turns": [{"variants": variants}]}
+    path.write_text(json.dumps(full), encoding="utf-8")
     script = EXAMPLES / "precision" / "unlikely_edits.py"
     command = [sys.executable, str(script), str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     somewhere, needed = done.stdout.splitlines()
     assert somewhere == "with such an edit: 2 of 4 {'a look-alike letter': 1, 'an emoji': 2}"
     assert needed == "that need one: 1 of 3 {'an emoji': 1}"
-    path.write_text(json.dumps({"turns": []}), encoding="utf-8")
+    path.write_text(json.dumps({**report, "turns": []}), encoding="utf-8")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "the report has no violations\n")
 

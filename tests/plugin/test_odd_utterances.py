@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_dstfuzz.report.json_report import read_report
+
 ODD = {
     "empty": "",
     "blank": "   ",
@@ -138,7 +140,7 @@ def test_what_is_too_long_is_not_edited_and_said_so(odd: pytest.Pytester) -> Non
     )
     reason = "the utterance has 164,500 characters, and only those of at most 10,000 are edited"
     result.stdout.fnmatch_lines([f"SKIPPED*{reason}"])
-    report = json.loads((odd.path / "out.json").read_text(encoding="utf-8"))
+    report = read_report(odd.path / "out.json")
     long = [turn for turn in report["turns"] if turn["dialogue_id"].startswith("164")]
     assert [turn["outcome"] for turn in long if turn["reason"] == reason] == ["untested"] * 2
     # Later turns see it as it was said.

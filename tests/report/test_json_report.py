@@ -22,6 +22,7 @@ from pytest_dstfuzz.report.json_report import (
     report_turns,
     write_report,
 )
+from pytest_dstfuzz.report.packing import unpacked
 from pytest_dstfuzz.report.schema import problems
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
@@ -39,10 +40,10 @@ def test_the_report_keeps_its_schema(results: list[TurnResult]) -> None:
         report = json.loads(report_text(build(turns)))
         assert problems(report, schema, schema) == []
         assert list(report) == schema["required"]
-    broken = {**report, "schema_version": 3, "turns": [{"id": True}], "summary": {"turns": -1}}
+    broken = {**report, "schema_version": 4, "turns": [{"id": True}], "summary": {"turns": -1}}
     found = problems(broken, schema, schema)
     assert "$: 2" not in found
-    assert any(text.startswith("$.schema_version: 3 breaks enum") for text in found)
+    assert any(text.startswith("$.schema_version: 4 breaks enum") for text in found)
     assert "$.turns[0]: lacks outcome" in found
     assert any("-1 breaks minimum" in text for text in found)
 
@@ -62,7 +63,7 @@ def test_the_schema_has_the_regressions_where_they_are(results: list[TurnResult]
 
 
 def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -> None:
-    report = build(results)
+    report = json.loads(report_text(build(results)))
     assert set(report["summary"]) == {
         "turns",
         "generated",
@@ -99,14 +100,15 @@ def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -
         "repeats",
         "expected_failures",
         "failing_mass",
+        "malformed",
     }
     turn = next(turn for turn in report["turns"] if turn["outcome"] == "violation")
     assert {
         "id", "dialogue_id", "turn_index", "system", "user", "clean_state", "outcome", "variants",
     } <= set(turn)  # fmt: skip
     assert {
-        "text", "context", "edits", "edit_w", "edit_c", "valid", "reason", "state",
-        "changed_slots", "context_edits", "cause", "outcome",
+        "text", "earlier", "edits", "edit_w", "edit_c", "valid", "reason", "state",
+        "changed_slots", "cause", "outcome",
     } <= set(turn["variants"][0])  # fmt: skip
     assert set(turn["variants"][0]["edits"][0]) == {
         "transformation", "operator", "start", "end", "before", "after",
@@ -170,7 +172,8 @@ def test_written_and_read_back(results: list[TurnResult], tmp_path: Path) -> Non
     odd = replace(results[0], user="\ud800 caf\u00e9 \U0001f642\n\u200b")
     report = build([odd, *results[1:]])
     write_report(path, report)
-    assert json.loads(path.read_bytes()) == report
+    content = json.loads(path.read_bytes())
+    assert {**content, "turns": list(unpacked(content["turns"]))} == report
     assert "caf\u00e9 \U0001f642" in path.read_text(encoding="utf-8")
     assert read_report(path) == report
     turns = report_turns(report)
@@ -199,7 +202,7 @@ def test_an_existing_report_survives(results: list[TurnResult], tmp_path: Path) 
         (b"[" * 100_000, "is no report: it is nested too deeply"),
         (b"[]", "no 'schema_version'"),
         (b'{"schema_version": "1"}', "no 'schema_version'"),
-        (b'{"schema_version": 3}', "update pytest-dstfuzz"),
+        (b'{"schema_version": 4}', "update pytest-dstfuzz"),
         (b'{"schema_version": 1, "summary": {}, "turns": {}}', "settings, turns missing"),
     ],
 )

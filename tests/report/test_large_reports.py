@@ -96,7 +96,7 @@ def test_a_large_report_is_read_as_it_was_written(tmp_path: Path, many: list[Tur
     written = build_report(*given, weaknesses=weaknesses, survey=survey)
     write_report(path, written)
     content = json.loads(path.read_text(encoding="utf-8"))
-    assert content["schema_version"] == 2
+    assert content["schema_version"] == 3
     assert content["turns"]["count"] == len(many)
     assert sorted(content["turns"]["parts"]) == sorted(
         part.name for part in tmp_path.glob("report.turns-*.jsonl")

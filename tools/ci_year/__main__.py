@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_dstfuzz.report.json_report import read_report
 from tools.ci_year import clinic, museum, parcels
 from tools.ci_year.builds import VARIABLE, Build, Label
 
@@ -91,7 +92,7 @@ def run(bot: str, build: str, folder: Path, *more: str) -> tuple[int, dict[str, 
     (folder / f"{build or 'trusted'}.txt").write_text(ended.stdout + ended.stderr, "utf-8")
     if not report.exists():
         raise RuntimeError(f"{bot} {build}: no report\n{ended.stdout}\n{ended.stderr}")
-    return ended.returncode, json.loads(report.read_text("utf-8"))
+    return ended.returncode, read_report(report)
 
 
 def outcomes(report: dict[str, Any]) -> dict[tuple[str, int, str], str]:

@@ -51,17 +51,20 @@ def page_data(
         assistant), and ``repeat`` where the word that selects the turn is not its id.
         ``violations``, the plainest first: see
         `violation_record`. ``weaknesses``: [id, numbers in that list] of each of the ``cards``.
+        ``earlier``: perturbed turns that violations were seen after, each once, as [number of the
+        one before it in this list or null, turn index, spans].
     """
     if on_page is None:
         on_page = tallied(OnPageTally([card.members for card in cards]), turns).chosen
     kept: list[dict[str, Any]] = []
     found: list[tuple[PlainKey, str, dict[str, Any]]] = []
+    earlier = _PerturbedTurns()
     seen = 0
     for turn in turns:
         for variant in turn.violations:
             if seen in on_page.numbers:
                 key = (simplicity(variant), turn.dialogue_id, turn.turn_index, seen)
-                record = violation_record(len(kept), turn, variant)
+                record = violation_record(len(kept), turn, variant, earlier)
                 record |= _relation(turn) if on_page.several else {}
                 found.append((key, member_id(turn, variant), record))
             seen += 1
@@ -76,10 +79,32 @@ def page_data(
             [visible(card.id), sorted(places[name] for name in card.members if name in places)]
             for card in cards
         ],
+        "earlier": earlier.entries,
     }
 
 
-def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> dict[str, Any]:
+class _PerturbedTurns:
+    """Perturbed turns of dialogues, each once: variants of one number are seen after the same."""
+
+    def __init__(self) -> None:
+        self.entries: list[list[Any]] = []
+        self._numbers: dict[tuple[int | None, int, str, tuple[Edit, ...]], int] = {}
+
+    def add(self, shown: VariantResult) -> int | None:
+        """Return the number of the last perturbed turn; each leads to the one before it."""
+        last: int | None = None
+        for index, source, edits in earlier_edits(shown):
+            key = (last, index, source, edits)
+            if key not in self._numbers:
+                self._numbers[key] = len(self.entries)
+                self.entries.append([last, index, shown_spans(source, edits)])
+            last = self._numbers[key]
+        return last
+
+
+def violation_record(
+    number: int, turn: TurnResult, variant: VariantResult, earlier: _PerturbedTurns
+) -> dict[str, Any]:
     """Return one violation of the turn that is at ``number`` in the page's list.
 
     Returns:
@@ -87,8 +112,9 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         ``spans`` of the utterance, ``edits`` as [transformation, operator, before, after,
         place], ``changes`` as [slot, before, after, carried, what was expected if anything,
         what the label says of it if there is one], and where there are any
-        ``context`` ([turn index, spans] of perturbed earlier turns), ``legend``, and ``blames``
-        (``what``, ``spans``, ``context``) of a smaller version that breaks as well,
+        ``context`` (number of the last perturbed turn in ``earlier``), ``legend``, and ``blames``
+        (``what``, ``spans``, ``context`` as [turn index, spans]) of a smaller version that breaks
+        as well,
         ``failure``, ``about`` and ``rounds`` ([mark, system, user], with ``moves`` as texts) of a
         rewrite of a relation.
         Of a bot that replies ``replies``, see `reply_pairs`. Of an assistant ``calls``, as
@@ -123,20 +149,26 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
     if pairs := reply_pairs(turn, variant.changed_slots):
         record["replies"] = pairs
     if variant.context_edits:
-        record["context"] = _context(variant)
+        record["context"] = earlier.add(variant)
     if variant.reduced is not None:
         record["blames"] = {
             "what": blame(variant.reduced),
             "spans": shown_spans(turn.user, variant.reduced.edits),
             "context": _context(variant.reduced),
         }
+    return record | _notes(variant)
+
+
+def _notes(variant: VariantResult) -> dict[str, Any]:
+    """Return what is to be said about a variant beside its texts and changes."""
+    found: dict[str, Any] = {}
     if texts := doubts(variant):
-        record["doubts"] = texts
+        found["doubts"] = texts
     if text := likely_text(variant):
-        record["likely"] = text
+        found["likely"] = text
     if lines := legend(variant.edits):
-        record["legend"] = list(lines)
-    return record
+        found["legend"] = list(lines)
+    return found
 
 
 def _rewritten(variant: VariantResult) -> dict[str, Any]:
@@ -187,7 +219,7 @@ def _edit(edit: Edit) -> list[str | int]:
     return [visible(edit.transformation), visible(edit.operator), before, after, edit.start]
 
 
-def _context(shown: VariantResult | Minimal) -> list[Any]:
+def _context(shown: Minimal) -> list[Any]:
     return [[index, shown_spans(source, edits)] for index, source, edits in earlier_edits(shown)]
 
 

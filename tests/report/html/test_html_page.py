@@ -165,7 +165,8 @@ def test_data_of_the_list(broken: TurnResult) -> None:
     record = next(item for item in data["violations"] if item["turn"] == 0)
     assert record["variant"] == 1
     assert record["spans"] == ["i am ", ("leaving", "leaivng"), " on friday from ely"]
-    assert record["context"] == [[0, ["hello i need a ", ("train", "ttrain")]]]
+    last = data["earlier"][record["context"]]
+    assert last == [None, 0, ["hello i need a ", ("train", "ttrain")]]
     assert record["changes"] == [["train-day", "friday", None, False]]
     assert record["edits"] == [["char_replace", "swap", "vi", "iv", 8]]
     assert data["turns"][0]["state"] == [["train-day", "friday"], ["train-departure", "ely"]]

@@ -13,6 +13,7 @@ import pytest
 from loopback import FAULTS, Asked, Says, Service
 from test_serve import served
 
+from pytest_dstfuzz.report.json_report import read_report
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.web.contract import About
 
@@ -51,7 +52,7 @@ def grouped(asked: Asked) -> Says:
 def run(pytester: pytest.Pytester, model: str, *options: str) -> dict[str, Any]:
     """Run pytest in this process and return its report, without what may differ."""
     pytester.runpytest_inprocess(f"--dst-model={model}", *OPTIONS, *options)
-    report: dict[str, Any] = json.loads((pytester.path / "out.json").read_text(encoding="utf-8"))
+    report = read_report(pytester.path / "out.json")
     del report["run"], report["settings"]["model"]
     return report
 

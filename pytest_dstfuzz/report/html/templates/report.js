@@ -155,7 +155,12 @@
   }
 
   function conversation(violation, turn) {
-    const perturbed = new Map(violation.context ?? []);
+    const perturbed = new Map();
+    for (let place = violation.context ?? null; place !== null;) {
+      const [before, index, spans] = data.earlier[place];
+      perturbed.set(index, spans);
+      place = before;
+    }
     const rows = make("dl", { class: "said" });
     const earlier = dialogues.get(turn.dialogue);
     for (let index = 0; index < turn.index; index += 1) {
