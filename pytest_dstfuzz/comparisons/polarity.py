@@ -202,9 +202,12 @@ def _compared(before: str, found: str, fallbacks: tuple[str, ...]) -> Compared:
     if one.fallback or other.fallback:
         told = ["no answer" if side.fallback else "an answer" for side in (one, other)]
         return _told(one.fallback == other.fallback, *told)
-    if one.answer and other.answer:
-        return _told(one.answer == other.answer, one.answer, other.answer)
-    if {one.answer, other.answer} == {"yes", ""} or one.answer == other.answer:
+    if one.answer and other.answer and one.answer != other.answer:
+        return _told(False, one.answer, other.answer)
+    if one.answer == other.answer == "no":
+        return Compared(same=True)
+    # Two replies that begin with yes may still differ in what they grant: `Yes, but no flash`.
+    if "no" not in {one.answer, other.answer}:
         return _contradiction(one, other)
     # `No, ...` may stand before whatever is the case instead.
     denies = [side.answer == "no" or bool(side.denied) for side in (one, other)]

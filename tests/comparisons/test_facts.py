@@ -170,3 +170,21 @@ def test_every_text_is_compared_alike_in_both_orders(name: str, texts: tuple[str
 def test_a_reference_may_have_any_number_of_digits() -> None:
     long, numbers = "code A" + "1" * 6000, comparison_by_name("numbers", ReplySettings())
     assert not numbers.compare("reply", long, "12", ASKED).same
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "same"),
+    [
+        (
+            "Yes, for your own album, but no tripod, please.",
+            "Yes, for your own album, with a tripod, too.",
+            False,
+        ),
+        ("Yes, bring a tripod if you like.", "Yes, you may bring a tripod.", True),
+        ("Yes, free of charge, no need to book.", "Yes, it is free, just walk in.", True),
+    ],
+)
+def test_replies_that_begin_with_yes_may_deny_each_other(
+    before: str, found: str, same: bool
+) -> None:
+    assert compared("polarity", before, found).same is same
