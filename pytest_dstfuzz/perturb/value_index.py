@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from pytest_dstfuzz.dialogue.values import plain_marks
 from pytest_dstfuzz.perturb.words import word_list
 
 #: Words that names gain and lose from one spelling to the next.
@@ -25,7 +26,8 @@ _SPELLINGS: Final = {"saint": "st", "center": "centre", "theater": "theatre", "&
 
 def canonical(word: str) -> str:
     """Return the form in which a lower-cased word is compared; ``""`` for one that is skipped."""
-    bare = word if word.isalpha() else word.replace("’", "'")
+    # Values come with one encoding of marks, and an utterance is as it was typed.
+    bare = word if word.isascii() else plain_marks(word)
     if bare in _TRANSPARENT:
         return ""
     if not bare.isalpha():

@@ -165,7 +165,8 @@ def as_it_is(candidate: object) -> Tracker:
 
 def bounded_to(tracker: Tracker, concurrency: int) -> Tracker:
     """Return a tracker of which so many calls run at once, if it is an async function."""
-    adapter = getattr(tracker, "wrapped", None)
+    # An attribute of a user's object may run code of theirs, so it is not looked for there.
+    adapter = tracker.wrapped if isinstance(tracker, Adapter) else None
     for one in (tracker, adapter):
         if isinstance(one, FunctionAdapter):
             one.concurrency = concurrency

@@ -18,7 +18,7 @@ import pytest_dstfuzz.plugin.hooks  # noqa: F401
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
-from pytest_dstfuzz.report.json_report import SCHEMA_PATH
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
 from pytest_dstfuzz.report.schema import problems
 
 BOTS = """
@@ -275,7 +275,7 @@ def test_a_build_that_forgets_is_drift(known: pytest.Pytester, workers: tuple[st
     found = gate(known)
     assert found["verdict"] == "drift"
     assert found["comparison"]["clean"]["lost"] == {"hotel-area": 9}
-    report = json.loads((known.path / "out.json").read_text("utf-8"))
+    report = read_report(known.path / "out.json")
     for text in (html_text(report), markdown_text(report)):
         assert re.search("-t0(</span>)?: hotel-area: north -> none", html.unescape(text))
     redacted = run(known, "forgetful", "--dst-redact", *workers)

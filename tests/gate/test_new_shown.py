@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 
 import pytest
@@ -13,6 +12,7 @@ import pytest_dstfuzz.gate.comparison
 import pytest_dstfuzz.plugin.hooks  # noqa: F401
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
+from pytest_dstfuzz.report.json_report import read_report
 
 BOTS = """
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -52,7 +52,7 @@ def test_new_violations_come_first_and_known_ones_are_no_annotations(
     same.stdout.fnmatch_lines(["*variant * (known: the baseline has it)"])
     worse = run("new")
     assert worse.ret == 1
-    report = json.loads((pytester.path / "out.json").read_text("utf-8"))
+    report = read_report(pytester.path / "out.json")
     names = report["gate"]["comparison"]["violations"]["new"]
     worse.stdout.fnmatch_lines([f"{len(names)} new violation* since the baseline*", "*user: *"])
     commands = [line for line in worse.outlines if line.startswith("::")]

@@ -22,7 +22,7 @@ from pytest_dstfuzz.gate.limits import Gates, Limits
 from pytest_dstfuzz.gate.verdict import Judgement
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
-from pytest_dstfuzz.report.json_report import SCHEMA_PATH
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
 from pytest_dstfuzz.report.schema import problems
 
 MADE_UP, NAME = "made-up-da5342", "name-changed-194e28"
@@ -245,7 +245,7 @@ def session(pytester: pytest.Pytester, model: str, *options: str) -> tuple[Any, 
         *("-p", "no:cacheprovider", "--dst-baseline=base.json", "--dst-max-regression=99pp"),
         *options,
     )
-    report = json.loads((pytester.path / "out.json").read_text(encoding="utf-8"))
+    report = read_report(pytester.path / "out.json")
     return result, report
 
 

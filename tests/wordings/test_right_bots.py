@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from bots import FAULTS, Orders, Wordings
+from wording_bots import FAULTS, Orders, Wordings
 
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.folding import Folding
