@@ -143,11 +143,11 @@ def test_a_bot_with_slots_and_one_with_replies_are_two(pytester: pytest.Pytester
     slots = bots.format("lambda context: {'hotel-name': str(len(context.exchanges) % 2)}")
     replies = bots.format("lambda messages: f'That is number {len(messages)}.'")
     outcome = "@pytest.fixture(scope='session')\ndef dst_outcome():\n    return 'reply'\n"
-    pytester.makepyfile(test_slots=slots + TEST, test_talk=replies + outcome + TEST)
+    pytester.makepyfile(test_of_slots=slots + TEST, test_of_talk=replies + outcome + TEST)
     pytester.runpytest_inprocess(*FEW)
     report = read(pytester)
     kinds = {one["name"]: one["outcome"]["kind"] for one in report["models"]}
-    assert kinds["test_slots.py::dst_model"] == "state"
+    assert kinds["test_of_slots.py::dst_model"] == "state"
     assert sorted(kinds.values()) == ["reply", "state"]
 
 
