@@ -34,6 +34,7 @@ FLAGS = {item.flag: item for item in OPTIONS}
 NOT_MADE_AGAIN = {
     "dstfuzz: failed: clean answers changed at 31 of": "of a bot that lost a rule; the tutorial "
     "into-ci makes such a line",
+    "dstfuzz: failed: 2 variants that held": "gate/test_new_violations.py makes such a line",
     "dstfuzz: compared with the baseline (trade)": "the other model takes an hour to train",
     "dstfuzz: expected failures of 1,000 user turns: 8.6": "two runs of 366 turns; a test of "
     "gate/test_expected_comparison.py makes such a line",

@@ -25,7 +25,7 @@ from pytest_dstfuzz.gate.verdict import Judgement
 from pytest_dstfuzz.noise import model
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
-from pytest_dstfuzz.report.json_report import SCHEMA_PATH
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.tally import expected_text
 
@@ -223,7 +223,7 @@ def session(pytester: pytest.Pytester, model: str, *options: str) -> Any:
         *("--dst-validity=natural", "--dst-search=noise", "--dst-variants=3", "--dst-shrink=no"),
         *("-p", "no:cacheprovider", "--dst-domains=train", "--dst-baseline=base.json", *options),
     )
-    report = json.loads((pytester.path / "out.json").read_text(encoding="utf-8"))
+    report = read_report(pytester.path / "out.json")
     return result, report
 
 
