@@ -52,6 +52,8 @@ def left_of(settings: Settings, asked: int) -> Settings | None:
 def why_ended(settings: Settings, reasons: list[str], asked: int) -> str:
     """Return why a run ended, from the reasons of all of its actors."""
     calls = settings.budget.max_calls
-    if calls is not None and asked >= calls:
+    # An actor names its own share, and what the checks before a run ask is not in ``asked``.
+    of_calls = any(reason.endswith(" calls ended") for reason in reasons)
+    if calls is not None and (of_calls or asked >= calls):
         return f"the budget of {calls} calls ended"
     return reasons[0] if reasons else ""
