@@ -9,6 +9,7 @@ from typing import Final
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
 from pytest_dstfuzz.comparisons.names import unnamed
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.printable import listed
 
 #: Web addresses, e-mail addresses and paths; a full stop at the end is none of theirs.
 _ADDRESS: Final = re.compile(
@@ -51,7 +52,7 @@ def _compared(before: str, found: str) -> Compared:
     )
     for left, right in told:
         if left and right:
-            return Compared(same=False, why=f"{_listed(left)} / {_listed(right)}")
+            return Compared(same=False, why=f"{listed(left, _SHOWN)} / {listed(right, _SHOWN)}")
     return Compared(same=True)
 
 
@@ -62,8 +63,3 @@ def _unsaid(pattern: re.Pattern[str], before: str, found: str) -> tuple[list[str
         for text in (before, found)
     )
     return [one for one in first if one not in second], [one for one in second if one not in first]
-
-
-def _listed(texts: list[str]) -> str:
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return ", ".join(texts[:_SHOWN]) + more

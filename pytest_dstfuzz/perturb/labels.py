@@ -24,12 +24,13 @@ _PARTS: Final = listed(
     """option group terminal vitamin row building section zone size plan drive class note grade key
     type part platform gate block team room seat floor line bus route hepatitis appendix exhibit
     schedule form unit model version question answer choice category level phase series bay pier
-    wing tier coach carriage stand door exit entrance hall box paragraph column point step chapter
-    item variant product position volume act ward stage article figure table annex annexe cabin
-    deck lot lane stop area sector pool court pitch track disc disk side schedule clause rule factor
-    strain study trial course module book king queen pope war title division set list scenario house
-    flat apartment suite studio tower quadrant bed bay locker shelf aisle track grid cluster node
-    influenza protein brand batch lab ring string chord major minor program programme language"""
+    wing tier coach carriage stand door exit entrance hall box paragraph column point step
+    chapter item variant product position volume act ward stage article figure table annex
+    annexe cabin deck lot lane stop area sector pool court pitch track disc disk side clause
+    rule factor strain study trial course module book king queen pope war title division set
+    list scenario house flat apartment suite studio tower quadrant bed locker shelf aisle grid
+    cluster node influenza protein brand batch lab ring string chord major minor program
+    programme language"""
 )
 _TESTED: Final = listed("positive negative pos neg plus minus")
 _BLOOD: Final = listed("a b ab o")
@@ -218,12 +219,12 @@ def secrets(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
     yield from _said(facts, gaps)
     lowers = [fact.lower for fact in facts]
     for index, fact in enumerate(facts):
-        pair = index and (facts[index - 1].lower, fact.lower) in _SECRET_PAIRS
+        pair = _is_secret_pair(facts, index)
         key = fact.lower == "key" and not _NETWORKS.isdisjoint(lowers)
         if not pair and not key and fact.lower not in _SECRETS:
             continue
         first, linked = index + 1, ":" in gaps[index + 1]
-        if first < len(facts) and (fact.lower, facts[first].lower) in _SECRET_PAIRS:
+        if first < len(facts) and _is_secret_pair(facts, first):
             continue  # The pair ends with the next word.
         if lowers[first + 1 : first + 2] == ["be"] and lowers[first] in _MODALS:
             first += 1
@@ -239,16 +240,21 @@ def secrets(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
             yield first, end
 
 
+def _is_secret_pair(facts: Sequence[WordFacts], index: int) -> bool:
+    """Say whether a word and the one before it name a secret: `code word`."""
+    return index > 0 and (facts[index - 1].lower, facts[index].lower) in _SECRET_PAIRS
+
+
 def _given_before(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
     """Yield what is secret before the word for it: `enter moonlight as the password`."""
     for index, fact in enumerate(facts):
-        pair = index and (facts[index - 1].lower, fact.lower) in _SECRET_PAIRS
+        pair = _is_secret_pair(facts, index)
         if not pair and fact.lower not in _SECRETS:
             continue
-        end = index - bool(pair)
+        end = index - pair
         while end and facts[end - 1].lower in _BETWEEN:
             end -= 1
-        if end == index - bool(pair) or facts[end].lower not in _LEADS:
+        if end == index - pair or facts[end].lower not in _LEADS:
             continue
         first = end
         while first and end - first < _LONGEST_HEAD and not facts[first - 1].stop_word:
