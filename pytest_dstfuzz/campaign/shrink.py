@@ -29,6 +29,7 @@ from pytest_dstfuzz.campaign.results import (
     Minimal,
     VariantResult,
     faults,
+    not_corrected,
 )
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.perturb.edits import apply_edits, without
@@ -289,17 +290,16 @@ class _ShrinkCase:
         if isinstance(answer, TrackerFailure) or (undecided and not open_too):
             return ()
         verdict = turn.verdict(self._attempt, clean, answer.state)
-        about = {change.slot for change in faults(self._result.changed_slots)}
-        wrong = turn.faults(self._attempt, clean, answer.state, verdict.changes)
-        broken = verdict.kind == "violation" and any(c.slot in about for c in wrong)
-        if not broken:
+        if verdict.kind != "violation":
             return ()
         carried = {change.slot for change in self._result.changed_slots if change.carried}
         by_label = turn.by_label(self._attempt, clean, answer.state, verdict.changes)
-        return tuple(
+        changes = tuple(
             ChangedSlot(*one, carried=one.slot in carried, by_label=by_label.get(one.slot))
             for one in verdict.changes
         )
+        about = {change.slot for change in faults(self._result.changed_slots)}
+        return changes if any(c.slot in about for c in not_corrected(changes)) else ()
 
     def _with(self, edits: Subset) -> _Rebuilt:
         if edits not in self._rebuilt:
