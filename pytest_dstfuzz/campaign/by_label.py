@@ -1,4 +1,4 @@
-"""What a label says of a slot that changes: it was right, becomes right, or is wrong either way."""
+"""Judge each slot that changes by the label: was right, becomes right, or wrong either way."""
 
 from __future__ import annotations
 

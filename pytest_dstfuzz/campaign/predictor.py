@@ -296,8 +296,8 @@ class Predictor:
     def _take(self, context: Context, answer: object, answered: _Batch, malformed: int = 0) -> None:
         """Add what a tracker said to one context, unless it said that it gave up.
 
-        So many of its answers could not be read. What was taken when it came comes again with the
-        batch.
+        ``malformed`` of its answers could not be read. An answer that was taken when it came comes
+        again with the batch.
         """
         if context in answered:
             return
@@ -328,7 +328,7 @@ class Predictor:
 
 
 class _Batch(dict[Context, Answer]):
-    """What was answered of a batch, in the order in which it came."""
+    """The answers of a batch, in the order in which they came."""
 
     def __init__(self) -> None:
         super().__init__()

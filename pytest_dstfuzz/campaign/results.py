@@ -36,7 +36,7 @@ VariantOutcome = Literal[
 TurnOutcome = Literal["held", "violation", "error", "untested", "inapplicable", "skipped"]
 #: Whether the turn's own edits, those of its context, or only both together break the relation.
 Cause = Literal["turn", "context", "both"]
-#: What the label says of a slot that changed: its old value was right, its new one is, or neither.
+#: By the label of a slot that changed: its old value was right, its new one is, or neither.
 ByLabel = Literal["right-to-wrong", "corrected", "wrong-to-wrong"]
 
 #: Keys that reports of earlier versions lack.
@@ -68,7 +68,7 @@ class ChangedSlot:
     distance: float | None = None
     #: What differs, in one line for people: ``1969 / 1970``; ``""`` where the values say it.
     why: str = ""
-    #: What the label says of it; ``None`` without a label, or where the slot was to change.
+    #: By the label; ``None`` without a label, or if the slot was to change.
     by_label: ByLabel | None = None
 
     @property
@@ -307,7 +307,7 @@ class TurnResult:
     left_out: int = 0
     #: Answers that could not be read, those to contexts asked for again among them.
     malformed: int = 0
-    #: Name of the tracker, where a session tests several; ``""`` elsewhere.
+    #: Name of the tracker if a session tests several; otherwise ``""``.
     model: str = ""
     #: By number; none where the turn is skipped or the relation inapplicable.
     variants: tuple[VariantResult, ...]

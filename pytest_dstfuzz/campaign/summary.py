@@ -184,7 +184,7 @@ class YieldsTally:
     A variant is counted for each slot that is at stake: one that the clean prediction
     holds or that the variant changed. A violation is one of the slots that it changed
     anew; for the others at stake the variant counts as held (as carried, where the
-    change was carried, and as improved, where the slot became right). An argument of a tool is one
+    change was carried, and as improved, if the slot became right). An argument of a tool is one
     slot, whichever call it is of.
 
     A domain is the part of a slot before its first dash; slots without a dash have none and are
@@ -213,7 +213,7 @@ class YieldsTally:
         return {name: Counts(**row) for name, row in sorted(self._domains.items())}
 
 
-#: What may happen to a slot of a violation, the strongest last.
+#: The outcomes of a slot of a violation, the strongest last.
 _STRENGTH: Final = ("carried", "improved", "violations")
 
 

@@ -19,7 +19,7 @@ from pytest_dstfuzz.perturb.words import Word, listed, match_case, take_apart, w
 
 #: Share of their words that two utterances have in common where one is the other with slips.
 _ONE_UTTERANCE: Final = 0.4
-#: What may stand beside the user's words where a reply begins with them.
+#: Words that may stand beside the user's if a reply begins with those.
 _BESIDE: Final = listed("about regarding concerning re question asked ask asking wanted know")
 #: An opening with one of these answers the question.
 _ANSWERS: Final = listed("yes no not never none nothing nobody neither nor sure ok okay without")

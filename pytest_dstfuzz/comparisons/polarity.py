@@ -99,7 +99,7 @@ _OPPOSITE: Final = {
     )
     for word in sorted({word for pair in _OPPOSITES for word in pair})
 }
-#: What a bound is said of, and what stands before a side.
+#: The amount behind a bound, and the verb before a side.
 _AMOUNT: Final = (
     r"(?= (?:[£$€]?\d|an?\b|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty))"
 )

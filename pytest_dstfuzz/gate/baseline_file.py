@@ -173,7 +173,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _ModelsFile:
-    """What the file of several trackers holds beside its version."""
+    """Part of the file of several trackers, beside its version."""
 
     models: dict[str, _File]
 

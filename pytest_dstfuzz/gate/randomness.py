@@ -16,7 +16,7 @@ from pytest_dstfuzz.gate.own_answers import OwnAnswers
 from pytest_dstfuzz.gate.statistics import LEVEL, Paired, fewest_dialogues, interval
 from pytest_dstfuzz.gate.verdict import LimitFinding, Verdict
 
-#: So many dialogues with a turn that is answered now so and now so are too few to be new.
+#: The most dialogues with answers that vary anew that may be chance.
 _FEW: Final = 1
 
 

@@ -21,7 +21,7 @@ Turns = Mapping[str, Sequence[TurnOutcomes]]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What is to be written in the place of an earlier file."""
+    """The baselines that replace those of an earlier file."""
 
     #: By the name of the tracker.
     baselines: Mapping[str, Baseline]

@@ -17,7 +17,7 @@ EXACT: Final = "exact"
 QUOTED: Final = "name"
 #: Characters of a quotation, at most.
 _LONGEST: Final = 80
-#: What stands with an apostrophe before it and opens no quotation.
+#: Words with an apostrophe before them that opens no quotation.
 _ELIDED: Final = r"(?:s|m|d|re|ve|ll|t|cause|cos|til|em|bout|tis|twas|n|ll)\b"
 _QUOTATIONS: Final = (
     rf"'(?!{_ELIDED})(?=[^\s'])(?:[^'\n]|'(?=\w)){{1,{_LONGEST}}}?(?<=\S)'(?!\w)",
@@ -36,7 +36,7 @@ _QUOTATIONS: Final = (
 _QUOTED: Final = re.compile("|".join(rf"(?<![\w'’]){one}" for one in _QUOTATIONS), re.IGNORECASE)
 _QUOTE_MARKS: Final = frozenset("\"'‘“”„«»‹「『《`＂＇〝")
 
-#: What a call is given: brackets may stand in it, two deep.
+#: The arguments of a call: brackets may stand in them, two deep.
 _ROUND: Final = r"\((?:[^()\n]|\([^()\n]*\))*\)"
 _CURLY: Final = r"\{(?:[^{}\n]|\{[^{}\n]*\})*\}"
 _SQUARE: Final = r"\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\]"

@@ -85,7 +85,7 @@ _SECRET_PAIRS: Final = frozenset(
     for first in firsts.split()
     for second in seconds.split()
 )
-#: What may stand between the word and what is secret.
+#: Words that may stand between the cue and the secret.
 _LINKS: Final = listed("is was are be to as = equals reads 's has always been")
 _MODALS: Final = listed("should will shall must")
 #: With one of these, a key is a password.

@@ -22,7 +22,7 @@ _TOWARDS: Final = listed(
     reaching leaving between past beyond nearby"""
 )
 _AFTER: Final = _TOWARDS | {"with", "on"}
-#: What goes on the name of a place, and makes of an adjective before it a name.
+#: Words that continue the name of a place and make a name of an adjective before them.
 _PLACED: Final = listed("airport station city town beach international university cathedral area")
 #: Words after which a person is named.
 _TOWARDS_PERSON: Final = listed(
@@ -42,7 +42,7 @@ _BOOKINGS: Final = listed(
     "booking bookings booked book reservation reserved reserve table room name order"
 )
 _PLAYS: Final = listed("play stream watch read hear listening queue")
-#: What the name of a street or the like ends with.
+#: Last words of the names of streets and the like.
 _STREETS: Final = listed("street road avenue lane valley boulevard terrace crescent square")
 _FLYING: Final = listed("fly flying flew flown flies travel sail")
 _FLIGHTS: Final = listed("flight flights")

@@ -193,7 +193,7 @@ class SessionEnd:
 
     @cached_property
     def _models(self) -> tuple[ModelResults, ...]:
-        """What was found of each tracker."""
+        """The results of each tracker."""
         context, accepted = self._context, self._regressions.why_accepted_as_a_whole()
         return models_of(self._collector, context.settings, context.data, accepted)
 

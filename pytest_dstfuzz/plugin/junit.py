@@ -1,4 +1,4 @@
-"""What the file of --junitxml has of a session beside its tests: that its gate failed."""
+"""Adds a failed gate to the file of --junitxml, beside the tests."""
 
 from __future__ import annotations
 

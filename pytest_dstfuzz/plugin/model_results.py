@@ -26,7 +26,7 @@ _NAMELESS = "the suite's own tracker"
 
 @dataclass(eq=False)
 class ModelResults:
-    """What a session found of one tracker."""
+    """The results of one tracker in a session."""
 
     #: ``""`` where the session tests one.
     name: str

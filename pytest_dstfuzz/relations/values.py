@@ -57,7 +57,7 @@ class ValueTable:
     _others: dict[tuple[str, str], tuple[str, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )
-    #: What `_is_alike` has said already.
+    #: Results of `_is_alike`.
     _alike: dict[tuple[str, str], bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.report.turn_files import MOST_IN_ONE_FILE, SpooledTurns, TurnLines
 
-#: What the parts of a report have in common.
+#: Keys that the parts of a report share.
 _SHARED: Final = ("schema_version", "tool", "regressions", "turns", "run")
 #: Verdicts, the worst last.
 _BY_WEIGHT: Final = (

@@ -14,7 +14,7 @@ from pytest_dstfuzz.report.plainest import PlainestTally
 from pytest_dstfuzz.report.rounds import move_texts
 from pytest_dstfuzz.weaknesses.groups import member_id
 
-#: What is said of a violation that the baseline has, too.
+#: The note on a violation that the baseline has, too.
 KNOWN: Final = "known: the baseline has it"
 
 

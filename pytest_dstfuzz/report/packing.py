@@ -35,7 +35,7 @@ class _EarlierVariant(NamedTuple):
 
 @dataclass(slots=True)
 class _KnownDialogue:
-    """What the turns so far say of one dialogue under one tracker."""
+    """The texts of one dialogue under one tracker, from the turns so far."""
 
     #: Turn -> what the system and the user said; ``None`` = not known.
     rounds: dict[int, list[str | None]] = field(default_factory=dict)

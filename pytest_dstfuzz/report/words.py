@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from pytest_dstfuzz.campaign.results import ByLabel
 from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, OutcomeKind, who_answers
 
-#: What a label says of a slot that changed -> in words.
+#: A judgement by the label -> in words.
 BY_LABEL: Final[dict[ByLabel, str]] = {
     "right-to-wrong": "was right, now wrong",
     "corrected": "was wrong, now right",

@@ -1,4 +1,4 @@
-"""What labels say of each slot that changes: a slot that becomes right breaks nothing."""
+"""Labels judge each slot that changes: a slot that becomes right breaks nothing."""
 
 from __future__ import annotations
 

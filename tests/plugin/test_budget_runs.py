@@ -54,7 +54,7 @@ def test_a_budget_is_spread_over_the_turns(pytester: pytest.Pytester) -> None:
     assert all(turn["left_out"] == 5 - len(turn["variants"]) for turn in report["turns"])
     assert "100 calls" in report["data"]["ended"]
     result.stdout.fnmatch_lines(["not tested *variants of 30 turns*"])
-    # What was found is what a whole run finds first.
+    # It found the first of the violations of a whole run.
     _, whole, _ = run(pytester, length=100_000)
     first = {turn["id"]: turn["variants"] for turn in whole["turns"]}
     for turn in report["turns"]:

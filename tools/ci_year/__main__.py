@@ -25,7 +25,7 @@ from tools.ci_year.builds import VARIABLE, Build, Label
 _HERE: Final = Path(__file__).resolve().parent
 _ROOT: Final = _HERE.parents[1]
 _DATA: Final = _HERE / "data"
-#: What each label asks of the gate.
+#: Whether the gate has to stop a build, by its label.
 _STOPPED: Final[dict[Label, bool]] = {"harmless": False, "changed": True, "brittle": True}
 _BOTS: Final[dict[str, tuple[tuple[Build[Any], ...], list[str]]]] = {
     "clinic": (clinic.BUILDS, ["--dst-model=tools.ci_year.clinic:track"]),
@@ -43,7 +43,7 @@ _BOTS: Final[dict[str, tuple[tuple[Build[Any], ...], list[str]]]] = {
 
 @dataclass(frozen=True)
 class BuildRun:
-    """What one build did: pytest's exit status, and what changed against the trusted bot."""
+    """The result of one build: pytest's exit status, and changes against the trusted bot."""
 
     bot: str
     name: str

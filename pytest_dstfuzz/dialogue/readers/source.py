@@ -71,7 +71,7 @@ class SourceFile:
         try:
             return content.decode(encoding)
         except UnicodeDecodeError as error:
-            # What is decoded may lack the mark at the start.
+            # The decoded text may lack the mark at the start.
             before = error.object[: error.start]
             line = max(before.count(b"\n"), before.count(b"\r")) + 1
             raise self._not_decoded(line, error, encoding) from None

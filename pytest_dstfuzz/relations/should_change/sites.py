@@ -47,7 +47,7 @@ _NEAR: Final = 3
 _GROUPS: Final = listed("party group family table tables")
 _LEAVING: Final = listed("leave leaves leaving left depart departs departing departure after start")
 _ARRIVING: Final = listed("arrive arrives arriving arrived arrival by before get there reach until")
-#: What follows the name of a town: `, UK`, `, New South Wales`.
+#: A region behind the name of a town: `, UK`, `, New South Wales`.
 _REGION: Final = re.compile(
     r", ?([A-Z]{2,3}\b|[A-Z][a-z]+(?: [A-Z][a-z]+)*(?=[,.!?;]| ?$| (?:on|for|in|and|at|to)\b))"
 )

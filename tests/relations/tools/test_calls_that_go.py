@@ -1,4 +1,4 @@
-"""What may become of a call whose argument is not said any more, not wanted, or another one."""
+"""Calls whose argument is not said any more, is not wanted, or is another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must become of calls where a message makes several, and of values that are no words."""
+"""Messages that make several calls, and values that are no words."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class RasaServer(ThreadingHTTPServer):
         self.status = {"model_file": "models/pizza.tar.gz"} if status is None else status
         self.slots = slots
         self.actions = actions
-        #: What the action server says when it is asked; ``None`` = it fails, or is away.
+        #: The answer of the action server; ``None`` = it fails, or is away.
         self.acts: str | None = "Done."
         self.conversations: dict[str, Conversation] = defaultdict(Conversation)
         #: What becomes of the next messages: see `_Handler.post_message`; "" = all is well.
