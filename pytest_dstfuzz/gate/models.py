@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 from pytest_dstfuzz.gate.baseline import Baseline, Session, named_groups
-from pytest_dstfuzz.gate.verdict import (
-    DRIFT,
-    FAILED,
-    INCONCLUSIVE,
-    INFRASTRUCTURE,
-    NOT_COMPARED,
-)
-
-#: Exit statuses of verdicts, the worst last.
-_BY_WEIGHT: Final = (0, INCONCLUSIVE, NOT_COMPARED, INFRASTRUCTURE, FAILED, DRIFT)
+from pytest_dstfuzz.gate.verdict import STATUSES
 
 
 def worst_status(*statuses: int) -> int:
     """Return the exit status of a session from those that the verdicts on its trackers ask for."""
-    return max(statuses, key=_BY_WEIGHT.index)
+    return max(statuses, key=list(STATUSES.values()).index)
 
 
 def baseline_of(model: str, session: Session, baselines: Mapping[str, Baseline]) -> Baseline:

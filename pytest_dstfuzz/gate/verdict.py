@@ -53,6 +53,15 @@ INFRASTRUCTURE: Final = 6
 INCONCLUSIVE: Final = 7
 DRIFT: Final = 8
 NOT_COMPARED: Final = 9
+#: The exit status of each verdict on a build that has a baseline, the worst last.
+STATUSES: Final[dict[Verdict, int]] = {
+    "pass": PASSED,
+    "inconclusive": INCONCLUSIVE,
+    "not-compared": NOT_COMPARED,
+    "infrastructure": INFRASTRUCTURE,
+    "regression": FAILED,
+    "drift": DRIFT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +139,13 @@ class Judgement:
             compared: whether there is a baseline; without one every failure is a 1.
             policy: the option ``--dst-inconclusive``.
         """
-        statuses: dict[Verdict, int] = {
-            "pass": PASSED,
-            "drift": DRIFT,
-            "regression": FAILED,
-            "inconclusive": INCONCLUSIVE if policy == "fail" else PASSED,
-            "not-compared": PASSED if policy == "allow" else NOT_COMPARED,
-            "infrastructure": INFRASTRUCTURE if compared else FAILED,
-        }
-        return statuses[self.verdict]
+        if self.verdict == "inconclusive" and policy != "fail":
+            return PASSED
+        if self.verdict == "not-compared" and policy == "allow":
+            return PASSED
+        if self.verdict == "infrastructure" and not compared:
+            return FAILED
+        return STATUSES[self.verdict]
 
     def to_json(self) -> dict[str, Any]:
         """Return the object ``gate`` of the JSON report."""

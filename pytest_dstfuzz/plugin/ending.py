@@ -22,7 +22,7 @@ from pytest_dstfuzz.comparisons.judge import (
     protocol_digest,
 )
 from pytest_dstfuzz.config import masked_words, shard_text
-from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
+from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE, STATUSES
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.gate import GateDecision, SessionGate
@@ -269,7 +269,7 @@ class SessionEnd:
             )
             for one in self._models
         }
-        return report_of_models(parts)
+        return report_of_models(parts, tuple(STATUSES))
 
     def _info(self, of: ModelResults, *, shared: bool = True) -> RunInfo:
         """Describe the run of a tracker, with what all trackers took where that is ``shared``."""

@@ -15,16 +15,18 @@ from pytest_dstfuzz.report.turn_files import MOST_IN_ONE_FILE, SpooledTurns, Tur
 
 #: Keys that the parts of a report share.
 _SHARED: Final = ("schema_version", "tool", "regressions", "turns", "run")
-#: Verdicts, the worst last.
-_BY_WEIGHT: Final = (
-    *("pass", "inconclusive", "not-compared", "infrastructure", "regression", "drift"),
-)
 
 
-def report_of_models(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one report of the reports of some trackers, by their names.
+def report_of_models(
+    parts: Mapping[str, Mapping[str, Any]], verdicts: Sequence[str]
+) -> dict[str, Any]:
+    """Return one report of the reports of some trackers.
 
-    The gate at its top is that of the session, which fails where one of the trackers does.
+    The gate at its top is that of the session, which fails if one of the trackers does.
+
+    Args:
+        parts: by the names of the trackers.
+        verdicts: those of a gate, the worst last.
     """
     first = dict(next(iter(parts.values())))
     if len(parts) == 1:
@@ -38,7 +40,7 @@ def report_of_models(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {
         **first,
         "schema_version": max(one["schema_version"] for one in parts.values()),
-        "gate": _gate({name: one["gate"] for name, one in parts.items()}),
+        "gate": _gate({name: one["gate"] for name, one in parts.items()}, verdicts),
         "models": entries,
         "turns": _together(turns),
         "run": run,
@@ -57,7 +59,9 @@ def reports_of(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def _gate(gates: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any] | None:
+def _gate(
+    gates: Mapping[str, Mapping[str, Any] | None], verdicts: Sequence[str]
+) -> dict[str, Any] | None:
     """Return the verdict on a session from those on its trackers; a reason names its tracker."""
     judged = {name: gate for name, gate in gates.items() if gate is not None}
     if not judged:
@@ -71,8 +75,7 @@ def _gate(gates: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any] | Non
         for name, gate in judged.items()
         for finding in gate["findings"]
     ]
-    verdicts = (str(gate["verdict"]) for gate in judged.values())
-    worst = max(verdicts, key=_BY_WEIGHT.index)
+    worst = max((str(gate["verdict"]) for gate in judged.values()), key=verdicts.index)
     return {"verdict": worst, **texts, "findings": findings, "comparison": None}
 
 
