@@ -14,6 +14,7 @@ from pytest_dstfuzz.gate.update import Update, update_all
 from pytest_dstfuzz.gate.verdict import Judgement
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.page import StyledLine
+from pytest_dstfuzz.trackers.tracker import NAMELESS
 
 
 def write_baselines(
@@ -38,7 +39,7 @@ def write_baselines(
         baselines[name] = make_baseline(
             session.groups,
             session.campaign,
-            name or str(settings.tracker.model or "the suite's own tracker"),
+            name or str(settings.tracker.model or NAMELESS),
             session.contents,
             # Keeps back what the reports do.
             hidden=settings.output.redact,

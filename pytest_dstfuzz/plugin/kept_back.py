@@ -17,7 +17,7 @@ from pytest_dstfuzz.report.redact import KEPT_BACK
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _PYTEST: Final = Path(inspect.getfile(pytest.Item)).parent
-#: Whose messages say nothing of a dialogue: this package's do not under ``--dst-redact``.
+#: Its messages do not quote a dialogue; nor do this package's under ``--dst-redact``.
 _TIMEOUT: Final = "pytest_timeout.py"
 _OUTPUT: Final = f"What the test printed and logged is {KEPT_BACK}."
 

@@ -18,10 +18,8 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.survey import Survey, read_results
+from pytest_dstfuzz.trackers.tracker import NAMELESS
 from pytest_dstfuzz.weaknesses.groups import Weakness
-
-#: The tracker that no fixture of the suite makes, in a session that tests others too.
-_NAMELESS = "the suite's own tracker"
 
 
 @dataclass(eq=False)
@@ -92,7 +90,7 @@ def models_of(
     """Return the results of each tracker of a session, by the names of the trackers."""
     found = collector.models()
     several = len(found) > 1
-    nameless = settings.tracker.model or _NAMELESS
+    nameless = settings.tracker.model or NAMELESS
     return tuple(
         ModelResults(name or nameless if several else "", one, settings, data, accepted)
         for name, one in found.items()

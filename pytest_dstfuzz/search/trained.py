@@ -8,6 +8,7 @@ from typing import Final
 from pytest_dstfuzz.search.bandit import BANDITS, BanditSearch, is_bandit, named_scorer
 from pytest_dstfuzz.search.policy import AGENTS, AgentSearch, is_agent, named_policy
 from pytest_dstfuzz.search.protocol import Search
+from pytest_dstfuzz.trackers.tracker import NAMELESS
 
 #: What may be written for a trained search, as messages list it.
 TRAINED: Final = (*AGENTS, *BANDITS)
@@ -75,7 +76,7 @@ def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tu
     found = trained(name)
     if found is None:
         raise ValueError(f"the search {name!r} was not trained")
-    used = model or "the suite's own tracker"
+    used = model or NAMELESS
     if checkpoint is not None:
         used += f" with the checkpoint {checkpoint}"
     elsewhere = "" if used == found.tracker else f", and is used on {used}"

@@ -10,6 +10,8 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import message_of
 
+#: The name of a tracker that a fixture of the suite makes without one.
+NAMELESS: Final = "the suite's own tracker"
 #: What to do about a tracker that cannot repeat itself.
 VOTE: Final = (
     'say so (repeatable = False on it, "repeatable": false in the description of a service, or '
