@@ -14,6 +14,8 @@ from pytest_dstfuzz.trackers.tracker import Usage, usage_of
 
 #: Below so many contexts a measured speed says little.
 _ENOUGH_TO_MEASURE = 64
+#: After so many, those of the checks before a run among them, a first guess can be made.
+_ENOUGH_TO_GUESS = 8
 #: How often the checks before a run ask for each of their contexts.
 _CHECKED_TIMES = 3
 T = TypeVar("T")
@@ -159,6 +161,18 @@ class Budget:
                 return min(left, float(_ENOUGH_TO_MEASURE))
             left = min(left, self.calls / elapsed * self.deadline.left)
         return max(min(left, self._affordable()), 0.0)
+
+    def guess(self) -> float:
+        """Return how many contexts the budget may pay for, the answers to its checks counted.
+
+        ``inf`` without a limit, and while nothing is known of a limit of seconds.
+        """
+        left = min(self.room, self._affordable())
+        asked, seconds = self.calls + self.others, self._limits.max_seconds
+        if seconds is not None and asked >= _ENOUGH_TO_GUESS:
+            elapsed = seconds - self.deadline.left
+            left = min(left, asked / max(elapsed, 1e-3) * self.deadline.left)
+        return max(left, 0.0)
 
     def _metered_limits(self) -> Iterator[tuple[float, float, str]]:
         """Yield limit, what was used of it, and what it is a limit of."""

@@ -282,12 +282,9 @@ class CampaignEngine:
         return waiting[: max(1, fitting)]
 
     def _spread_over(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
-        """Return the dialogues whose turns the budget pays for, with one variant each.
-
-        Of a budget of seconds or tokens that is not known beforehand.
-        """
+        """Return the dialogues whose turns the budget pays for, with one variant each."""
         least = accumulate((last + 1) * self._first_variant for _, last in waiting)
-        limit = min(float(MOST_SPREAD), self._predictor.budget.room)
+        limit = min(float(MOST_SPREAD), self._predictor.budget.guess())
         fitting = sum(1 for _ in takewhile(lambda size: size <= limit, least))
         return waiting[: max(1, fitting)]
 

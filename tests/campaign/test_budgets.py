@@ -139,3 +139,25 @@ def test_an_interrupt_keeps_the_dialogues_of_its_window_that_are_complete(
     with pytest.raises(stop):
         run.campaign.result("short", 0)
     assert [result.id for result in run.campaign.finished()] == ["toy-test-short-t0"]
+
+
+def test_seconds_are_spread_over_as_many_turns_as_the_checks_say(lexicon: Lexicon) -> None:
+    """A tenth of a second each: 5 s pay for 50 contexts, and for no variant of all 60 turns."""
+    now = [0.0]
+
+    class Slow(WordBot):
+        def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+            now[0] += 0.1 * len(contexts)
+            return super().predict(contexts)
+
+    bot = Slow()
+    budget = Budget(BudgetSettings(max_seconds=5.0), clock=lambda: now[0])
+    budget.deadline.start()
+    checked = [dialogue.context(0) for dialogue in TALKS[:8]]
+    bot.predict(checked)
+    budget.spend_besides(len(checked))
+    assert budget.guess() == pytest.approx(42)
+    predictor = Predictor(bot, 4, budget=budget)
+    campaign = CampaignEngine(SETTINGS, DATA, predictor, lexicon, plan=PLAN, spread=True)
+    tested = [result for result in campaign.run() if result.outcome != "skipped"]
+    assert 15 <= len(tested) <= 21

@@ -202,7 +202,7 @@ def test_a_budget_of_tokens_or_money_ends_the_run_in_order(
     # A part of the turns never passes the gate that this run has.
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     report = report_of(pytester)
-    assert report["data"]["ended"] == f"{reason} before this turn was run"
+    assert report["data"]["ended"].startswith(f"{reason} before ")
     outcomes = [turn["outcome"] for turn in report["turns"]]
     assert 0 < outcomes.count("skipped") < len(outcomes)
     # All answers take the same here, so that the limit is met to the token.
