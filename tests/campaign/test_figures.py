@@ -63,6 +63,7 @@ KEYS = [
     "expected_failures",
     "failing_mass",
     "unstable",
+    "malformed",
 ]
 
 

@@ -141,7 +141,7 @@ def test_a_turn_at_which_the_tracker_fails_is_an_error(suite: pytest.Pytester) -
         [
             "The tracker failed on * at turn 1 of dialogue *",
             "*no second turn please*",
-            "dstfuzz: failed: the tracker failed on * of 6 turns, more than 5 %",
+            "dstfuzz: failed: the tracker failed on 2 of 6 turns, more than 5 %; *-t1: *",
         ]
     )
 
