@@ -83,7 +83,6 @@ _HOMES = {
     "DstFuzzError": "errors",
     "UserError": "errors",
     "DataError": "errors",
-    "DstfuzzDeprecationWarning": "errors",
     # Modules with more of it.
     "lexicon": "",
     "strategies": "",

@@ -22,7 +22,6 @@ from pytest_dstfuzz.dialogue.dialogues import diff_states as diff_states
 from pytest_dstfuzz.dialogue.load import load_dialogues as load_dialogues
 from pytest_dstfuzz.dialogue.outcome import Outcome as Outcome
 from pytest_dstfuzz.errors import DataError as DataError
-from pytest_dstfuzz.errors import DstfuzzDeprecationWarning as DstfuzzDeprecationWarning
 from pytest_dstfuzz.errors import DstFuzzError as DstFuzzError
 from pytest_dstfuzz.errors import TrackerError as TrackerError
 from pytest_dstfuzz.errors import UserError as UserError

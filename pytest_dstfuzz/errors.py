@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import importlib
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from pytest_dstfuzz.printable import printable
@@ -16,13 +14,6 @@ class DstFuzzError(Exception):
 
     def __str__(self) -> str:
         return printable(super().__str__())
-
-
-class DstfuzzDeprecationWarning(DeprecationWarning):
-    """An old name, of an option or an import, that still works; the text names the new one.
-
-    An old name works for one minor version after the one that brought the new name.
-    """
 
 
 class UserError(DstFuzzError):
@@ -113,18 +104,3 @@ def message_of(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - whatever it is, there is no message
         return ""
-
-
-def moved(old: str, *homes: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a module whose names have moved to the first home with them."""
-
-    def find(name: str) -> object:
-        modules = [] if name.startswith("__") else map(importlib.import_module, homes)
-        home = next((module for module in modules if hasattr(module, name)), None)
-        if home is None:
-            raise AttributeError(f"module {old!r} has no attribute {name!r}")
-        text = f"{old}.{name} is deprecated: it is {home.__name__}.{name} now"
-        warnings.warn(text, DstfuzzDeprecationWarning, stacklevel=2)
-        return getattr(home, name)
-
-    return find

@@ -94,16 +94,16 @@ def read_json(path: Path, what: str) -> Any:
         raise DataError(f"{path} is no {what}: it {error}") from None
 
 
-def read_versioned(path: Path, what: str, key: str, known: int) -> dict[str, Any]:
-    """Return the JSON object in a file that says its version under a key."""
+def read_versioned(path: Path, what: str, key: str, known: int, oldest: int = 1) -> dict[str, Any]:
+    """Return the JSON object in a file that says its version, ``oldest`` to ``known``."""
     content = read_json(path, what)
     version = content.get(key) if isinstance(content, dict) else None
     if type(version) is not int:  # True is one too.
         raise DataError(f"{path} is no {what}: it has no {key!r}")
-    if version > known:
+    if not oldest <= version <= known:
+        fix = "update pytest-dstfuzz" if version > known else f"write the {what} again with it"
         raise DataError(
-            f"{path} has the {key.replace('_', ' ')} {version}, this package knows {known}: update "
-            "pytest-dstfuzz"
+            f"{path} has the {key.replace('_', ' ')} {version}, this package knows {known}: {fix}"
         )
     return dict(content)
 

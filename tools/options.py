@@ -30,8 +30,7 @@ def option_table() -> dict[str, Any]:
     spellings: dict[str, list[Any]] = {}
     for item in OPTIONS:
         flag, off = f"--dst-{item.flag}", f"--no-dst-{item.flag}"
-        if item.kinds:
-            options.append(_row(item, item.name, [flag], ""))
+        if item.kinds:  # A key of a tracker, which `--dst-tracker` takes.
             continue
         flags = [flag]
         if item.is_switch:
@@ -40,24 +39,21 @@ def option_table() -> dict[str, Any]:
                 spellings[spelling] = [item.name, text]
         else:
             spellings[off] = [item.name, [] if item.repeated else False]
-        options.append(_row(item, item.name, flags, item.help.replace("%", "%%")))
-        if item.old:
-            old = [f"--dst-{item.old.replace('_', '-')}"]
-            options.append(_row(item, item.old, old, ""))
+        options.append(_row(item, flags))
     return {"options": options, "spellings": spellings}
 
 
-def _row(item: Option, name: str, flags: list[str], about: str) -> dict[str, Any]:
+def _row(item: Option, flags: list[str]) -> dict[str, Any]:
     how = {"metavar": item.value.metavar or "yes|no", "action": "store"}
     if item.repeated:
         how["action"] = "append"
     return {
-        "name": name,
+        "name": item.name,
         "flags": flags,
         "group": [f"dstfuzz-{item.part}", f"dstfuzz: {PARTS[item.part]}"],
-        "per_test": "test" in item.scopes and name == item.name,
+        "per_test": "test" in item.scopes,
         "ini": ["linelist"] if item.value.separator else _ini_kinds(item),
-        "command_line": {"help": about} | ({} if len(flags) > 1 else how),
+        "command_line": {"help": item.help.replace("%", "%%")} | ({} if len(flags) > 1 else how),
     }
 
 

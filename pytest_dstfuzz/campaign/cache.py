@@ -1,7 +1,7 @@
 """What a tracker predicted before, kept from run to run and shared by processes.
 
 A prediction may stand for a call only where the tracker is known to be the same: it has a
-fingerprint (see `trackers.protocol.fingerprint_of`), or both happen in one run. Failures are
+fingerprint (see `trackers.tracker.fingerprint_of`), or both happen in one run. Failures are
 never kept.
 """
 

@@ -322,9 +322,9 @@ def _shown(name: str, value: Any) -> Any:
         return [_shown(name, part) for part in value]
     if not isinstance(value, str):
         return value if isinstance(value, bool | int | float | None) else str(value)
-    if name in ("dst_header", "dst_tracker"):
-        # Its name, and the value where that only names a variable.
-        return masked_words([f"--{name.replace('_', '-')}", value])[1]
+    if name == "dst_tracker":
+        # Its name, and the value if that only names a variable.
+        return masked_words(["--dst-tracker", value])[1]
     table, _, key = name.rpartition(".")
     if table.rpartition(".")[2] == "tracker":
         value = masked_words(["--dst-tracker", f"{key}={value}"])[1].partition("=")[2]

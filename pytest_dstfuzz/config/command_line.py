@@ -7,7 +7,6 @@ may not import the room of the command.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -41,8 +40,6 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
         self._flags: list[str] = []
-        #: What there is to say of old names, once the line is understood.
-        self._old: list[str] = []
         #: Names of the options of the table that the line gives.
         self._named: set[str] = set()
 
@@ -70,36 +67,37 @@ class Parser(argparse.ArgumentParser):
         self.option(flag, type=parsed, metavar=metavar, **how)
 
     def shared(self, *names: str, required: Sequence[str] = ()) -> None:
-        """Add options of the table that pytest shares: the same names without ``dst-``."""
+        """Add options of the table that pytest shares: the same names without ``dst-``.
+
+        A key of a tracker is no option: the namespace has its value, which `tracker` gives.
+        """
         for name in names:
             item = option(name)
-            for word in filter(None, (item.name, item.old)):
-                old = word == item.old or bool(item.kinds)
-                flag = f"--{word.replace('_', '-')}"
-                how: dict[str, Any] = {"metavar": item.value.metavar}
-                if item.is_switch:
-                    how = {"nargs": "?", "const": True, "metavar": "yes|no"}
-                self.option(
-                    flag,
-                    dest=name,
-                    type=self._reader(item, flag, old=old),
-                    action="extend" if item.repeated else "store",
-                    required=name in required,
-                    help=argparse.SUPPRESS if old else item.help,
-                    **how,
-                )
+            if item.kinds:
+                self.set_defaults(**{name: None})
+                continue
+            flag = f"--{item.flag}"
+            how: dict[str, Any] = {"metavar": item.value.metavar}
+            if item.is_switch:
+                how = {"nargs": "?", "const": True, "metavar": "yes|no"}
+            self.option(
+                flag,
+                dest=name,
+                type=self._reader(item, flag),
+                action="extend" if item.repeated else "store",
+                required=name in required,
+                help=item.help,
+                **how,
+            )
             if item.is_switch:
                 off = f"--no-{item.flag}"
                 self.option(
                     off, dest=name, action="store_const", const=False, help=argparse.SUPPRESS
                 )
 
-    def _reader(self, item: Option, flag: str, *, old: bool) -> Callable[[str], Any]:
+    def _reader(self, item: Option, flag: str) -> Callable[[str], Any]:
         def read(text: str) -> Any:
             self._named.add(item.name)
-            if old:
-                new = f"--tracker {item.flag}=..." if item.kinds else f"--{item.flag}"
-                self._old.append(f"{flag} is deprecated: it is {new} now")
             return parse_option(item.name, text, flag)
 
         return read
@@ -109,7 +107,7 @@ class Parser(argparse.ArgumentParser):
         namespace, unknown = self.parse_known_args(arguments, TypedLine())
         if unknown:
             flag = unknown[0].partition("=")[0]
-            if not flag.startswith("-") and {"--header", "--tracker"} & set(arguments):
+            if not flag.startswith("-") and "--tracker" in arguments:
                 # It is the end of a header, and so perhaps a token.
                 self.error("a word too many: put quotes around a header, 'header=Name: value'")
             # The dashes apart, which every option has in common.
@@ -126,8 +124,6 @@ class Parser(argparse.ArgumentParser):
             if namespace.tracker is None:
                 self._named.discard("tracker")
         namespace.named = frozenset(self._named)
-        for text in dict.fromkeys(self._old):
-            print(f"warning: {text}", file=sys.stderr)
         return namespace
 
 

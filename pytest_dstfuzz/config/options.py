@@ -150,7 +150,6 @@ _VARIANT = (
         "stop_at_first",
         SWITCH,
         "no more variants of a turn once one breaks it: to hunt, not for rates (default: no)",
-        old="until_broken",
     ),
     _decides(
         "only",
@@ -226,7 +225,6 @@ _VARIANT = (
         "leave out of each violation the edits that do not break it: some 7 calls each (default: "
         "yes)",
         scopes=("test",),
-        old="minimise",
     ),
     _decides("seed", parsers.count(0, 2**63 - 1), "seed of every draw (default: 0)"),
 )
@@ -314,8 +312,6 @@ OPTIONS: tuple[Option, ...] = tuple(
 
 BY_NAME: dict[str, Option] = {item.name: item for item in OPTIONS}
 OPTION_NAMES: tuple[str, ...] = tuple(BY_NAME)
-#: Name before a renaming -> name now.
-RENAMED: dict[str, str] = {item.old: item.name for item in OPTIONS if item.old}
 
 
 def names_of(scope: Scope) -> tuple[str, ...]:

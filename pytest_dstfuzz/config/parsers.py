@@ -72,8 +72,6 @@ class Option(NamedTuple):
     scopes: tuple[Scope, ...] = ()
     #: Kinds of address whose trackers have it; empty = it is no key of a tracker.
     kinds: tuple[str, ...] = ()
-    #: Its name before it was renamed.
-    old: str = ""
     #: The part of `Settings` that holds it.
     part: str = ""
 

@@ -22,10 +22,9 @@ _HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
 _QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
 #: A name as HTTP allows it (RFC 9110, a token).
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-#: Of the options in a command line: ``--dst-header=``, ``--header=``, ``-o dst_header=``, and
-#: likewise of those that hold a key of a tracker.
-_OPTION = re.compile(r"((?:-.*?|dst_)(header|tracker)=)(.*)", re.DOTALL)
-_FLAGS = {f"--{dst}{name}": name for dst in ("dst-", "") for name in ("header", "tracker")}
+#: Keys of a tracker in a command line: ``--dst-tracker=``, ``--tracker=``, ``-o dst_tracker=``.
+_OPTION = re.compile(r"((?:-.*?|dst_)tracker=)(.*)", re.DOTALL)
+_FLAGS = ("--dst-tracker", "--tracker")
 #: Keys of a tracker whose value is no credential: those of the option table but for headers.
 _HARMLESS = frozenset(
     {"timeout", "retries", "dead_after", "concurrency", "rate_limit"}
@@ -145,9 +144,9 @@ def masked_words(words: Sequence[str]) -> list[str]:
     for word in words:
         option = _OPTION.fullmatch(word)
         if before in _FLAGS:
-            shown.append(_MASKED[_FLAGS[before]](word))
+            shown.append(_masked_keys(word))
         elif option is not None:
-            shown.append(option[1] + _MASKED[option[2]](option[3]))
+            shown.append(option[1] + _masked_keys(option[2]))
         else:
             shown.append(masked(word))
         before = word
@@ -181,6 +180,3 @@ def _masked_keys(text: str) -> str:
 
 def _shown_value(value: str) -> str:
     return value if _IN_ENVIRONMENT.fullmatch(value) else MASK
-
-
-_MASKED = {"header": _masked_headers, "tracker": _masked_keys}

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
 
 from pytest_dstfuzz.config.call_options import rule_lines
-from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, parse_option
+from pytest_dstfuzz.config.options import OPTIONS, option, parse_option
 from pytest_dstfuzz.config.profiles import PROFILES
 from pytest_dstfuzz.config.reply_options import (
     ReplySettings,
@@ -375,8 +375,7 @@ def settings_of_json(values: Mapping[str, Any]) -> Settings:
     """Return the settings that `settings_json` wrote; those of other versions are left out."""
     defaults = Settings().options()
     kept: dict[str, Any] = {}
-    for written, value in values.items():
-        name = RENAMED.get(written, written)
+    for name, value in values.items():
         if name not in defaults:
             continue
         kept[name] = tuple(value) if isinstance(value, list) else value

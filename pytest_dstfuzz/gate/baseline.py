@@ -28,7 +28,6 @@ from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.config import Settings, names_of, settings_json
-from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
 from pytest_dstfuzz.gate.own_answers import OwnAnswers
 from pytest_dstfuzz.json_data import to_json
@@ -321,7 +320,6 @@ def changes(
     ``own_edits``: under a relation that makes the edits itself, whatever the search would do.
     """
     found = []
-    before = {RENAMED.get(name, name): value for name, value in before.items()}
     for name in dict.fromkeys((*after, *before)):
         if own_edits and name in _OF_SEARCHES:
             continue

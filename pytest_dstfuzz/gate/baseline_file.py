@@ -21,8 +21,8 @@ The same campaign gives the same bytes. Its keys:
     earlier versions.
 ``groups``
     Names of the groups of results: one, unless a suite tests several trackers or relations, or has
-    tests with settings of their own. The name ends with `` relation=NAME`` where the relation is
-    not ``metamorphic``. In files of earlier versions ``campaign`` has it, as ``relation``.
+    tests with settings of their own. The name ends with `` relation=NAME`` if the relation is
+    not ``metamorphic``.
 ``turns``
     By group, dialogue and turn. Each has ``group`` (number), ``dialogue`` (id), ``turn`` (its
     place, from 0), ``key`` (16 hexadecimal digits of what was said up to it: dialogues are
@@ -51,7 +51,6 @@ from pytest_dstfuzz.gate.baseline import (
     ComparedVariant,
     KnownWeakness,
     TurnOutcomes,
-    group_name,
 )
 from pytest_dstfuzz.json_data import from_json
 
@@ -97,14 +96,9 @@ def read_baselines(path: Path) -> dict[str, Baseline]:
     """Read the baseline of each tracker, by its name; ``""`` where the file is of one."""
     if not path.exists():
         raise DataError(f"there is no baseline {path}: write one with --dst-update-baseline")
-    content = read_versioned(path, "baseline", "baseline_version", MODELS_VERSION)
-    if content["baseline_version"] < BASELINE_VERSION:
-        raise DataError(
-            f"{path} has the version {content['baseline_version']}, of an earlier pytest-dstfuzz: "
-            "it does not say what the build answered to the clean turns, so nothing can be "
-            "compared with it. Write a new one with --dst-update-baseline, on the build that it "
-            "is of"
-        )
+    content = read_versioned(
+        path, "baseline", "baseline_version", MODELS_VERSION, oldest=BASELINE_VERSION
+    )
     try:
         if content["baseline_version"] < MODELS_VERSION:
             return {"": _baseline(from_json(_File, content))}
@@ -201,19 +195,11 @@ def _baseline(content: _File) -> Baseline:
             *(entry.dialogue, entry.turn, entry.key, entry.state, entry.variants, entry.failures),
             own=entry.own,
         )
-    campaign, relation = dict(content.campaign), str(content.campaign.get("relation", ""))
-    if " " not in relation:  # Otherwise it is several, and nobody knows which group has which.
-        campaign.pop("relation", None)
-    else:
-        relation = ""
     return Baseline(
         model=content.model,
         version=content.tool,
-        campaign=campaign,
-        groups={
-            group_name(name, relation) if relation else name: list(turns.values())
-            for name, turns in groups.items()
-        },
+        campaign=content.campaign,
+        groups={name: list(turns.values()) for name, turns in groups.items()},
         hidden=content.values == "digests",
         weaknesses=None if content.weaknesses is None else tuple(content.weaknesses),
         shrunk=content.shrunk,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_dstfuzz.config import (
-    ADAPTER,
     KEYS,
     NO_CACHE,
     OPTIONS,
@@ -31,7 +30,7 @@ from pytest_dstfuzz.config.call_options import table_rules
 from pytest_dstfuzz.config.tracker_keys import TABLE as KEY_TABLE
 from pytest_dstfuzz.config.tracker_keys import table_keys
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
-from pytest_dstfuzz.errors import DstfuzzDeprecationWarning, UserError
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
 
 #: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
@@ -48,13 +47,12 @@ class Given(NamedTuple):
     #: How the user spelled the option, for messages.
     shown_as: str
     on_command_line: bool
-    #: Whether that spelling is an old one.
-    old: bool = False
 
 
 def given_options(config: pytest.Config) -> tuple[Given, ...]:
     """Return the options that the command line or else the ini file gives a value."""
-    found = [given for item in OPTIONS if (given := _given(config, item)) is not None]
+    items = (item for item in OPTIONS if not item.kinds)
+    found = [given for item in items if (given := _given(config, item)) is not None]
     return (*found, *_shipped_assistant(found))
 
 
@@ -70,8 +68,8 @@ def _shipped_assistant(found: Sequence[Given]) -> Iterator[Given]:
 def read_settings(config: pytest.Config) -> Settings:
     """Return the settings of the session: command line before ini before default."""
     found = given_options(config)
-    plain = [given for given in found if given.name not in ADAPTER]
-    keys = _keys_of_tracker(config, [given for given in found if given.name in ADAPTER])
+    plain = [given for given in found if given.name != "tracker"]
+    keys = _keys_of_tracker(config)
     own = [given for given in keys if given.name not in KEYS]
     values: dict[str, Any] = {}
     for given in (*plain, *(given for given in keys if given.name in KEYS)):
@@ -86,7 +84,6 @@ def read_settings(config: pytest.Config) -> Settings:
         if own[0].on_command_line and "model" not in values:
             raise UserError(f"{own[0].shown_as} is for the tracker of --dst-model: name one")
         values["tracker"] = tuple(OwnKey(given.name, given.value) for given in own)
-    _warn_of_old_names(config)
     settings = _settings_of(values, (*plain, *keys))
     _refuse_without_baseline(config, settings.gate)
     if "fail_on" not in values and gates_of(config, settings).of_violations:
@@ -106,23 +103,17 @@ def _settings_of(values: Mapping[str, Any], given: Sequence[Given]) -> Settings:
     return stored_settings(values, {one.name: one.shown_as for one in given if one.on_command_line})
 
 
-def _keys_of_tracker(config: pytest.Config, given: Sequence[Given]) -> list[Given]:
+def _keys_of_tracker(config: pytest.Config) -> list[Given]:
     """Return the keys of the tracker: command line before ini before pyproject.toml."""
-    typed = [one for one in given if one.on_command_line]
-    written = [one for one in given if not one.on_command_line]
-    layers: list[Iterable[Given]] = [(one for one in typed if one.old)]
-    layers += [_as_keys(one) for one in typed if one.name == "tracker"]
-    if config.getoption("dst_tracker", default=None) != []:
-        path, item = _pyproject(config), option("tracker")
-        table = table_keys(path) if path.is_file() else {}
-        ini = _written(config, item, item.name)
-        layers = [
-            (Given(name, text, f"{KEY_TABLE} {name}", False) for name, text in table.items()),
-            (one for one in written if one.old),
-            () if ini is None else _as_keys(Given(item.name, ini, "dst_tracker (ini)", False)),
-            *layers,
-        ]
-    return list({one.name: one for layer in layers for one in layer}.values())
+    item = option("tracker")
+    if _is_off(config, item.name):
+        return []
+    path = _pyproject(config)
+    table = table_keys(path) if path.is_file() else {}
+    keys = [Given(name, text, f"{KEY_TABLE} {name}", False) for name, text in table.items()]
+    for given in (_in_ini(config, item), _typed(config, item)):
+        keys += [] if given is None else _as_keys(given)
+    return list({one.name: one for one in keys}.values())
 
 
 def _as_keys(given: Given) -> list[Given]:
@@ -195,23 +186,28 @@ def _is_off(config: pytest.Config, name: str) -> bool:
 def _given(config: pytest.Config, item: Option) -> Given | None:
     if _is_off(config, item.name):
         return None
-    names = [name for name in (item.name, item.old) if name]
-    # All keys of trackers were options.
-    old = {name: name == item.old or bool(item.kinds) for name in names}
-    for name in names:
-        if (typed := config.getoption(f"dst_{name}", default=None)) is not None:
-            # A lock may be a regular expression with commas in it, so it is given one at a time.
-            value = typed if isinstance(typed, str) else "\n".join(typed)
-            return Given(item.name, value, f"--dst-{name.replace('_', '-')}", True, old[name])
-    for name in names:
-        if (written := _written(config, item, name)) is not None:
-            return Given(item.name, written, f"dst_{name} (ini)", False, old[name])
-    return None
+    return _typed(config, item) or _in_ini(config, item)
 
 
-def _written(config: pytest.Config, item: Option, called: str) -> str | None:
+def _typed(config: pytest.Config, item: Option) -> Given | None:
+    """Return what the command line gives an option."""
+    typed = config.getoption(f"dst_{item.name}", default=None)
+    if typed is None:
+        return None
+    # A lock may be a regular expression with commas in it, so it is given one at a time.
+    value = typed if isinstance(typed, str) else "\n".join(typed)
+    return Given(item.name, value, f"--dst-{item.flag}", True)
+
+
+def _in_ini(config: pytest.Config, item: Option) -> Given | None:
+    """Return what the ini file gives an option."""
+    written = _written(config, item)
+    return None if written is None else Given(item.name, written, f"dst_{item.name} (ini)", False)
+
+
+def _written(config: pytest.Config, item: Option) -> str | None:
     """Return what the ini file or the TOML table gives an option, as text."""
-    name = f"dst_{called}"
+    name = f"dst_{item.name}"
     try:
         value = config.getini(name)
         text = None if value is None else item.text_of(value)
@@ -224,36 +220,6 @@ def _written(config: pytest.Config, item: Option, called: str) -> str | None:
         how = 'a list of texts, ["...", "..."]' if several else 'a text in quotes, "..."'
         raise UserError(f"{name} (ini): no value of a type that it takes; in TOML write {how}")
     return text
-
-
-#: What this run has been told of old names.
-_TOLD: pytest.StashKey[set[str]] = pytest.StashKey()
-
-
-def _warn_of_old_names(config: pytest.Config) -> None:
-    """Say once a run which names are old, and what they are now."""
-    for given in given_options(config):
-        if given.old:
-            new = _new_name(option(given.name), given.on_command_line)
-            warn(config, f"{given.shown_as} is deprecated: it is {new} now")
-
-
-def _new_name(item: Option, on_command_line: bool) -> str:
-    if on_command_line:
-        return f"--dst-tracker {item.flag}=..." if item.kinds else f"--dst-{item.flag}"
-    return f"{item.flag} in {KEY_TABLE}" if item.kinds else f"dst_{item.name}"
-
-
-def warn(config: pytest.Config, text: str) -> None:
-    """Warn of an old name in the summary of the run, once."""
-    told = config.stash.setdefault(_TOLD, set())
-    if text in told or hasattr(config, "workerinput"):
-        return
-    told.add(text)
-    try:
-        config.issue_config_time_warning(DstfuzzDeprecationWarning(text), stacklevel=2)
-    except DstfuzzDeprecationWarning:
-        raise UserError(text) from None
 
 
 def _beside_ini(config: pytest.Config, name: str, value: str) -> str:

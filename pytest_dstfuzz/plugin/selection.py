@@ -15,7 +15,6 @@ import pytest
 
 from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option, parse_option
 from pytest_dstfuzz.config.call_options import rule_lines
-from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.plugin.options import Given
 from pytest_dstfuzz.printable import listed
@@ -176,14 +175,7 @@ def marker_values(markers: Iterable[pytest.Mark]) -> dict[str, Any]:
     return values
 
 
-def old_names(markers: Iterable[pytest.Mark]) -> list[str]:
-    """Say which arguments of markers have another name now."""
-    given = (name for marker in markers for name in marker.kwargs if name in RENAMED)
-    return [f"@pytest.mark.dst({n}=...) is deprecated: it is {RENAMED[n]} now" for n in given]
-
-
-def _values(given: Mapping[str, Any]) -> dict[str, Any]:
-    arguments = {RENAMED.get(name, name): value for name, value in given.items()}
+def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name in arguments:
         if name in OPTION_NAMES and name not in MARKER_NAMES:
             raise UserError(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.plugin.options import given_options, read_settings, warn
-from pytest_dstfuzz.plugin.selection import marker_values, old_names, own_suite, selection_of
+from pytest_dstfuzz.plugin.options import given_options, read_settings
+from pytest_dstfuzz.plugin.selection import marker_values, own_suite, selection_of
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.hooks import SessionHooks
@@ -59,8 +59,6 @@ def check_test(
 ) -> None:
     """Check the markers of a test; make items of it where ``start`` says that it is about turns."""
     try:
-        for text in old_names(markers):
-            warn(metafunc.config, text)
         values = marker_values(markers)
         if start is not None:
             start().parametrise(metafunc, values)

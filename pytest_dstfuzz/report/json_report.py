@@ -38,10 +38,7 @@ from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
-#: Turns refer to earlier ones, see `packing`; since 2 those of a large report are in parts.
 SCHEMA_VERSION = 3
-#: The first version whose turns refer to earlier ones.
-_PACKED = 3
 #: The JSON Schema of a report.
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
@@ -215,27 +212,25 @@ def write_report(path: Path, report: Mapping[str, Any]) -> None:
 
 def read_report(path: Path) -> dict[str, Any]:
     """Read a report back; a `DataError` says why a file is none."""
-    report = read_versioned(path, "report", "schema_version", SCHEMA_VERSION)
-    turns = {1: list, 2: dict}.get(report["schema_version"], list | dict)
+    report = read_versioned(path, "report", "schema_version", SCHEMA_VERSION, SCHEMA_VERSION)
     missing = [
         name
-        for name, kind in (("summary", dict), ("settings", dict), ("turns", turns))
+        for name, kind in (("summary", dict), ("settings", dict), ("turns", list | dict))
         if not isinstance(report.get(name), kind)
     ]
     if missing:
         raise DataError(f"{path} is no report: {', '.join(missing)} missing")
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    # Reports of earlier versions may lack keys; what cannot do without one says so.
+    # A key that is missing is told by the part that cannot do without it.
     if found := problems(report, schema, schema, complete=False):
         more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         raise DataError(f"{path} is damaged: {found[0].removeprefix('$.')}{more}")
-    is_packed = report["schema_version"] >= _PACKED
     if isinstance(report["turns"], dict):
         try:
-            report["turns"] = TurnParts(path, report["turns"], is_packed=is_packed)
+            report["turns"] = TurnParts(path, report["turns"])
         except KeyError as error:
             raise DataError(f"{path} is damaged: its 'turns' lack {error}") from None
-    elif is_packed:
+    else:
         report["turns"] = list(unpacked(report["turns"]))
     return report
 

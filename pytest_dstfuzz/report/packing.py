@@ -93,7 +93,7 @@ def packed(turns: Iterable[_Plain]) -> Iterator[_Plain]:
 
 
 def unpacked(turns: Iterable[_Plain]) -> Iterator[_Plain]:
-    """Yield the turns that were `packed`; those of earlier versions are as they were.
+    """Yield the turns that were `packed`.
 
     Raises:
         DataError: One refers to what no turn before it says.

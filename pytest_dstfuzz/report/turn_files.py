@@ -107,9 +107,8 @@ def _line(turn: Mapping[str, Any], text: str) -> _Line:
 class TurnParts(TurnLines):
     """Turns in the parts of a large report."""
 
-    def __init__(self, report: Path, entry: Mapping[str, Any], *, is_packed: bool) -> None:
+    def __init__(self, report: Path, entry: Mapping[str, Any]) -> None:
         """Take what a report says of its turns; a `DataError` if a part is not there."""
-        self._is_packed = is_packed
         self._folder = report.expanduser().resolve().parent
         self._names, self._count = list(map(str, entry["parts"])), int(entry["count"])
         for name in self._names:
@@ -124,7 +123,7 @@ class TurnParts(TurnLines):
 
     def lines(self) -> Iterator[bytes]:
         """Yield each turn as JSON; a `DataError` if there are not as many as there should be."""
-        return _encoded(unpacked(_decoded(self._raw()))) if self._is_packed else self._raw()
+        return _encoded(unpacked(_decoded(self._raw())))
 
     def _raw(self) -> Iterator[bytes]:
         """Yield the lines as the files have them."""

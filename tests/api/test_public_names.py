@@ -1,27 +1,17 @@
-"""The public door: names that load lazily, old imports that still work."""
+"""The public door: names that load lazily."""
 
 from __future__ import annotations
 
 import ast
-import importlib
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
 
 import pytest_dstfuzz
-from pytest_dstfuzz.errors import DstfuzzDeprecationWarning
 
 STUB = Path(pytest_dstfuzz.__file__).with_suffix(".pyi")
-#: What the README imported before the public names were there.
-OLD = {
-    "pytest_dstfuzz.dialogue.types": ("Context", "Dialogue", "Turn", "BeliefState"),
-    "pytest_dstfuzz.trackers.protocol": ("Prediction", "Tracker", "gini_impurity"),
-    "pytest_dstfuzz.perturb.lexicon": ("load_lexicon",),
-    "pytest_dstfuzz.perturb.lexicon.sources": ("KeyedVectorsNeighbours", "wordnet_synonyms"),
-}
 
 
 @pytest.mark.parametrize("name", pytest_dstfuzz.__all__)
@@ -56,25 +46,3 @@ def test_importing_the_package_loads_nothing() -> None:
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'Contxt'"):
         pytest_dstfuzz.Contxt  # type: ignore[attr-defined]  # noqa: B018 - the look-up is the test
-
-
-@pytest.mark.parametrize(
-    ("module", "name"), [(module, name) for module, names in OLD.items() for name in names]
-)
-def test_an_old_import_works_with_one_warning(module: str, name: str) -> None:
-    home = importlib.import_module(module)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = getattr(home, name)
-    (warning,) = caught
-    assert warning.category is DstfuzzDeprecationWarning
-    assert f"{module}.{name} is deprecated: it is pytest_dstfuzz" in str(warning.message)
-    assert warning.filename == __file__
-    new = str(warning.message).split(" it is ")[1].removesuffix(f".{name} now")
-    assert found is getattr(importlib.import_module(new), name)
-
-
-@pytest.mark.parametrize("module", OLD)
-def test_an_old_module_has_no_other_names(module: str) -> None:
-    with pytest.raises(AttributeError, match="Contxt"):
-        importlib.import_module(module).Contxt  # noqa: B018 - the look-up is the test

@@ -15,6 +15,7 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.report.packing import packed
 
 PLACES = ["cambridge", "ely", "norwich", "stevenage", "leicester", "birmingham"]
 DAYS = ["monday", "tuesday", "wednesday", "thursday", "saturday"]
@@ -95,7 +96,7 @@ def turns() -> tuple[TurnResult, ...]:
 def report(turns: tuple[TurnResult, ...], tmp_path: Path) -> Path:
     """The campaign as a JSON report, as far as an audit reads it."""
     path = tmp_path / "report.json"
-    plain = [turn.to_json() for turn in turns]
-    content = {"schema_version": 1, "summary": {}, "settings": {}, "turns": plain}
+    plain = list(packed(turn.to_json() for turn in turns))
+    content = {"schema_version": 3, "summary": {}, "settings": {}, "turns": plain}
     path.write_text(json.dumps(content), encoding="utf-8")
     return path

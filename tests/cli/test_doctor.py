@@ -23,12 +23,20 @@ MARKER = "tell-nobody-4711"
 PYPROJECT = f"""
 [tool.pytest.ini_options]
 dst_model = "https://user:{MARKER}@bots.example/parse?key={MARKER}"
-dst_header = ["Authorization: Bearer {MARKER}", "X-Team: {MARKER}", "X-Other: $BOT_TOKEN"]
 dst_turns = "40"
 dst_data = "HOME/talks.jsonl"
 dst_max_tokens = "9000"
-dst_tracker = ["token={MARKER} and {MARKER}", "header=X-Key: {MARKER}", "concurrency=4"]
-addopts = "-q --dst-header='Cookie: {MARKER}' --dst-model=rasa+http://u:{MARKER}@h:1/ --dst-seed=3"
+dst_tracker = [
+    "token={MARKER} and {MARKER}",
+    "header=X-Key: {MARKER}",
+    "header=Authorization: Bearer {MARKER}",
+    "header=X-Other: $BOT_TOKEN",
+    "concurrency=4",
+]
+addopts = [
+    "-q", "--dst-tracker=header=Cookie: {MARKER}", "--dst-model=rasa+http://u:{MARKER}@h:1/",
+    "--dst-seed=3",
+]
 
 [tool.dstfuzz.tracker]
 api_key = "{MARKER}"
@@ -76,7 +84,7 @@ def run(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
             "DSTFUZZ_TOKEN": MARKER,
             "HTTPS_PROXY": f"http://u:{MARKER}@proxy:1",
             "BOT_TOKEN": MARKER,
-            "PYTEST_ADDOPTS": f"--dst-header='X: {MARKER}'",
+            "PYTEST_ADDOPTS": f"--dst-tracker='header=X: {MARKER}'",
         },
         capture_output=True,
         text=True,

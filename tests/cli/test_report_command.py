@@ -58,7 +58,7 @@ def test_mistakes(
     folder: Path, capsys: pytest.CaptureFixture[str], line: str, message: str
 ) -> None:
     (folder / "half.json").write_text(
-        '{"schema_version": 1, "summary": {}, "settings": {}, "turns": []}', encoding="utf-8"
+        '{"schema_version": 3, "summary": {}, "settings": {}, "turns": []}', encoding="utf-8"
     )
     assert cli.main(line.split()) == 2
     assert message in capsys.readouterr().err

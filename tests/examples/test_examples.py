@@ -82,6 +82,9 @@ def test_violations_that_hang_on_unlikely_edits_are_counted(tmp_path: Path) -> N
         past = [{"turn_index": 0, "edits": context}]
         return {
             "outcome": "violation",
+            "index": 0,
+            "text": "",
+            "context": [""],
             "edits": edits,
             "context_edits": past,
             "minimal": minimal,
@@ -97,8 +100,9 @@ def test_violations_that_hang_on_unlikely_edits_are_counted(tmp_path: Path) -> N
         {**violation([emoji], [], [emoji]), "outcome": "held"},
     ]
     path = tmp_path / "report.json"
-    report = {"schema_version": 1, "summary": {}, "settings": {}}
-    full = {**report, "turns": [{"variants": variants}]}
+    report = {"schema_version": 3, "summary": {}, "settings": {}}
+    turn = {"id": "a-t1", "dialogue_id": "a", "turn_index": 1, "system": "", "user": ""}
+    full = {**report, "turns": [{**turn, "variants": variants}]}
     path.write_text(json.dumps(full), encoding="utf-8")
     script = EXAMPLES / "precision" / "unlikely_edits.py"
     command = [sys.executable, str(script), str(path)]

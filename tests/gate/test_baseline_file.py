@@ -110,10 +110,7 @@ def test_a_digest_is_of_the_text_in_its_context() -> None:
         ('{"schema_version": 1}', "has no 'baseline_version'"),
         ('{"baseline_version": true}', "has no 'baseline_version'"),
         ('{"baseline_version": 4}', "update pytest-dstfuzz"),
-        (
-            '{"baseline_version": 1}',
-            "of an earlier pytest-dstfuzz: .* Write a new one with --dst-u",
-        ),
+        ('{"baseline_version": 1}', "write the baseline again"),
         ('{"baseline_version": 2}', "damaged baseline .lacks 'tool'"),
         ('{"baseline_version": 2, "groups": 3}', "damaged baseline"),
         ('{"baseline_version": 1e999}', "no baseline: it holds 1e999, which is no value in JSON"),

@@ -17,7 +17,7 @@ from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.gate.baseline import Baseline, Session, by_relation, digest_of, group_name
+from pytest_dstfuzz.gate.baseline import Session, by_relation, digest_of, group_name
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
 from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates, Limits, Part, check_relations
@@ -298,26 +298,6 @@ def test_the_file_keeps_the_relation_with_the_group(tmp_path: Path) -> None:
         "metamorphic": ["only"],
         "value-swap": ["only"],
     }
-
-
-@pytest.mark.parametrize(
-    ("relation", "groups"),
-    [
-        ("metamorphic", ["only"]),
-        ("gold", ["only relation=gold"]),
-        # Of several nobody knows which group has which.
-        ("gold, metamorphic", ["only"]),
-    ],
-)
-def test_files_of_earlier_versions_are_read_on(
-    tmp_path: Path, relation: str, groups: list[str]
-) -> None:
-    one = saved(build("h"), {**CAMPAIGN, "relation": relation})
-    path = tmp_path / "baseline.json"
-    path.write_text(baseline_text(one), encoding="utf-8")
-    found: Baseline = read_baseline(path)
-    assert list(found.groups) == groups
-    assert ("relation" in found.campaign) == (" " in relation)
 
 
 def test_limits_of_unknown_relations_are_refused_with_the_nearest() -> None:

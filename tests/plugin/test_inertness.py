@@ -94,7 +94,7 @@ def test_options_are_there_for_a_suite_that_gives_none(
         "    assert pytestconfig.getoption('--dst-model') is None\n"
         "    assert pytestconfig.getoption('dst_lock') is None\n"
         "    assert pytestconfig.getini('dst_turns') is None\n"
-        "    assert pytestconfig.option.dst_until_broken is None\n"
+        "    assert pytestconfig.option.dst_stop_at_first is None\n"
     )
     pytester.runpytest_inprocess(*workers).assert_outcomes(passed=1)
 

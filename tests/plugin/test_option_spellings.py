@@ -1,4 +1,4 @@
-"""How options are spelled: switches, what takes an ini value back, keys of a tracker, old names."""
+"""How options are spelled: switches, what takes an ini value back, keys of a tracker."""
 
 from __future__ import annotations
 
@@ -209,84 +209,27 @@ def test_a_wrong_table_is_one_message(pytester: pytest.Pytester, table: str, mes
         settings(pytester, "", "--dst-seed=1")
 
 
-OLD = [
-    *((f"--dst-{name.replace('_', '-')}", f"dst_{name}", VALUES[name], name) for name in KEYS),
-    ("--dst-minimise", "dst_minimise", "no", "shrink"),
-    ("--dst-until-broken", "dst_until_broken", "yes", "stop_at_first"),
-]
-
-
-@pytest.mark.filterwarnings("ignore::pytest_dstfuzz.errors.DstfuzzDeprecationWarning")
-@pytest.mark.parametrize(("flag", "key", "value", "name"), OLD)
-def test_an_old_name_works_and_warns_once(
-    pytester: pytest.Pytester, flag: str, key: str, value: str, name: str
-) -> None:
-    def new(command_line: bool) -> str:
-        dashed = name.replace("_", "-")
-        if name in KEYS:
-            table = "[tool.dstfuzz.tracker]"
-            return f"--dst-tracker {dashed}=..." if command_line else f"{dashed} in {table}"
-        return f"--dst-{dashed}" if command_line else f"dst_{name}"
-
-    typed = settings(pytester, "", f"{flag}={value}").option(name)
-    written = settings(pytester, f"{key} = {value}").option(name)
-    assert typed != Settings().option(name)
-    if name not in ("slot_map", "prompt"):
-        assert typed == written
+@pytest.mark.parametrize("name", KEYS)
+def test_a_key_of_a_tracker_is_no_option(pytester: pytest.Pytester, name: str) -> None:
+    flag = f"--dst-{name.replace('_', '-')}={VALUES[name]}"
+    assert pytester.runpytest_inprocess(flag).ret == pytest.ExitCode.USAGE_ERROR
+    default = Settings().option(name)
+    assert settings(pytester, "", f"--dst-tracker={flag[6:]}").option(name) != default
     pytester.makepyfile("def test_nothing(): pass")
-    pytester.makeini("[pytest]\n")
-    said = f"*DstfuzzDeprecationWarning: {flag} is deprecated: it is {new(True)} now".replace(
-        "[", "[[]"
-    )
-    result = pytester.runpytest_inprocess(f"{flag}={value}")
-    assert result.ret == 0
-    lines = [line for line in result.outlines if "is deprecated" in line]
-    assert len(lines) == 1, lines
-    result.stdout.fnmatch_lines([said])
-    pytester.makeini(f"[pytest]\n{key} = {value}\n")
-    result = pytester.runpytest_inprocess("--dst-seed=0")
-    said = f"*{key} (ini) is deprecated: it is {new(False)} now".replace("[", "[[]")
-    result.stdout.fnmatch_lines([said])
-    result = pytester.runpytest_inprocess("--dst-seed=0", "-W", "error")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([f"ERROR: {said[1:]}"])
+    pytester.makeini(f"[pytest]\ndst_{name} = {VALUES[name]}\n")
+    found = pytester.runpytest_inprocess("-W", "default", "--dst-seed=0")
+    found.stdout.fnmatch_lines([f"*Unknown config option: dst_{name}"])
 
 
 def test_the_command_has_the_same_spellings(capsys: pytest.CaptureFixture[str]) -> None:
     parser = Parser("dstfuzz x", "y")
     parser.shared("model", "shrink", "tracker", *KEYS)
-    words = ["--tracker", "timeout=5", "--tracker=region=eu", "--no-shrink", "--retries=2"]
+    words = ["--tracker", "timeout=5", "--tracker=region=eu", "--no-shrink", "--tracker=retries=2"]
     found = vars(parser.parse_all(words))
     assert (found["timeout"], found["retries"], found["shrink"]) == (5.0, 2, False)
     assert [str(key) for key in found["tracker"]] == ["region=***"]
-    said = "warning: --retries is deprecated: it is --tracker retries=... now\n"
-    assert capsys.readouterr().err == said
-    for text, value in (("--shrink", True), ("--shrink=no", False), ("--minimise=no", False)):
+    assert capsys.readouterr().err == ""
+    for text, value in (("--shrink", True), ("--shrink=no", False)):
         assert vars(parser.parse_all([text]))["shrink"] is value
-    assert "--retries" not in parser.format_help()
-
-
-def test_an_old_name_in_a_marker_works_and_warns_once(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        m="def track(context): return {}",
-        test_it="""
-            import pytest
-
-            @pytest.mark.dst(minimise=False, until_broken=True)
-            def test_one(dst_turn):
-                assert not dst_turn.settings.variant.shrink
-                assert dst_turn.settings.variant.stop_at_first
-
-            @pytest.mark.dst(minimise=False)
-            def test_two(dst_turn):
-                pass
-        """,
-    )
-    words = ("--dst-model=m:track", "--dst-turns=1", "--dst-variants=1")
-    result = pytester.runpytest_inprocess(*words)
-    result.assert_outcomes(passed=2, warnings=2)
-    for old, name in (("minimise", "shrink"), ("until_broken", "stop_at_first")):
-        text = f"@pytest.mark.dst({old}=...) is deprecated: it is {name} now"
-        assert sum(text in line for line in result.outlines) == 1
-    result = pytester.runpytest_inprocess(*words, "-W", "error::DeprecationWarning")
-    result.stdout.fnmatch_lines(["*test_one*deprecated: it is shrink now"])
+    with pytest.raises(UserError, match="unknown argument '--retries'"):
+        parser.parse_all(["--retries=2"])

@@ -24,7 +24,6 @@ from pytest_dstfuzz.report.json_report import (
     build_report,
     read_report,
     report_text,
-    report_turns,
     write_report,
 )
 from pytest_dstfuzz.report.packing import packed, unpacked
@@ -161,13 +160,6 @@ def test_references_that_lead_nowhere_are_told(long: list[TurnResult], tmp_path:
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(DataError, match="keep the turns of a dialogue together"):
         read_report(path)
-
-
-def test_reports_of_version_1_are_read(short: list[TurnResult], tmp_path: Path) -> None:
-    path = tmp_path / "report.json"
-    report = {**report_of(short), "schema_version": 1}
-    path.write_text(json.dumps(report), encoding="utf-8")
-    assert report_turns(read_report(path)) == report_turns(report)
 
 
 def plain(turns: object) -> list[dict[str, Any]]:

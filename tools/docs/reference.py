@@ -66,8 +66,7 @@ def options() -> str:
         out += [_option(item) for item in OPTIONS if item.part == part and not item.kinds]
     out.append(
         "## Keys of services\n\n`--dst-tracker KEY=VALUE`, or in the table "
-        "`[tool.dstfuzz.tracker]` of `pyproject.toml`. Their old names as "
-        "options, `--dst-KEY`, still work."
+        "`[tool.dstfuzz.tracker]` of `pyproject.toml`."
     )
     for item in OPTIONS:
         if item.kinds:
@@ -80,16 +79,10 @@ def _option(item: Option) -> str:
     spelling = f"--dst-{item.flag}" + ("" if item.is_switch else f"={item.value.metavar}")
     facts = [f"off: `--no-dst-{item.flag}`"] if item.is_switch else []
     facts.append(f"ini file: `dst_{item.name}`")
-    if item.kinds:
-        spelling = f"--dst-tracker {item.flag}={item.value.metavar}"
-        facts = [f"in `pyproject.toml`: `{item.flag}` in `[tool.dstfuzz.tracker]`"]
-        facts.append(f"old name: `--dst-{item.flag}`")
     if "test" in item.scopes:
         facts.append(f"marker: `{item.name}`")
     if default := _default(item):
         facts.append(f"default: {default}")
-    if item.old:
-        facts.append(f"old name: `--dst-{item.old.replace('_', '-')}`")
     about = f"{item.help[0].upper()}{item.help[1:].rstrip('.')}."
     return f"### `{spelling}` {{ #dst-{item.flag} }}\n\n{about}\n\n{'; '.join(facts)}"
 

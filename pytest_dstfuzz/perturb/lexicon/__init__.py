@@ -1,7 +1,1 @@
-"""Words to perturb with. Deprecated here: the names are in `pytest_dstfuzz.lexicon` now."""
-
-from __future__ import annotations
-
-from pytest_dstfuzz.errors import moved
-
-__getattr__ = moved(__name__, "pytest_dstfuzz.lexicon")
+"""Internal: the shipped lexicon, and sources of words. `pytest_dstfuzz.lexicon` is public."""

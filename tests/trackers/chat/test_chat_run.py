@@ -59,7 +59,7 @@ def moody(asked: Asked) -> Says:
 
 def test_tokens_and_money_are_in_report_and_summary(pytester: pytest.Pytester) -> None:
     with chat(calm) as service:
-        result = run(pytester, service, "--dst-prices=2,10")
+        result = run(pytester, service, "--dst-tracker=prices=2,10")
         asked = len(asked_about(service))
     assert result.ret == pytest.ExitCode.OK
     report = report_of(pytester)
@@ -188,7 +188,7 @@ def test_a_service_that_disagrees_with_itself_is_put_to_the_vote(
     [
         (("--dst-max-tokens=1800",), "the budget of 1,800 tokens ended"),
         (
-            ("--dst-max-cost=0.00084", "--dst-prices=0.3,0.8"),
+            ("--dst-max-cost=0.00084", "--dst-tracker=prices=0.3,0.8"),
             "the budget of 0.00084 of money ended",
         ),
     ],
@@ -232,10 +232,19 @@ def test_workers_share_what_the_preflight_left_of_a_budget() -> None:
             ("--dst-max-cost=1",),
             "--dst-max-cost needs --dst-tracker prices=IN,OUT: money for a million tokens*",
         ),
-        (("--dst-prices=1",), "--dst-prices: '1' must be two amounts of money*such as 0.15,0.6"),
-        (("--dst-prices=1,-2",), "--dst-prices: '1,-2' must be two amounts of money*"),
+        (
+            ("--dst-tracker=prices=1",),
+            "--dst-tracker prices: '1' must be two amounts of money*such as 0.15,0.6",
+        ),
+        (
+            ("--dst-tracker=prices=1,-2",),
+            "--dst-tracker prices: '1,-2' must be two amounts of money*",
+        ),
         (("--dst-max-tokens=0",), "--dst-max-tokens: '0' must be a whole number of at least 1"),
-        (("--dst-prompt=nowhere.jinja",), "cannot read the prompt nowhere.jinja: No such file*"),
+        (
+            ("--dst-tracker=prompt=nowhere.jinja",),
+            "cannot read the prompt nowhere.jinja: No such file*",
+        ),
     ],
 )
 def test_mistakes_are_one_message(
@@ -281,7 +290,7 @@ def test_failures_that_pass_lose_no_turn_and_change_no_byte(pytester: pytest.Pyt
     for reply in (calm, failing(FAULTS, for_good=False)):
         with chat(reply) as service:
             # A machine that is busy may miss a short timeout where it should not: more retries.
-            result = run(pytester, service, "--dst-timeout=1", "--dst-retries=8")
+            result = run(pytester, service, "--dst-tracker=timeout=1", "--dst-tracker=retries=8")
             assert result.ret == pytest.ExitCode.OK
         reports.append({**report_of(pytester), "run": None, "settings": None})
     assert reports[0] == reports[1]
@@ -290,7 +299,7 @@ def test_failures_that_pass_lose_no_turn_and_change_no_byte(pytester: pytest.Pyt
 
 def test_failures_that_stay_are_errors_of_their_variants(pytester: pytest.Pytester) -> None:
     with chat(failing({"500": refusal(500, "broken")}, for_good=True)) as service:
-        result = run(pytester, service, "--dst-retries=1")
+        result = run(pytester, service, "--dst-tracker=retries=1")
     summary = report_of(pytester)["summary"]
     assert summary["errors"] > 0
     assert summary["held"] > 0

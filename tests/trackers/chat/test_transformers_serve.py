@@ -52,8 +52,16 @@ def shop(pytester: pytest.Pytester) -> pytest.Pytester:
 def test_a_chat_model_is_tested_end_to_end(shop: pytest.Pytester, server: tuple[str, Path]) -> None:
     address, folder = server
     options = (
-        *(f"--dst-model={address}", f"--dst-service-model={folder}", "--dst-data=talks.jsonl"),
-        *("--dst-prompt=prompt.jinja", "--dst-prices=1,2", "--dst-validity=edit-rate"),
+        *(
+            f"--dst-model={address}",
+            f"--dst-tracker=service-model={folder}",
+            "--dst-data=talks.jsonl",
+        ),
+        *(
+            "--dst-tracker=prompt=prompt.jinja",
+            "--dst-tracker=prices=1,2",
+            "--dst-validity=edit-rate",
+        ),
         *("--dst-only=char_drop,char_replace", "--dst-max-failure-rate=100%"),
     )
     reports = []
@@ -94,7 +102,7 @@ def test_a_wrong_model_name_is_one_clear_message(
     shop: pytest.Pytester, server: tuple[str, Path]
 ) -> None:
     run = shop.runpytest(
-        f"--dst-model={server[0]}", "--dst-service-model=gpt", "--dst-data=talks.jsonl"
+        f"--dst-model={server[0]}", "--dst-tracker=service-model=gpt", "--dst-data=talks.jsonl"
     )
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     run.stderr.fnmatch_lines(

@@ -38,7 +38,7 @@ def test_a_run_talks_to_the_bot_and_reports_it(pytester: pytest.Pytester) -> Non
         ran = pytester.runpytest_inprocess(
             f"--dst-model=rasa+{lifelike.url}",
             "--dst-data=talks.jsonl",
-            "--dst-slot-map=slots.json",
+            "--dst-tracker=slot-map=slots.json",
             "--dst-max-failure-rate=100%",
             "--dst-report=report.json",
             "-v",
@@ -65,7 +65,7 @@ def test_a_run_talks_to_the_bot_and_reports_it(pytester: pytest.Pytester) -> Non
 
 
 def test_a_slot_map_is_for_rasa_alone(pytester: pytest.Pytester) -> None:
-    ran = pytester.runpytest_inprocess("--dst-model=trade", "--dst-slot-map=slots.toml")
+    ran = pytester.runpytest_inprocess("--dst-model=trade", "--dst-tracker=slot-map=slots.toml")
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
     ran.stderr.fnmatch_lines(
         ["ERROR: --dst-tracker slot-map is for the slots of a Rasa bot (rasa+http://*"]

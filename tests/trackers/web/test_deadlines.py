@@ -51,7 +51,7 @@ def test_a_run_ends_in_time(tmp_path: Path, name: str, status: int, message: str
 
 def test_a_service_that_dies_is_not_asked_for_all_the_rest(tmp_path: Path) -> None:
     with running(STUCK["dies midway"]) as service:
-        options = ("--dst-turns=120", "--dst-retries=1", "--no-dst-shrink", "-rs")
+        options = ("--dst-turns=120", "--dst-tracker=retries=1", "--no-dst-shrink", "-rs")
         seconds, returned, said = run_pytest(tmp_path, f"--dst-model={service.url}", *options)
     assert seconds < SLACK
     assert returned == 6
@@ -64,7 +64,7 @@ def test_a_service_that_dies_is_not_asked_for_all_the_rest(tmp_path: Path) -> No
 def test_every_adapter_is_cut_while_it_asks_what_is_there(tmp_path: Path, model: str) -> None:
     with running(STUCK["hangs from the first request"]) as service:
         options = (f"--dst-model={model.format(service.url)}", "--dst-preflight-seconds=1")
-        seconds, returned, said = run_pytest(tmp_path, *options, "--dst-timeout=0.5")
+        seconds, returned, said = run_pytest(tmp_path, *options, "--dst-tracker=timeout=0.5")
     assert seconds < 1 + SLACK
     assert returned == 6
     assert "the 1 seconds for testing the tracker (--dst-preflight-seconds; dstfuzz: " in said

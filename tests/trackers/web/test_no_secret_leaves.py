@@ -146,10 +146,7 @@ def test_a_violation_is_repeated_without_secrets(
 @pytest.mark.parametrize(
     "wrong",
     [
-        (f"--dst-header={MARKER}",),
-        ("--dst-header", f"X Y: {MARKER}"),
-        ("-o", f"dst_header={MARKER}"),
-        ("--dst-header", f"X-Key: {MARKER}$"),
+        ("--dst-tracker", f"header=X Y: {MARKER}"),
         (f"--dst-tracker={MARKER}",),
         (f"--dst-tracker=header={MARKER}",),
         ("--dst-tracker", f"header=X-Key: {MARKER}$"),

@@ -98,13 +98,22 @@ def test_settings_show_no_credentials_and_lose_none() -> None:
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
-        (["--dst-header=X-Key: marker"], ["--dst-header=X-Key: ***"]),
-        (["--dst-header", "X-Key: marker"], ["--dst-header", "X-Key: ***"]),
-        (["--header", "marker"], ["--header", "***"]),
-        (["-o", "dst_header=X-Key: marker"], ["-o", "dst_header=X-Key: ***"]),
-        (["-odst_header=A: marker\nB: marker"], ["-odst_header=A: ***\nB: ***"]),
-        (["--dst-header=Authorization: Bearer $KEY"], ["--dst-header=Authorization: Bearer $KEY"]),
-        (["--dst-header=Authorization: marker$KEY"], ["--dst-header=Authorization: ***"]),
+        (["--dst-tracker=header=X-Key: marker"], ["--dst-tracker=header=X-Key: ***"]),
+        (["--dst-tracker", "header=X-Key: marker"], ["--dst-tracker", "header=X-Key: ***"]),
+        (["--tracker", "marker"], ["--tracker", "***"]),
+        (["-o", "dst_tracker=header=X-Key: marker"], ["-o", "dst_tracker=header=X-Key: ***"]),
+        (
+            ["-odst_tracker=header=A: marker\nkey=marker"],
+            ["-odst_tracker=header=A: ***\nkey=***"],
+        ),
+        (
+            ["--dst-tracker=header=Authorization: Bearer $KEY"],
+            ["--dst-tracker=header=Authorization: Bearer $KEY"],
+        ),
+        (
+            ["--dst-tracker=header=Authorization: marker$KEY"],
+            ["--dst-tracker=header=Authorization: ***"],
+        ),
         (["--dst-model", "https://h/?k=marker"], ["--dst-model", "https://h/?k=***"]),
         (["-k", "a and b=c", "--dst-seed=1"], ["-k", "a and b=c", "--dst-seed=1"]),
     ],

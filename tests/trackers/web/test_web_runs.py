@@ -75,7 +75,7 @@ def test_ten_percent_of_the_calls_fail_and_no_turn_is_lost(
 
     service = serve(shaky)
     # A machine that is busy may miss a short timeout where it should not: more retries.
-    found = run(pytester, service.url, "--dst-timeout=0.3", "--dst-retries=8")
+    found = run(pytester, service.url, "--dst-tracker=timeout=0.3", "--dst-tracker=retries=8")
     assert found == run(pytester, serve(bot).url)
     assert found["summary"]["errors"] == 0
     assert len(found["turns"]) == 12
@@ -91,7 +91,7 @@ def test_what_retries_cannot_save_is_reported_as_errors(
         return Says({"error": "out of order"}, 500) if failing else bot(asked)
 
     service = serve(dead)
-    found = run(pytester, service.url, "--dst-retries=1")
+    found = run(pytester, service.url, "--dst-tracker=retries=1")
     whole = run(pytester, serve(bot).url)
     errors = 0
     for turn, right in zip(found["turns"], whole["turns"], strict=True):
@@ -117,7 +117,9 @@ def test_groups_that_always_fail_lose_no_turn(pytester: pytest.Pytester, serve: 
 
 
 def test_a_service_that_is_down_ends_the_run_with_a_message(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_inprocess("--dst-model=http://127.0.0.1:9", "--dst-retries=0")
+    result = pytester.runpytest_inprocess(
+        "--dst-model=http://127.0.0.1:9", "--dst-tracker=retries=0"
+    )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     message = "ERROR: the service at http://127.0.0.1:9 cannot be reached: *refused"
     result.stderr.fnmatch_lines([message])
@@ -128,7 +130,9 @@ def test_where_builds_are_compared_a_service_that_is_down_is_infrastructure(
     pytester: pytest.Pytester, address: str
 ) -> None:
     baseline = ("--dst-baseline=base.json", "--dst-update-baseline")
-    result = pytester.runpytest_inprocess(f"--dst-model={address}", "--dst-retries=0", *baseline)
+    result = pytester.runpytest_inprocess(
+        f"--dst-model={address}", "--dst-tracker=retries=0", *baseline
+    )
     assert result.ret == 6
     said = "\n".join([*result.outlines, *result.errlines])
     assert re.search(r"cannot be reached: .*refused.*\(verdict: infrastructure\)", said)
