@@ -98,6 +98,8 @@ fragile.fingerprint = "fragile-1"
 
 #: Replies.
 REPLY_BOT = '''
+import difflib
+
 ANSWERS = {
     "breakfast": "Breakfast is served from 7 to 10.",
     "parking": "There are 12 places behind the house.",
@@ -115,12 +117,11 @@ def reply(messages):
 
 
 def sturdy(messages):
-    """Goes by the first letters of a word."""
-    asked = messages[-1]["content"].lower()
-    for word, answer in ANSWERS.items():
-        if word[:2] in asked:
-            return answer
-    return "You are welcome."
+    """Replies the same, and knows mistyped words."""
+    for asked in messages[-1]["content"].lower().strip("?").split():
+        for word in difflib.get_close_matches(asked, ANSWERS, 1, 0.7):
+            return ANSWERS[word]
+    return "Sorry, I did not get that."
 
 
 def silent(messages):
@@ -133,6 +134,7 @@ def same_start(before, found):
 
 #: Tool calls.
 CALL_BOT = '''
+import difflib
 import json
 import re
 
@@ -157,7 +159,7 @@ def answer(messages, tools):
 
 
 def sturdy(messages, tools):
-    """Only goes by what no edit may touch."""
+    """Calls the same, and knows mistyped words."""
     asked = messages[-1]["content"].lower()
     day = next((day for day in DAYS if day in asked), None)
     guests = re.search(r"\\d+", asked)
@@ -165,7 +167,9 @@ def sturdy(messages, tools):
         return {"role": "assistant", "content": "On which day?"}
     if guests is None:
         return call("cancel_room", day=day)
-    return call("book_room", day=day, guests=int(guests[0]))
+    close = difflib.get_close_matches("balcony", asked.split(), cutoff=0.7)
+    extra = {"balcony": True} if close else {}
+    return call("book_room", day=day, guests=int(guests[0]), **extra)
 
 
 def first_tool(messages, tools):
@@ -289,11 +293,16 @@ REQUESTS = {
 
 @dataclass(frozen=True)
 class BotKind:
-    """Bots of one kind: the module, the function with a weak spot, and options of a run."""
+    """Bots of one kind in one module, their dialogues, and the options that a run needs.
+
+    The weak one has violations, the one called ``sturdy`` answers the same to clean turns, and
+    the other one does not.
+    """
 
     name: str
     module: str
     weak: str
+    other: str
     data: str
     options: tuple[str, ...] = ()
 
@@ -303,9 +312,13 @@ class BotKind:
         return (model, f"--dst-data={self.data}", *self.options)
 
 
-STATES = BotKind("state", "statebot", "fragile", "stays.jsonl")
-REPLIES = BotKind("reply", "replybot", "reply", "questions.jsonl", ("--dst-outcome=reply",))
-CALLS = BotKind("tool-calls", "callbot", "answer", "requests.jsonl", ("--dst-outcome=tool-calls",))
+STATES = BotKind("state", "statebot", "fragile", "forgetful", "stays.jsonl")
+REPLIES = BotKind(
+    "reply", "replybot", "reply", "silent", "questions.jsonl", ("--dst-outcome=reply",)
+)
+CALLS = BotKind(
+    "tool-calls", "callbot", "answer", "idle", "requests.jsonl", ("--dst-outcome=tool-calls",)
+)
 KINDS = {kind.name: kind for kind in (STATES, REPLIES, CALLS)}
 
 
