@@ -238,7 +238,8 @@ def test_a_service_is_checked_like_any_tracker(capsys: pytest.CaptureFixture[str
     thread.start()
     try:
         address = f"http://127.0.0.1:{server.server_port}"
-        assert run("--model", address, "--turns", "20", "--retries", "0", "--json") == 1
+        words = ("--turns", "20", "--tracker", "retries=0", "--json")
+        assert run("--model", address, *words) == 1
     finally:
         server.shutdown()
         thread.join()

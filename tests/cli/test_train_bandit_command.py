@@ -100,7 +100,7 @@ def test_training_gets_what_was_given(
     options = (
         "--split test --calls 99 --attempts 2 --seed 7 --validity edit-rate --device cuda "
         "--batch-size 8 --checkpoint w --slots a-b,c-d --max-minutes 5 --max-dialogues 9 "
-        "--timeout 3"
+        "--tracker timeout=3"
     )
     assert cli.main([*RUN.split(), *options.split()]) == 0
     (run,) = seen

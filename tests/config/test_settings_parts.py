@@ -92,9 +92,9 @@ def test_keys_of_a_tracker_are_split_into_their_options() -> None:
     assert settings_json(again)["tracker"] == ["region=***"]
 
 
-def test_settings_of_a_report_with_old_names_are_read() -> None:
-    read = settings_of_json({"until_broken": True, "minimise": False, "gone": 1, "variants": 2})
-    assert read == Settings.of(stop_at_first=True, shrink=False, variants=2)
+def test_settings_of_a_report_are_read() -> None:
+    read = settings_of_json({"shrink": False, "gone": 1, "variants": 2})
+    assert read == Settings.of(shrink=False, variants=2)
     with pytest.raises(DataError, match="the setting 'variants' is 'x'"):
         settings_of_json({"variants": "x"})
 

@@ -81,7 +81,7 @@ def test_an_evaluation_ends_where_nobody_answers_any_more(
         return Says({"state": {}}) if early or asked.method == "GET" else Says({}, 503)
 
     service = serve(answer)
-    options = ["--retries=0", "--dead-after=5", f"--model={service.url}"]
+    options = ["--tracker=retries=0", "--tracker=dead-after=5", f"--model={service.url}"]
     assert main(["evaluate", *options]) == 2
     assert "dead (nobody answered 5 requests in a row, the last time it answered 503" in (
         capsys.readouterr().err
