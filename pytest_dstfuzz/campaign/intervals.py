@@ -16,7 +16,7 @@ one and others: ``tests/campaign/interval_simulation.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Final
 
@@ -115,55 +115,17 @@ def binomial_interval(part: float, trials: float, level: float = 0.95) -> tuple[
 
     Neither ``part``, of 0 to ``trials``, nor these, above 0, need be whole numbers.
     """
+    # Loads scipy, which a run of few dialogues does without.
+    from scipy.special import betaincinv  # noqa: PLC0415
+
     tail, rest = (1 - level) / 2, trials - part
-    low = 0.0 if part <= 0 else _solve(lambda x: _beta_below(x, part, rest + 1), tail)
-    high = 1.0 if rest <= 0 else _solve(lambda x: _beta_below(x, part + 1, rest), 1 - tail)
+    low = 0.0 if part <= 0 else float(betaincinv(part, rest + 1, tail))
+    high = 1.0 if rest <= 0 else float(betaincinv(part + 1, rest, 1 - tail))
     return low, high
 
 
 def _t_quantile(freedom: float, level: float) -> float:
     """Return what Student's t stays within, either way, with probability ``level``."""
-    share = _solve(lambda x: _beta_below(x, freedom / 2, 0.5), 1 - level)
-    return math.sqrt(freedom * (1 - share) / share)
+    from scipy.special import stdtrit  # noqa: PLC0415 - as above
 
-
-def _solve(rising: Callable[[float], float], wanted: float) -> float:
-    """Return where in [0, 1] a rising function takes a value."""
-    low, high = 0.0, 1.0
-    while high - low > 1e-13:
-        middle = (low + high) / 2
-        if rising(middle) < wanted:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-def _beta_below(x: float, a: float, b: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, b).
-
-    The continued fraction of the NIST Digital Library of Mathematical Functions, 8.17.22,
-    evaluated by the modified method of Lentz. scipy, which has it, is an extra.
-    """
-    if x <= 0.0 or x >= 1.0:
-        return float(x >= 1.0)
-    # It converges fast below the mean; above it, the other tail is taken.
-    if x > (a + 1) / (a + b + 2):
-        return 1 - _beta_below(1 - x, b, a)
-    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front += a * math.log(x) + b * math.log1p(-x)
-    tiny, value, above, below = 1e-300, 1.0, 1.0, 0.0
-    for step in range(10_000):
-        half = step // 2
-        if step == 0:
-            term = 1.0
-        elif step % 2:
-            term = -(a + half) * (a + b + half) * x / ((a + step - 1) * (a + step))
-        else:
-            term = half * (b - half) * x / ((a + step - 1) * (a + step))
-        below = 1 / (1 + term * below or tiny)
-        above = 1 + term / above or tiny
-        value *= above * below
-        if step and abs(above * below - 1) < 1e-13:
-            break
-    return math.exp(front) * (value - 1) / a
+    return float(stdtrit(freedom, (1 + level) / 2))

@@ -37,7 +37,7 @@ GATE_OPTIONS: Final = (
         "baseline",
         Value(parsers.text, "PATH"),
         "gate: compare with the outcomes that an earlier build left in this file (implies "
-        "fail-on=gate; needs the extra 'report')",
+        "fail-on=gate)",
         scopes=("path", "written", "session", "place"),
     ),
     _of_baseline(

@@ -22,7 +22,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy.special import stdtrit
+from scipy.stats import permutation_test as permuted
 
 from pytest_dstfuzz.gate.asked import Tally
 
@@ -101,7 +102,7 @@ def permutation_test(paired: Paired, rng: np.random.Generator) -> float:
         found: Floats = (after - before).sum(axis=axis)
         return found
 
-    test = stats.permutation_test(
+    test = permuted(
         (paired.after, paired.before),
         difference,
         permutation_type="samples",
@@ -139,7 +140,7 @@ def dialogues_needed(paired: Paired, margin: float, level: float = LEVEL) -> int
 
     def enough(number: int) -> bool:
         freedom, root = number - 1, math.sqrt(number)
-        edge = float(stats.t.ppf((1 + level) / 2, freedom))
+        edge = float(stdtrit(freedom, (1 + level) / 2))
         excess = distance * root - edge * (1 - 1 / (4 * freedom))
         reached = min(excess / math.sqrt(1 + edge**2 / (2 * freedom)), above * root)
         return reached >= _AIM_QUANTILE

@@ -16,7 +16,6 @@ from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, label_of
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
 from pytest_dstfuzz.files import check_writable
-from pytest_dstfuzz.gate import require_statistics
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     Session,
@@ -131,7 +130,6 @@ class SessionGate:
             self._refuse_without_density()
         if self._settings.gate.baseline is None:
             return
-        require_statistics()
         if self._baselines is None:  # It is going to be written.
             check_writable(Path(self._settings.gate.baseline))
 

@@ -133,7 +133,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         *("trackers", "gate", "noise", "relations", "comparisons", "assistant", "games"),
         "results/sweep_differences",
     ),
-    "scipy": ("gate/statistics",),
+    "scipy": ("campaign/intervals", "gate/statistics"),
     "pyarrow": ("results/parquet",),
     "ray": ("cluster/session", "cluster/seats"),
     "jinja2": ("report/html", "trackers/chat"),

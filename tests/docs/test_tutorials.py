@@ -26,8 +26,6 @@ TUTORIALS = {
 
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_a_tutorial_does_what_it_says(page: str, tmp_path: Path) -> None:
-    if "into-ci" in page:
-        pytest.importorskip("scipy")
     statuses, printed = [], ""
     for block in blocks(texts()[page]):
         if title(block):

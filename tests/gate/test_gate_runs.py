@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -468,15 +467,6 @@ def test_what_needs_a_baseline_says_so(bot: pytest.Pytester, option: str) -> Non
     assert result.ret == 4
     name = option.partition("=")[0]
     result.stderr.fnmatch_lines([f"ERROR: {name} needs a baseline: --dst-baseline=FILE names it"])
-
-
-def test_comparing_needs_the_extra(known: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    result = run(known, "steady")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(['*"pytest-dstfuzz[[]report]"*'])
-    limit = ("--dst-model=mybot:steady", "--dst-max-failure-rate=100%", *OPTIONS)
-    assert known.runpytest_inprocess(*limit).ret == 0
 
 
 def test_a_baseline_that_cannot_be_written_is_told_before(bot: pytest.Pytester) -> None:

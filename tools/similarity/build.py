@@ -1,6 +1,6 @@
 """Builds the embedding that ships: ``python -m tools.similarity.build --help``.
 
-Needs the extras ``lexicon`` and ``train``, and scipy. The same sources give the same bytes on one
+Needs the extras ``lexicon`` and ``train``. The same sources give the same bytes on one
 machine with one thread (``OMP_NUM_THREADS=1``). Of the dialogues only training splits are read, but
 for the threshold, which is set on a development split.
 """

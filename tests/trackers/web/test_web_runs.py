@@ -159,7 +159,7 @@ def test_trade_behind_the_server_gives_the_same_report(pytester: pytest.Pytester
 
 #: What the base install with the extra ``http`` does not have.
 ABSENT = ("torch", "transformers", "tokenizers", "nltk", "gensim", "hypothesis", "jinja2")
-ABSENT += ("scipy", "matplotlib", "starlette", "uvicorn", "tensorboard")
+ABSENT += ("matplotlib", "starlette", "uvicorn", "tensorboard")
 
 
 def test_the_agent_needs_no_torch(pytester: pytest.Pytester, serve: Serve) -> None:
