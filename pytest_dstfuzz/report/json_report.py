@@ -222,7 +222,7 @@ def read_report(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} is no report: {', '.join(missing)} missing")
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     # A key that is missing is told by the part that cannot do without it.
-    if found := problems(report, schema, schema, complete=False):
+    if found := problems(report, schema, complete=False):
         more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         raise DataError(f"{path} is damaged: {found[0].removeprefix('$.')}{more}")
     if isinstance(report["turns"], dict):

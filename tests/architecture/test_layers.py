@@ -134,6 +134,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         "results/sweep_differences",
     ),
     "scipy": ("campaign/intervals", "gate/statistics"),
+    "jsonschema_rs": ("report/schema",),
     "pyarrow": ("results/parquet",),
     "ray": ("cluster/session", "cluster/seats"),
     "jinja2": ("report/html", "trackers/chat"),

@@ -73,7 +73,7 @@ def test_a_run_over_the_limit_fails_and_one_within_passes(bot: pytest.Pytester) 
     )
     report = json.loads((bot.path / "out.json").read_text(encoding="utf-8"))
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    assert problems(report, schema, schema) == []
+    assert problems(report, schema) == []
     (finding,) = report["gate"]["findings"]
     assert finding["value"] == report["summary"]["expected_failures"]["per_1000"]
     bot.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-expected-failures = 900\n")

@@ -321,7 +321,7 @@ def test_reports_have_each_relation_of_the_comparison() -> None:
     info = RunInfo("sample", "test", "plain", "own", 40, 40)
     report = build_report(results, summarise(new["only"]), settings, info, judgement.to_json())
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    assert problems(report, schema, schema) == []
+    assert problems(report, schema) == []
     for text in (html_text(report), html.unescape(markdown_text(report))):
         assert "new relations, not compared" in text.lower()
         assert "relation value-swap" in text

@@ -31,7 +31,10 @@ def compared(old: Turns, new: Turns, limit: int | None = None, **given: object) 
     session = replace(session, **given)  # type: ignore[arg-type]  # fields of its own
     judgement = judge(session, Gates(Limits(max_new_violations=limit)), saved(old))
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    assert problems(judgement.to_json(), schema["properties"]["gate"], schema) == []
+    assert (
+        problems(judgement.to_json(), {**schema["properties"]["gate"], "$defs": schema["$defs"]})
+        == []
+    )
     return judgement
 
 

@@ -67,7 +67,10 @@ def compared(
     session = Session(new, summarise(results), now, Contents(new), seed=0)
     judgement = judge(session, Gates(Limits(max_new_weaknesses=limit)), old)
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    assert problems(judgement.to_json(), schema["properties"]["gate"], schema) == []
+    assert (
+        problems(judgement.to_json(), {**schema["properties"]["gate"], "$defs": schema["$defs"]})
+        == []
+    )
     return judgement
 
 

@@ -60,7 +60,7 @@ def test_each_tracker_has_figures_and_turns_of_its_own(
     assert turns == {name: summary["turns"] for name, summary in models.items()}
     assert turns[STEADY] == 30
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    assert problems(report, schema, schema) == []
+    assert problems(report, schema) == []
 
 
 def test_one_tracker_is_reported_as_ever(pytester: pytest.Pytester) -> None:

@@ -45,7 +45,7 @@ def chances(report: Any) -> list[Any]:
 def test_each_variant_has_a_probability(talk: pytest.Pytester) -> None:
     report = run(talk)
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    assert problems(report, schema, schema) == []
+    assert problems(report, schema) == []
     assert report["settings"]["noise"] == ["typing", "casual"]
     assert len(chances(report)) == 20
     assert all(chance < 0 for chance in chances(report))

@@ -75,7 +75,7 @@ def test_schema_and_bytes(campaign: Tested, data: DialogueSet, tmp_path: Path) -
     # Many of its values are wrong by the labels, so that losing them is an improvement.
     assert report["summary"]["violations"] + report["summary"]["improved"] >= 5
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    assert problems(report, schema, schema) == []
+    assert problems(report, schema) == []
     again = run(settings, data)[::-1]
     other = build_report(again, summarise(again), settings, RunInfo.of(data, seconds=1.0))
     assert report_text({**report, "run": {}}) == report_text({**other, "run": {}})
