@@ -37,7 +37,7 @@ _HOMES = {
     # What the plugin gives a test.
     "DstTurn": "plugin.turn",
     "DstReport": "plugin.turn",
-    "DstGame": "plugin.games",
+    "DstGame": "games.plugin",
     # Agents with a goal, and what is at stake.
     "GoalAgent": "games.game",
     "Game": "games.game",

@@ -36,10 +36,10 @@ from pytest_dstfuzz.games.game import TalkLine as TalkLine
 from pytest_dstfuzz.games.insight import FluencyModel as FluencyModel
 from pytest_dstfuzz.games.insight import TransparentAgent as TransparentAgent
 from pytest_dstfuzz.games.playing import AdversarySide as AdversarySide
+from pytest_dstfuzz.games.plugin import DstGame as DstGame
 from pytest_dstfuzz.games.refund import RefundGame as RefundGame
 from pytest_dstfuzz.games.report import GameReport as GameReport
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon as load_lexicon
-from pytest_dstfuzz.plugin.games import DstGame as DstGame
 from pytest_dstfuzz.plugin.turn import DstReport as DstReport
 from pytest_dstfuzz.plugin.turn import DstTurn as DstTurn
 from pytest_dstfuzz.relations.contexts.checks import ContextCheck as ContextCheck

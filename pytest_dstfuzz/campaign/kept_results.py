@@ -21,6 +21,7 @@ from typing import Final
 
 import numpy as np
 
+from pytest_dstfuzz.agents.trained import trained
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.cache import PredictionCache, restarts
 from pytest_dstfuzz.campaign.results import TurnResult
@@ -33,7 +34,6 @@ from pytest_dstfuzz.json_data import json_decoder, json_encoded, to_json
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.relations.registry import is_shipped
 from pytest_dstfuzz.search.registry import names_shipped
-from pytest_dstfuzz.search.trained import trained
 from pytest_dstfuzz.transformations import find_operator
 
 #: Fields of `DialogueSet` that decide nothing, and the one that is gone over.

@@ -13,17 +13,14 @@ from collections.abc import Sequence
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import (
     calibrate,
-    campaign,
     check_data,
     convert,
     doctor,
     fit_noise,
     freeze,
-    games,
     regressions,
     relations,
     reports,
-    sweep,
     tools,
     trackers,
     training,
@@ -32,6 +29,8 @@ from pytest_dstfuzz.cli.command import Command
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice
 from pytest_dstfuzz.errors import DstFuzzError
+from pytest_dstfuzz.games import commands as games
+from pytest_dstfuzz.scale.commands import campaign, sweep
 
 #: Mistakes of the user, and whatever else ends a command on purpose.
 EXIT_ERROR = 2

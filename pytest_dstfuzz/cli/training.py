@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz.cli.command import Command, say
-from pytest_dstfuzz.cli.ray import RAY_OPTIONS, given_ray, ray_options
 from pytest_dstfuzz.config import ADAPTER, VALIDITIES, canonical_split
 from pytest_dstfuzz.config.command_line import Parser, adapter_options
 from pytest_dstfuzz.config.parsers import choice, integer, positive
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import UserError, needs_extra
-from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
-from pytest_dstfuzz.trackers.trade.config import TradeTrainingConfig
+from pytest_dstfuzz.models.simpletod.config import SimpleTodTrainingConfig
+from pytest_dstfuzz.models.trade.config import TradeTrainingConfig
+from pytest_dstfuzz.scale.commands.ray import RAY_OPTIONS, given_ray, ray_options
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 ORDERS = ("distance", "reading")
@@ -31,7 +31,7 @@ _SHARED = (
     *("model", "checkpoint", "data", "slots", "attack", "seed", "device"),
     "batch_size",
 )
-#: Experiment -> what it does. The module of `pytest_dstfuzz.research` of that name has a ``main``
+#: Experiment -> what it does. The module of `pytest_dstfuzz.papers` of that name has a ``main``
 #: that takes the arguments after the name.
 EXPERIMENTS = {
     "rq1": "random sampling with 1 to 6 transformations, as in the thesis' table",
@@ -82,7 +82,7 @@ class Training:
 TRAININGS: dict[str, Training] = {
     "trade": Training(
         TradeTrainingConfig,
-        "pytest_dstfuzz.trackers.trade.training:train_trade",
+        "pytest_dstfuzz.models.trade.training:train_trade",
         {
             "batch_size": "turns of one step",
             "hidden": "size of the recurrent layers",
@@ -97,7 +97,7 @@ TRAININGS: dict[str, Training] = {
     ),
     "simpletod": Training(
         SimpleTodTrainingConfig,
-        "pytest_dstfuzz.trackers.simpletod.training:train_simpletod",
+        "pytest_dstfuzz.models.simpletod.training:train_simpletod",
         {
             "base": (
                 "fine-tune this causal language model, a folder or a name on the hub, instead "
@@ -250,8 +250,8 @@ def _train_agent(options: Namespace) -> None:
     for name in RAY_OPTIONS:
         given.pop(name, None)
     with needs_extra("training an agent", "train", "torch"):
-        from pytest_dstfuzz.training.train_agent import AgentRun, train_agent  # noqa: PLC0415
-        from pytest_dstfuzz.training.trainer import TrainingConfig  # noqa: PLC0415
+        from pytest_dstfuzz.agents.training.train_agent import AgentRun, train_agent  # noqa: PLC0415
+        from pytest_dstfuzz.agents.training.trainer import TrainingConfig  # noqa: PLC0415
     names = ("calls", "attempts", "reward", "ks", "seed")
     config = TrainingConfig(**{name: given.pop(name) for name in names if name in given})
     adapter = adapter_options(given)
@@ -259,7 +259,7 @@ def _train_agent(options: Namespace) -> None:
     if on_ray is None:
         result = train_agent(run, say)
     else:
-        from pytest_dstfuzz.cluster.rounds import rounds_on_ray  # noqa: PLC0415 - needs numpy
+        from pytest_dstfuzz.scale.cluster.rounds import rounds_on_ray  # noqa: PLC0415 - needs numpy
 
         # While Ray is there, what is printed is taken for Ray's own.
         shown = partial(print, file=sys.stdout, flush=True)
@@ -293,7 +293,7 @@ def _bandit_options(parser: Parser) -> None:
 def _train_bandit(options: Namespace) -> None:
     given = {name: value for name, value in vars(options).items() if value is not None}
     with needs_extra("training a bandit", "train", "torch"):
-        from pytest_dstfuzz.training.train_bandit import ScorerRun, train_bandit  # noqa: PLC0415
+        from pytest_dstfuzz.agents.training.train_bandit import ScorerRun, train_bandit  # noqa: PLC0415
     run = ScorerRun(**{"adapter": adapter_options(given), **given})
     result = train_bandit(run, say)
     print(
@@ -325,7 +325,7 @@ def _experiment_options(parser: Parser) -> None:
 
 def _experiment(given: Namespace) -> int:
     main: Callable[[list[str]], int] = importlib.import_module(
-        f"pytest_dstfuzz.research.{given.name}"
+        f"pytest_dstfuzz.papers.{given.name}"
     ).main
     return main(given.rest)
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from pytest_dstfuzz.agents.agent_search import AgentSearch, is_agent
+from pytest_dstfuzz.agents.trained import describe_trained, is_trained
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.events import (
     BatchDone,
@@ -39,8 +41,6 @@ from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.report.sections import RelationFacts
 from pytest_dstfuzz.report.words import expectation
-from pytest_dstfuzz.search.policy import AgentSearch, is_agent
-from pytest_dstfuzz.search.trained import describe_trained, is_trained
 
 #: Seconds without a sign of life after which one is given.
 PATIENCE = 20.0

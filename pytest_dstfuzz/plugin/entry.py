@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_dstfuzz.games.plugin import DstGame, GameHooks
     from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-    from pytest_dstfuzz.plugin.games import DstGame, GameHooks
     from pytest_dstfuzz.plugin.hooks import SessionHooks
     from pytest_dstfuzz.plugin.turn import DstAgent, DstConformance, DstReport, DstTurn
 
@@ -394,6 +394,6 @@ def _started(config: pytest.Config) -> SessionHooks:
 
 def _game_hooks(config: pytest.Config) -> GameHooks:
     _use(config)
-    from pytest_dstfuzz.plugin.games import game_hooks  # noqa: PLC0415
+    from pytest_dstfuzz.games.plugin import game_hooks  # noqa: PLC0415
 
     return game_hooks(config)

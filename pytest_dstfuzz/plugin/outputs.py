@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from pytest_dstfuzz.agents.trained import is_trained
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import (
@@ -25,7 +26,6 @@ from pytest_dstfuzz.report.github import MOST_COMMANDS, append_summary, violatio
 from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.json_report import write_report
 from pytest_dstfuzz.report.page import Style, StyledLine
-from pytest_dstfuzz.search.trained import is_trained
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.regressions import RegressionCorpus

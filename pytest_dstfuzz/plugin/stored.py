@@ -26,9 +26,9 @@ from pytest_dstfuzz.config import (
 )
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.results.folder import ResultFolder
-from pytest_dstfuzz.results.manifest import RunManifest, plan_digest
-from pytest_dstfuzz.results.merging import unfinished
+from pytest_dstfuzz.scale.results.folder import ResultFolder
+from pytest_dstfuzz.scale.results.manifest import RunManifest, plan_digest
+from pytest_dstfuzz.scale.results.merging import unfinished
 
 #: Parts of the settings that are of this session.
 _OWN_PARTS: Final = ("output", "gate")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from pytest_dstfuzz.agents.agent_search import AgentSearch
+from pytest_dstfuzz.agents.bandit_search import BanditSearch
+from pytest_dstfuzz.agents.trained import TRAINED, is_trained, trained_search
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.registry import Registry, blamed
-from pytest_dstfuzz.search.bandit import BanditSearch
 from pytest_dstfuzz.search.draws import NearValueSearch, RandomSearch
 from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY, HillClimbSearch
 from pytest_dstfuzz.search.noise import NoiseSearch
-from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
-from pytest_dstfuzz.search.trained import TRAINED, is_trained, trained_search
 
 #: Called as ``factory(seed=..., k=...)``: the seed of the campaign, and how many transformations
 #: one variant associates.

@@ -58,7 +58,7 @@ class ShippedTracker:
     ) -> Tracker:
         """Return the tracker, with the shipped weights where there is no checkpoint."""
         with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
-            module = importlib.import_module(f"pytest_dstfuzz.trackers.{self.name}.tracker")
+            module = importlib.import_module(f"pytest_dstfuzz.models.{self.name}.tracker")
         load = getattr(module, f"load_{self.name}")
         return cast("Tracker", load(checkpoint, device, batch_size))
 
@@ -68,7 +68,7 @@ class ShippedTracker:
         """Return the tracker, to be loaded when it is first asked where it is known before."""
         if not self.known:
             return self(checkpoint, device, batch_size)
-        files = importlib.import_module(f"pytest_dstfuzz.trackers.{self.name}.files")
+        files = importlib.import_module(f"pytest_dstfuzz.models.{self.name}.files")
         with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
             fingerprint = files.fingerprint(checkpoint, device)
         return UnloadedTracker(fingerprint, partial(self._made, checkpoint, device, batch_size))
@@ -86,7 +86,7 @@ class ShippedAssistant:
 
     def __call__(self) -> object:
         """Return the assistant, with the shipped weights."""
-        return importlib.import_module("pytest_dstfuzz.assistant.assistant").Assistant()
+        return importlib.import_module("pytest_dstfuzz.models.assistant.assistant").Assistant()
 
 
 _SHIPPED: Final[tuple[ShippedTracker | ShippedAssistant, ...]] = (

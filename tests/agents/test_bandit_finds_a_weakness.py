@@ -11,12 +11,12 @@ from planted import PlantedBot, write_folder
 
 pytest.importorskip("torch")
 
+from pytest_dstfuzz.agents.training.train_bandit import ScorerRun, train_bandit
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.training.train_bandit import ScorerRun, train_bandit
 
 #: Calls that pay for learning, with twelve attempts at a turn.
 CALLS = 600

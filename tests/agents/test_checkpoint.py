@@ -17,6 +17,8 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from pytest_dstfuzz.agents import agent_search as policy_file
+from pytest_dstfuzz.agents.agent_search import AgentSearch
 from pytest_dstfuzz.agents.checkpoint import (
     POLICY_FILE,
     PolicyAbout,
@@ -25,11 +27,9 @@ from pytest_dstfuzz.agents.checkpoint import (
 )
 from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE
+from pytest_dstfuzz.agents.trained import describe_trained
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.search import policy as policy_file
-from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.registry import search_by_name
-from pytest_dstfuzz.search.trained import describe_trained
 
 ABOUT = PolicyAbout(
     tracker="bakery:track",

@@ -6,6 +6,12 @@ from collections.abc import Callable, Sequence
 
 from chatterbots import KeywordBot, data_of, talks
 
+from pytest_dstfuzz.agents.training.environment import (
+    Environment,
+    EnvironmentStep,
+    Predict,
+    environment_spec,
+)
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue
 from pytest_dstfuzz.perturb.action import ActionSpace
@@ -13,12 +19,6 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.training.environment import (
-    Environment,
-    EnvironmentStep,
-    Predict,
-    environment_spec,
-)
 
 SPACE = ActionSpace()
 TALKS = talks(16)

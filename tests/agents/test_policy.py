@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import settings as laws
 from hypothesis import strategies as st
 
+from pytest_dstfuzz.agents.agent_search import AgentSearch
 from pytest_dstfuzz.agents.features import STATE_SIZE, Trace, TurnView
 from pytest_dstfuzz.agents.policy import (
     BLOCKS,
@@ -31,7 +32,6 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.perturb.action import GRID, ActionSpace
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.protocol import Feedback, SearchTask
 from pytest_dstfuzz.selection import select
 from pytest_dstfuzz.transformations import TRANSFORMATIONS

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, SPACE
-from pytest_dstfuzz.training.replay import Replay, ReplayBatch
+from pytest_dstfuzz.agents.training.replay import Replay, ReplayBatch
 
 
 def step(number: int) -> ReplayBatch:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.training.environment import (
+from pytest_dstfuzz.agents.training.environment import (
     EDIT_PRICE,
     REWARDS,
     WASTE_PRICE,
@@ -17,6 +16,7 @@ from pytest_dstfuzz.training.environment import (
     broken,
     gini,
 )
+from pytest_dstfuzz.errors import UserError
 
 RATES = st.sampled_from([0.0, 0.25]) | st.floats(0, 1)
 OUTCOMES = st.builds(AttemptOutcome, st.just(True), st.booleans(), st.floats(-1, 1), RATES, RATES)
@@ -90,6 +90,6 @@ def test_what_cannot_be_run_is_a_waste_whatever_it_is(outcome: AttemptOutcome) -
 
 def test_names() -> None:
     assert {"gini": gini, "broken": broken} == REWARDS
-    trainer = pytest.importorskip("pytest_dstfuzz.training.trainer", exc_type=ImportError)
+    trainer = pytest.importorskip("pytest_dstfuzz.agents.training.trainer", exc_type=ImportError)
     with pytest.raises(UserError, match=r"unknown reward 'ginny'.*'gini'"):
         trainer.TrainingConfig(reward="ginny")

@@ -13,11 +13,11 @@ pytest.importorskip("torch")
 
 from test_train_agent import Counting, run_of, same, silent
 
+from pytest_dstfuzz.agents.training.playing import DialoguePlayer, PlayedHere, PlayedPart, RoundPart
+from pytest_dstfuzz.agents.training.round_trainer import PART
+from pytest_dstfuzz.agents.training.train_agent import train_agent
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.tracker import Tracker
-from pytest_dstfuzz.training.playing import DialoguePlayer, PlayedHere, PlayedPart, RoundPart
-from pytest_dstfuzz.training.round_trainer import PART
-from pytest_dstfuzz.training.train_agent import train_agent
 
 
 class Backwards(PlayedHere):

@@ -83,8 +83,8 @@ def test_chances_are_never_certain(spread: float) -> None:
 @given(seed=st.integers(0, 10**6), number=st.integers(0, len(TURNS) - 1))
 def test_torch_has_the_same_network(seed: int, number: int) -> None:
     torch = pytest.importorskip("torch")
-    from pytest_dstfuzz.training.scorer import FitConfig, Network  # noqa: PLC0415
-    from pytest_dstfuzz.training.scorer_rows import Batch  # noqa: PLC0415
+    from pytest_dstfuzz.agents.training.scorer import FitConfig, Network  # noqa: PLC0415
+    from pytest_dstfuzz.agents.training.scorer_rows import Batch  # noqa: PLC0415
 
     generator = torch.Generator().manual_seed(seed)
     network = Network(FitConfig(wide=8, narrow=4), generator)
@@ -113,7 +113,7 @@ def test_torch_has_the_same_network(seed: int, number: int) -> None:
 
 def test_a_network_begins_with_few_changes() -> None:
     torch = pytest.importorskip("torch")
-    from pytest_dstfuzz.training.scorer import FitConfig, Network  # noqa: PLC0415
+    from pytest_dstfuzz.agents.training.scorer import FitConfig, Network  # noqa: PLC0415
 
     network = Network(FitConfig(), torch.Generator().manual_seed(0))
     chances = Scorer(network.weights()).chances(view(0), [])

@@ -18,11 +18,11 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from scorers import ABOUT, random_weights
 
+from pytest_dstfuzz.agents.bandit_search import SHIPPED, BanditSearch
 from pytest_dstfuzz.agents.scorer_file import SCORER_FILE, load_scorer, save_scorer
+from pytest_dstfuzz.agents.trained import describe_trained, trained, training_calls
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.search.bandit import SHIPPED, BanditSearch
 from pytest_dstfuzz.search.registry import search_by_name
-from pytest_dstfuzz.search.trained import describe_trained, trained, training_calls
 
 
 @pytest.fixture

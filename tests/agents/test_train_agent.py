@@ -20,13 +20,13 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from pytest_dstfuzz.agents.checkpoint import load_policy
+from pytest_dstfuzz.agents.training import train_agent as module
+from pytest_dstfuzz.agents.training.multi_pdqn import LearnerConfig
+from pytest_dstfuzz.agents.training.train_agent import AgentRun, train_agent
+from pytest_dstfuzz.agents.training.trainer import Round, TensorBoardLogger, TrainingConfig
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import MissingExtraError, TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.training import train_agent as module
-from pytest_dstfuzz.training.multi_pdqn import LearnerConfig
-from pytest_dstfuzz.training.train_agent import AgentRun, train_agent
-from pytest_dstfuzz.training.trainer import Round, TensorBoardLogger, TrainingConfig
 
 STATE, POLICY = "training.safetensors", "agent.safetensors"
 #: Rounds of at most 48 calls after those for the clean turns; the memory wraps around.
@@ -390,7 +390,7 @@ def test_training_that_diverges_is_told(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "pytest_dstfuzz.training.multi_pdqn.MultiPDQN.update", lambda *_: (float("nan"), 0.0)
+        "pytest_dstfuzz.agents.training.multi_pdqn.MultiPDQN.update", lambda *_: (float("nan"), 0.0)
     )
     with pytest.raises(UserError, match=r"the training diverged in round \d: its loss is no numb"):
         train_agent(run_of(data, tmp_path), silent, PlantedBot())

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.assistant.assistant import Assistant
-from pytest_dstfuzz.assistant.network import shipped_weights
+from pytest_dstfuzz.models.assistant.assistant import Assistant
+from pytest_dstfuzz.models.assistant.network import shipped_weights
 from tests.assistant.toys import MUSIC, TABLE, TOOLS, WEATHER, assistant, calls, text, tool, user
 
 ASSISTANT = Assistant()

@@ -14,11 +14,11 @@ import pytest
 
 pytest.importorskip("torch")
 
+from pytest_dstfuzz.agents.training.train_agent import AgentRun, train_agent
+from pytest_dstfuzz.agents.training.trainer import TrainingConfig
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
-from pytest_dstfuzz.training.train_agent import AgentRun, train_agent
-from pytest_dstfuzz.training.trainer import TrainingConfig
 
 
 class Timed:

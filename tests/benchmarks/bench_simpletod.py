@@ -13,9 +13,9 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
-from pytest_dstfuzz.trackers.simpletod.greedy import GreedyDecoder
-from pytest_dstfuzz.trackers.simpletod.tracker import load_simpletod
+from pytest_dstfuzz.models.simpletod.config import LONGEST_BELIEF
+from pytest_dstfuzz.models.simpletod.greedy import GreedyDecoder
+from pytest_dstfuzz.models.simpletod.tracker import load_simpletod
 
 ROUNDS = 3
 #: One at a time is slow, so fewer turns of the same mixture are generated.

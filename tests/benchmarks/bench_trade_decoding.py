@@ -19,19 +19,19 @@ pytest.importorskip("safetensors")
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Context  # noqa: E402
 from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: E402
 from pytest_dstfuzz.dialogue.normalise import normalise_state  # noqa: E402
-from pytest_dstfuzz.trackers.neural import pad  # noqa: E402
-from pytest_dstfuzz.trackers.trade.decode import gini_rows, mix  # noqa: E402
-from pytest_dstfuzz.trackers.trade.network import (  # noqa: E402
+from pytest_dstfuzz.models.neural import pad  # noqa: E402
+from pytest_dstfuzz.models.trade.decode import gini_rows, mix  # noqa: E402
+from pytest_dstfuzz.models.trade.network import (  # noqa: E402
     GATE_DONTCARE,
     GATE_POINTER,
     Encoded,
     TradeNetwork,
 )
-from pytest_dstfuzz.trackers.trade.tracker import (  # noqa: E402
+from pytest_dstfuzz.models.trade.tracker import (  # noqa: E402
     TradeTracker,
     load_trade,
 )
-from pytest_dstfuzz.trackers.trade.vocabulary import (  # noqa: E402
+from pytest_dstfuzz.models.trade.vocabulary import (  # noqa: E402
     END,
     PAD,
     history_words,

@@ -19,7 +19,7 @@ from pytest_dstfuzz.cli.command import ProgressLine
 from pytest_dstfuzz.dialogue import fetch as datasets
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.trade.config import TradeTrainingConfig
+from pytest_dstfuzz.models.trade.config import TradeTrainingConfig
 
 
 @pytest.fixture(autouse=True)
@@ -217,7 +217,7 @@ def test_training_gets_what_was_given(
         )
 
     monkeypatch.setitem(
-        sys.modules, "pytest_dstfuzz.trackers.trade.training", SimpleNamespace(train_trade=fake)
+        sys.modules, "pytest_dstfuzz.models.trade.training", SimpleNamespace(train_trade=fake)
     )
     line = "train-tracker trade --data d --output o --epochs 3 --layout any --no-pretrained-vectors"
     assert cli.main([*line.split(), "--max-minutes", "2.5", "--resume"]) == 0
@@ -239,7 +239,7 @@ def test_training_gets_what_was_given(
 def test_training_without_torch_names_the_extra(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "pytest_dstfuzz.trackers.trade.training", raising=False)
+    monkeypatch.delitem(sys.modules, "pytest_dstfuzz.models.trade.training", raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
     assert cli.main(["train-tracker", "trade", "--data", "d", "--output", "o"]) == 2
     assert 'pip install "pytest-dstfuzz[trade]"' in capsys.readouterr().err

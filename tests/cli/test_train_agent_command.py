@@ -13,9 +13,9 @@ import pytest
 import training_folder
 
 from pytest_dstfuzz import cli
+from pytest_dstfuzz.agents.training.environment import REWARDS
 from pytest_dstfuzz.cli import training as cli_training
 from pytest_dstfuzz.perturb.engine import ORDERS
-from pytest_dstfuzz.training.environment import REWARDS
 
 RUN = f"train-agent {training_folder.GIVEN}"
 
@@ -98,7 +98,7 @@ def test_training_gets_what_was_given(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    from pytest_dstfuzz.training import train_agent as training  # noqa: PLC0415
+    from pytest_dstfuzz.agents.training import train_agent as training  # noqa: PLC0415
 
     seen: list[Any] = []
 
@@ -129,7 +129,9 @@ def test_training_gets_what_was_given(
 def test_without_torch_the_extra_is_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("pytest_dstfuzz.training.")]:
+    for name in [
+        name for name in sys.modules if name.startswith("pytest_dstfuzz.agents.training.")
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
     assert cli.main(RUN.split()) == 2
@@ -140,7 +142,7 @@ def test_ctrl_c_says_how_to_go_on(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    from pytest_dstfuzz.training.trainer import AgentTrainer  # noqa: PLC0415
+    from pytest_dstfuzz.agents.training.trainer import AgentTrainer  # noqa: PLC0415
 
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt

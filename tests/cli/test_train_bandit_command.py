@@ -87,7 +87,7 @@ def test_training_gets_what_was_given(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    from pytest_dstfuzz.training import train_bandit as training  # noqa: PLC0415
+    from pytest_dstfuzz.agents.training import train_bandit as training  # noqa: PLC0415
 
     seen: list[Any] = []
 
@@ -118,7 +118,9 @@ def test_training_gets_what_was_given(
 def test_without_torch_the_extra_is_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("pytest_dstfuzz.training.")]:
+    for name in [
+        name for name in sys.modules if name.startswith("pytest_dstfuzz.agents.training.")
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
     assert cli.main(RUN.split()) == 2
@@ -129,7 +131,7 @@ def test_ctrl_c_says_what_is_kept(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    from pytest_dstfuzz.training import train_bandit as training  # noqa: PLC0415
+    from pytest_dstfuzz.agents.training import train_bandit as training  # noqa: PLC0415
 
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt

@@ -8,13 +8,19 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import Campaign, Settings, UserError
-from pytest_dstfuzz.cluster.session import RayOptions, room_for
-from pytest_dstfuzz.cluster.shares import left_of, shares_of, why_ended
-from pytest_dstfuzz.cluster.worker import BlockWorker, Refusal, SentResults, Surroundings, Task
-from pytest_dstfuzz.results.blocks import BlockRunner, blocks_of
-from pytest_dstfuzz.results.folder import DialogueResults, ResultFolder
-from pytest_dstfuzz.results.manifest import RunManifest
-from pytest_dstfuzz.results.running import run_into
+from pytest_dstfuzz.scale.cluster.session import RayOptions, room_for
+from pytest_dstfuzz.scale.cluster.shares import left_of, shares_of, why_ended
+from pytest_dstfuzz.scale.cluster.worker import (
+    BlockWorker,
+    Refusal,
+    SentResults,
+    Surroundings,
+    Task,
+)
+from pytest_dstfuzz.scale.results.blocks import BlockRunner, blocks_of
+from pytest_dstfuzz.scale.results.folder import DialogueResults, ResultFolder
+from pytest_dstfuzz.scale.results.manifest import RunManifest
+from pytest_dstfuzz.scale.results.running import run_into
 
 BOT = """
 def heard(context):

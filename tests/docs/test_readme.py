@@ -20,7 +20,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DEMO = (ROOT / "docs" / "tutorials" / "neural-tracker.md").read_text(encoding="utf-8")
 (SHOWN,) = re.findall(r"^```text\n(tested  .*?)^```$", DEMO, re.DOTALL | re.MULTILINE)
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-TRADE = ROOT / "pytest_dstfuzz" / "resources" / "trade" / "model.safetensors"
+TRADE = ROOT / "pytest_dstfuzz" / "models" / "resources" / "trade" / "model.safetensors"
 
 
 def test_it_is_short() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SHIPPED = Path(__file__).parents[2] / "pytest_dstfuzz" / "resources" / "trade"
+SHIPPED = Path(__file__).parents[2] / "pytest_dstfuzz" / "models" / "resources" / "trade"
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

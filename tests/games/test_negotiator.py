@@ -23,7 +23,7 @@ from pytest_dstfuzz.games.negotiation.supervised import (
     train_supervised,
 )
 from pytest_dstfuzz.games.playing import play_game
-from pytest_dstfuzz.trackers.runs import STATE_FILE
+from pytest_dstfuzz.models.runs import STATE_FILE
 
 
 @pytest.fixture(scope="module")

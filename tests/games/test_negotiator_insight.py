@@ -35,7 +35,7 @@ from pytest_dstfuzz.games.negotiation.supervised import (
     SupervisedConfig,
     train_supervised,
 )
-from pytest_dstfuzz.trackers.runs import STATE_FILE
+from pytest_dstfuzz.models.runs import STATE_FILE
 
 CLOSE = TalkLine(mine=False, text="", closes=True)
 

@@ -134,10 +134,10 @@ def test_the_agent_of_the_fixture_is_the_shipped_one_by_default(
 ) -> None:
     assert policy
     (bot.path / "mine.safetensors").rename(bot.path / "trade.safetensors")
-    monkeypatch.setattr("pytest_dstfuzz.search.policy.SHIPPED", bot.path)
+    monkeypatch.setattr("pytest_dstfuzz.agents.agent_search.SHIPPED", bot.path)
     bot.makepyfile(PROPOSING)
     bot.runpytest_inprocess(*OPTIONS[:2]).assert_outcomes(passed=6)
-    monkeypatch.setattr("pytest_dstfuzz.search.policy.SHIPPED", bot.path / "none")
+    monkeypatch.setattr("pytest_dstfuzz.agents.agent_search.SHIPPED", bot.path / "none")
     result = bot.runpytest_inprocess(*OPTIONS[:2])
     assert result.ret == 4
     result.stdout.fnmatch_lines(["*this installation ships no trained agent: train one with*"])

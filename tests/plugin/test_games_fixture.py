@@ -9,7 +9,7 @@ import pytest
 
 # Loaded before any inner run: such a run forgets the modules that it was the first to load, and
 # the classes of selections must not be there twice.
-import pytest_dstfuzz.plugin.games  # noqa: F401
+import pytest_dstfuzz.games.plugin  # noqa: F401
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "refund_bot"
 SUITE = """

@@ -29,7 +29,7 @@ from pytest_dstfuzz.report.json_report import (
 from pytest_dstfuzz.report.packing import packed, unpacked
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.results.folder import DialogueResults, EncodedResults
+from pytest_dstfuzz.scale.results.folder import DialogueResults, EncodedResults
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
 SETTINGS = Settings.of(variants=5, shrink=False)

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.research import rq2, rq3
+from pytest_dstfuzz.papers import rq2, rq3
 
 HERE = Path(__file__).parent
 COMMON = ["--model", "memory_bot:track", "--split", "test", "--max-dialogues", "3"]

@@ -6,8 +6,8 @@ import pytest
 
 from pytest_dstfuzz.campaign.ledger import Counts
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.research.campaign_figures import CampaignFigures, TurnFigures, Violation
-from pytest_dstfuzz.research.contenders import (
+from pytest_dstfuzz.papers.campaign_figures import CampaignFigures, TurnFigures, Violation
+from pytest_dstfuzz.papers.contenders import (
     Against,
     Contender,
     MeanFigures,
@@ -17,7 +17,7 @@ from pytest_dstfuzz.research.contenders import (
     subject_of,
     weaknesses_of,
 )
-from pytest_dstfuzz.research.resampling import Rate, Resamples
+from pytest_dstfuzz.papers.resampling import Rate, Resamples
 
 READ = (1, "stated-lost-0", "train-day", 0.0, ())
 LOST = Violation("turn", (("train-day", None),), False, True, *READ)

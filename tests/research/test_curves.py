@@ -11,7 +11,7 @@ import pytest
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.research import curves
+from pytest_dstfuzz.papers import curves
 
 HERE = Path(__file__).parent
 GROUND = ["--model", "memory_bot:track", "--split", "test"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pytest_dstfuzz.research import formatting
-from pytest_dstfuzz.research.resampling import Rate
+from pytest_dstfuzz.papers import formatting
+from pytest_dstfuzz.papers.resampling import Rate
 
 
 def _cells(rate: Rate | None) -> list[object]:

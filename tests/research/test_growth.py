@@ -11,11 +11,11 @@ import pytest
 from pytest_dstfuzz.campaign.ledger import Counts
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.research.campaign_figures import CampaignFigures, TurnFigures, Violation
-from pytest_dstfuzz.research.campaigns import CampaignRunner
-from pytest_dstfuzz.research.equal_calls import break_even
-from pytest_dstfuzz.research.growth import MEASURES, Growth, ratio, shares_by_operator
-from pytest_dstfuzz.research.resampling import Resamples
+from pytest_dstfuzz.papers.campaign_figures import CampaignFigures, TurnFigures, Violation
+from pytest_dstfuzz.papers.campaigns import CampaignRunner
+from pytest_dstfuzz.papers.equal_calls import break_even
+from pytest_dstfuzz.papers.growth import MEASURES, Growth, ratio, shares_by_operator
+from pytest_dstfuzz.papers.resampling import Resamples
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 
 TWO = Resamples(["a", "b"], seed=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.research import rq1, rq2, rq3
+from pytest_dstfuzz.papers import rq1, rq2, rq3
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 COLUMNS = {

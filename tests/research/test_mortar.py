@@ -9,11 +9,9 @@ import pytest
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.relations.contexts.questions import asked
-from pytest_dstfuzz.research.canard import Rewrites, load_rewrites
-from pytest_dstfuzz.research.mortar import main
-from pytest_dstfuzz.research.retrieval_bot import (
+from pytest_dstfuzz.papers.canard import Rewrites, load_rewrites
+from pytest_dstfuzz.papers.mortar import main
+from pytest_dstfuzz.papers.retrieval_bot import (
     SAID_BEFORE,
     TIRED,
     UNCLEAR,
@@ -23,6 +21,8 @@ from pytest_dstfuzz.research.retrieval_bot import (
     RetrievalBot,
     faults,
 )
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.relations.contexts.questions import asked
 from tests.relations.contexts.harbour import write
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.cli import main
-from pytest_dstfuzz.research.comparison import common_settings
-from pytest_dstfuzz.research.relations import RelationRow, RelationsConfig, run_relations, tables
+from pytest_dstfuzz.papers.comparison import common_settings
+from pytest_dstfuzz.papers.relations import RelationRow, RelationsConfig, run_relations, tables
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "relations"
 NAMES = "value-swap,neighbour-swap,duplicate"

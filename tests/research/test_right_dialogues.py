@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_dstfuzz.agents.training import right_dialogues as module
+from pytest_dstfuzz.agents.training.right_dialogues import held_out, right_dialogues
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker
-from pytest_dstfuzz.training import right_dialogues as module
-from pytest_dstfuzz.training.right_dialogues import held_out, right_dialogues
 
 
 @pytest.fixture(scope="module")

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dstfuzz.agents.training import right_dialogues
 from pytest_dstfuzz.campaign.ledger import Counts
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.research import rq1
-from pytest_dstfuzz.research.campaign_figures import CampaignFigures
-from pytest_dstfuzz.research.comparison import common_settings, drawn
-from pytest_dstfuzz.research.resampling import Rate
-from pytest_dstfuzz.research.rq1 import Rq1Config, run_rq1, tables
+from pytest_dstfuzz.papers import rq1
+from pytest_dstfuzz.papers.campaign_figures import CampaignFigures
+from pytest_dstfuzz.papers.comparison import common_settings, drawn
+from pytest_dstfuzz.papers.resampling import Rate
+from pytest_dstfuzz.papers.rq1 import Rq1Config, run_rq1, tables
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker
-from pytest_dstfuzz.training import right_dialogues
 
 
 class Memory:

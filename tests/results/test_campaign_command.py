@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import Settings
-from pytest_dstfuzz.cli.campaign import CAMPAIGN_OPTIONS, campaign_settings
 from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.scale.commands.campaign import CAMPAIGN_OPTIONS, campaign_settings
 
 BOT = """
 import time

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pytest_dstfuzz import BeliefState, Campaign, Context, Settings, UserError
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.results.blocks import blocks_of
-from pytest_dstfuzz.results.folder import ResultFolder
-from pytest_dstfuzz.results.running import run_into
+from pytest_dstfuzz.scale.results.blocks import blocks_of
+from pytest_dstfuzz.scale.results.folder import ResultFolder
+from pytest_dstfuzz.scale.results.running import run_into
 
 SETTINGS = Settings.of(variants=3, turns=40, relation="metamorphic,negation")
 WORDS = {"cheap": "restaurant-pricerange", "north": "hotel-area", "centre": "restaurant-area"}

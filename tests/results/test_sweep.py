@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.results.sweep_file import SweepPlan, read_sweep
+from pytest_dstfuzz.scale.results.sweep_file import SweepPlan, read_sweep
 
 BOT = """
 import time

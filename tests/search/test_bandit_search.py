@@ -11,12 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from turns import Tasks
 
-from pytest_dstfuzz.agents.candidates import Candidate
-from pytest_dstfuzz.agents.features import Floats
-from pytest_dstfuzz.agents.scorer import Scorer
-from pytest_dstfuzz.agents.slot_view import REST, SlotView, Tried
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.search.bandit import (
+from pytest_dstfuzz.agents.bandit_search import (
     BanditSearch,
     attempts_of,
     broken_slots,
@@ -25,6 +20,11 @@ from pytest_dstfuzz.search.bandit import (
     view_of,
     waiting,
 )
+from pytest_dstfuzz.agents.candidates import Candidate
+from pytest_dstfuzz.agents.features import Floats
+from pytest_dstfuzz.agents.scorer import Scorer
+from pytest_dstfuzz.agents.slot_view import REST, SlotView, Tried
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.search.protocol import NO_ACTION, Feedback, Proposal, SearchTask, TurnSearch
 from pytest_dstfuzz.trackers.tracker import Prediction
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pytest_dstfuzz.agents.agent_search import named_policy
 from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.search.policy import named_policy
 from pytest_dstfuzz.search.registry import register_search
 from tools.agents.parts import HalfAgent, HalfPolicy
 from tools.weaknesses.planted_bot import PlantedBot, dialogues

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.assistant.assistant import Assistant
-from pytest_dstfuzz.assistant.network import Weights
+from pytest_dstfuzz.models.assistant.assistant import Assistant
+from pytest_dstfuzz.models.assistant.network import Weights
 from tools.assistant.sgd import read_split
 
 pytest.importorskip("torch")

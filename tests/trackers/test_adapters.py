@@ -381,7 +381,7 @@ def test_registered_names_call_their_factory() -> None:
 
 
 def test_trade_without_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("pytest_dstfuzz.trackers.trade.")]:
+    for name in [name for name in sys.modules if name.startswith("pytest_dstfuzz.models.trade.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(UserError, match=r'pip install "pytest-dstfuzz\[trade\]"'):

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pytest_dstfuzz.trackers.neural import fair_threads  # noqa: E402
+from pytest_dstfuzz.models.neural import fair_threads  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -16,10 +16,10 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from trade_data import dialogues  # noqa: E402
 
 from pytest_dstfuzz.errors import UserError  # noqa: E402
-from pytest_dstfuzz.trackers.trade.checkpoint import TradeReading, build_network, save_model  # noqa: E402
-from pytest_dstfuzz.trackers.trade.files import SHIPPED  # noqa: E402
-from pytest_dstfuzz.trackers.trade.tracker import load_trade  # noqa: E402
-from pytest_dstfuzz.trackers.trade.vocabulary import training_vocabulary  # noqa: E402
+from pytest_dstfuzz.models.trade.checkpoint import TradeReading, build_network, save_model  # noqa: E402
+from pytest_dstfuzz.models.trade.files import SHIPPED  # noqa: E402
+from pytest_dstfuzz.models.trade.tracker import load_trade  # noqa: E402
+from pytest_dstfuzz.models.trade.vocabulary import training_vocabulary  # noqa: E402
 
 WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.json", "vocabulary.json"
 

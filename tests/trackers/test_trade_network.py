@@ -12,13 +12,13 @@ pytest.importorskip("safetensors")
 
 from trade_data import dialogues  # noqa: E402
 
-from pytest_dstfuzz.trackers.trade.checkpoint import build_network  # noqa: E402
-from pytest_dstfuzz.trackers.trade.decode import decode, mix  # noqa: E402
-from pytest_dstfuzz.trackers.trade.gru import run_bidirectional  # noqa: E402
-from pytest_dstfuzz.trackers.trade.loss import batch_loss  # noqa: E402
-from pytest_dstfuzz.trackers.trade.network import GATE_POINTER, TradeNetwork  # noqa: E402
-from pytest_dstfuzz.trackers.trade.rows import LabelledTurn, bucket, collate, make_rows  # noqa: E402
-from pytest_dstfuzz.trackers.trade.vocabulary import (  # noqa: E402
+from pytest_dstfuzz.models.trade.checkpoint import build_network  # noqa: E402
+from pytest_dstfuzz.models.trade.decode import decode, mix  # noqa: E402
+from pytest_dstfuzz.models.trade.gru import run_bidirectional  # noqa: E402
+from pytest_dstfuzz.models.trade.loss import batch_loss  # noqa: E402
+from pytest_dstfuzz.models.trade.network import GATE_POINTER, TradeNetwork  # noqa: E402
+from pytest_dstfuzz.models.trade.rows import LabelledTurn, bucket, collate, make_rows  # noqa: E402
+from pytest_dstfuzz.models.trade.vocabulary import (  # noqa: E402
     END,
     UNKNOWN,
     training_vocabulary,

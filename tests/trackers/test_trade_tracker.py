@@ -10,9 +10,9 @@ pytest.importorskip("safetensors")
 from trade_data import dialogues  # noqa: E402
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange  # noqa: E402
-from pytest_dstfuzz.trackers.trade.checkpoint import TradeReading, build_network  # noqa: E402
-from pytest_dstfuzz.trackers.trade.tracker import TradeTracker  # noqa: E402
-from pytest_dstfuzz.trackers.trade.vocabulary import training_vocabulary  # noqa: E402
+from pytest_dstfuzz.models.trade.checkpoint import TradeReading, build_network  # noqa: E402
+from pytest_dstfuzz.models.trade.tracker import TradeTracker  # noqa: E402
+from pytest_dstfuzz.models.trade.vocabulary import training_vocabulary  # noqa: E402
 
 
 def tracker(batch_size: int) -> TradeTracker:

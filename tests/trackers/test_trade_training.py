@@ -20,13 +20,13 @@ from trade_data import dialogues, small_config, write_folder  # noqa: E402
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
-from pytest_dstfuzz.trackers.neural import learning_rate  # noqa: E402
-from pytest_dstfuzz.trackers.trade import training  # noqa: E402
-from pytest_dstfuzz.trackers.trade.tracker import (  # noqa: E402
+from pytest_dstfuzz.models.neural import learning_rate  # noqa: E402
+from pytest_dstfuzz.models.trade import training  # noqa: E402
+from pytest_dstfuzz.models.trade.tracker import (  # noqa: E402
     TradeTracker,
     load_trade,
 )
-from pytest_dstfuzz.trackers.trade.training import train_trade  # noqa: E402
+from pytest_dstfuzz.models.trade.training import train_trade  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_dstfuzz.assistant.assistant import hear
-from pytest_dstfuzz.assistant.features import (
+from pytest_dstfuzz.models.assistant.assistant import hear
+from pytest_dstfuzz.models.assistant.features import (
     CANDIDATE,
     VALUE,
     SlotsAsked,
@@ -20,9 +20,9 @@ from pytest_dstfuzz.assistant.features import (
     missing,
     turn_text,
 )
-from pytest_dstfuzz.assistant.memory import ANY, Memory
-from pytest_dstfuzz.assistant.schema import Slot, ToolView, read_tools
-from pytest_dstfuzz.assistant.words import WIDTH, TextToken, label_words
+from pytest_dstfuzz.models.assistant.memory import ANY, Memory
+from pytest_dstfuzz.models.assistant.schema import Slot, ToolView, read_tools
+from pytest_dstfuzz.models.assistant.words import WIDTH, TextToken, label_words
 from tools.assistant.sgd import Gold, SgdDialogue
 
 #: Answers of a slot that are no value of a list: as it was, any, a span of the texts.

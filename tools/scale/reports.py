@@ -33,9 +33,9 @@ from pytest_dstfuzz.gate.baseline import Session, make_baseline
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
 from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates
-from pytest_dstfuzz.results.folder import DialogueResults, ResultFolder, StoredResults
-from pytest_dstfuzz.results.report import FolderReport
-from pytest_dstfuzz.results.running import manifest_of
+from pytest_dstfuzz.scale.results.folder import DialogueResults, ResultFolder, StoredResults
+from pytest_dstfuzz.scale.results.report import FolderReport
+from pytest_dstfuzz.scale.results.running import manifest_of
 
 STEPS: Final = ("start", "figures", "json", "html", "baseline", "gate")
 _SEED: Final = 7

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("training", metavar="TRAINING", type=kind, help=" or ".join(kinds))
     train = kinds[parser.parse_all(arguments[:1]).training]
     with needs_extra("training a negotiator", "train", "torch"):
-        from pytest_dstfuzz.trackers.neural import threads  # noqa: PLC0415 - torch
+        from pytest_dstfuzz.models.neural import threads  # noqa: PLC0415 - torch
     with threads(1):
         train(arguments[1:])
     return 0

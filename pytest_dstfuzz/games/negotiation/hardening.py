@@ -26,7 +26,7 @@ from pytest_dstfuzz.games.negotiation.reinforce import (
     played,
 )
 from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE
-from pytest_dstfuzz.trackers.runs import Progress, SavedRun, check_output, write_run
+from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, write_run
 
 #: The attack as it is at the end, beside the hardened negotiator.
 ATTACK_FILE: Final = "attack.safetensors"

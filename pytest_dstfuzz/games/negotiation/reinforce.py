@@ -25,8 +25,8 @@ from pytest_dstfuzz.games.negotiation.network import NegotiatorNetwork, load_net
 from pytest_dstfuzz.games.negotiation.reader import forbidden
 from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE, row_loss
 from pytest_dstfuzz.games.negotiation.tables import TableTalk, talk
+from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, moments, write_run
 from pytest_dstfuzz.seeding import derive, stream
-from pytest_dstfuzz.trackers.runs import Progress, SavedRun, check_output, moments, write_run
 
 _RUN: Final = "dstfuzz.negotiator.reinforced"
 #: What a resumed run may change.

@@ -26,9 +26,9 @@ from pytest_dstfuzz.games.negotiation.network import (
     of_counts,
     save_network,
 )
+from pytest_dstfuzz.models.neural import by_length, learning_rate, pad
+from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, moments, write_run
 from pytest_dstfuzz.seeding import derive, stream
-from pytest_dstfuzz.trackers.neural import by_length, learning_rate, pad
-from pytest_dstfuzz.trackers.runs import Progress, SavedRun, check_output, moments, write_run
 
 MODEL_FILE: Final = "negotiator.safetensors"
 _RUN: Final = "dstfuzz.negotiator"

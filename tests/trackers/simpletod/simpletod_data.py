@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
+from pytest_dstfuzz.models.simpletod.config import SimpleTodTrainingConfig
 
 
 def small_config(folder: Path, output: Path, **changes: object) -> SimpleTodTrainingConfig:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from pytest_dstfuzz.trackers.simpletod.decoder import (  # noqa: E402
+from pytest_dstfuzz.models.simpletod.decoder import (  # noqa: E402
     SpeculativeDecoder,
     TokenDraft,
 )
-from pytest_dstfuzz.trackers.simpletod.greedy import Generation, GreedyDecoder  # noqa: E402
-from pytest_dstfuzz.trackers.simpletod.kv_cache import CachedPrefix, PrefixCache  # noqa: E402
+from pytest_dstfuzz.models.simpletod.greedy import Generation, GreedyDecoder  # noqa: E402
+from pytest_dstfuzz.models.simpletod.kv_cache import CachedPrefix, PrefixCache  # noqa: E402
 
 END, USER, SYSTEM, BELIEF = 0, 1, 2, 3
 WORDS = st.integers(4, 11)
@@ -122,7 +122,7 @@ def test_models_of_other_settings_are_read_as_they_are(settings: dict[str, Any])
 
 def test_long_texts_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than there is room for at first, and more than is read together."""
-    monkeypatch.setattr("pytest_dstfuzz.trackers.simpletod.decoder._TOKENS", 100)
+    monkeypatch.setattr("pytest_dstfuzz.models.simpletod.decoder._TOKENS", 100)
     model = small_model(n_positions=400)
     texts = [[SYSTEM, *[5 + n % 6] * 120, USER, *range(4, 5 + n), BELIEF] for n in range(6)]
     expected = GreedyDecoder(model, end=END, longest=90, batch_size=6).generate(texts)

@@ -14,8 +14,8 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.models.simpletod.tracker import SHIPPED, load_simpletod
 from pytest_dstfuzz.trackers.evaluate import evaluate
-from pytest_dstfuzz.trackers.simpletod.tracker import SHIPPED, load_simpletod
 
 CARD = SHIPPED / "README.md"
 #: What is committed and shipped may not be larger.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.dialogue.multiwoz import SLOTS
-from pytest_dstfuzz.trackers.simpletod.texts import (
+from pytest_dstfuzz.models.simpletod.texts import (
     END_OF_BELIEF,
     SEPARATOR,
     BeliefParser,

@@ -1,0 +1,377 @@
+"""Training of an agent against a tracker, from the data to a policy that the search can use.
+
+Of the dialogues that the tracker gets right at every turn a fifth is held out
+(`right_dialogues`). It is trained on the others of them, or on all other dialogues: what
+changes a prediction can be learned where that is wrong, too. Where a dialogue has no labels
+the tracker's own clean answers stand for them, and the policy says so. The folder of a run
+holds the policy and what a resumed run needs. Where others play, the agent learns after each round
+and not between attempts: that is another run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.agents.checkpoint import POLICY_FILE, PolicyAbout, save_policy
+from pytest_dstfuzz.agents.training.asking import TrainingPredictor
+from pytest_dstfuzz.agents.training.environment import Environment, environment_spec
+from pytest_dstfuzz.agents.training.playing import PlayRules, Rollouts, about_players
+from pytest_dstfuzz.agents.training.right_dialogues import (
+    Say,
+    held_out,
+    joined,
+    right_dialogues,
+    unlabelled,
+)
+from pytest_dstfuzz.agents.training.round_trainer import PART, RoundTrainer
+from pytest_dstfuzz.agents.training.trainer import (
+    AgentTrainer,
+    LearningTrainer,
+    Round,
+    TensorBoardLogger,
+    TrainerState,
+    TrainingConfig,
+)
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.ontology import with_slots
+from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.models.runs import SavedRun, check_output, write_run
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import Tracker
+
+#: What to train on: the dialogues that the tracker gets right throughout, or all.
+DIALOGUES: Final = ("right", "all")
+#: Where the state of a run says what it is.
+_METADATA: Final = "dstfuzz"
+#: What the identity of a run says of its schedule, where others play. That of one that learns
+#: between attempts says nothing, as those of earlier versions.
+_SCHEDULE: Final = "learning"
+_BY_ROUNDS: Final = f"after each round, played in parts of {PART} dialogues"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """What to train, on what, and where to."""
+
+    model: str  #: The tracker, as `tracker_for` takes it.
+    data: str  #: Dialogues, with labels or without.
+    output: Path  #: Folder for the policy and for what a resumed run needs.
+    #: Of the bot, where the data does not say them all; see `with_slots`.
+    slots: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ("val", "test")  #: Of the data.
+    checkpoint: str | None = None  #: Weights of the tracker.
+    device: str = "cpu"  #: Of the tracker and of the agent's networks.
+    batch_size: int = 64  #: Contexts that the tracker predicts at once.
+    #: Settings of a tracker that is a service; see `config.ADAPTER`.
+    adapter: Mapping[str, Any] = field(default_factory=dict)
+    validity: str = "strict"  #: Validity profile.
+    attack: str = "hybrid"  #: Attack design.
+    order: str = "distance"  #: What position parameters count through, ``distance`` or ``reading``.
+    #: Budget, reward, seed and all that is learned with.
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    #: Begin no round that would probably end later; ``None`` = no limit.
+    max_minutes: float | None = None
+    max_dialogues: int | None = None  #: Take only so many dialogues of each split; ``None`` = all.
+    #: What to train on, but for those held out: ``right``, the dialogues that the tracker gets
+    #: right at every turn, or ``all``.
+    dialogues: str = "right"
+    resume: bool = False  #: Go on from the last round in ``output``.
+    tensorboard: Path | None = None  #: Folder for events; ``None`` = none are written.
+
+
+class AgentTraining(NamedTuple):
+    """Where the policy lies, and how the training went."""
+
+    policy: Path  #: Its file.
+    history: tuple[Round, ...]  #: The rounds, also those of earlier parts of a resumed run.
+    ended_by: str  #: ``calls`` or ``max_minutes``.
+
+
+@dataclass(frozen=True, slots=True)
+class _RunAbout:
+    """What run it is."""
+
+    identity: dict[str, Any]  #: What must not change between its parts.
+    #: Ids of the dialogues that the tracker gets right at every turn, or that have no labels.
+    right: tuple[str, ...]
+    fingerprint: str  #: Of what it gets right on the splits.
+
+
+@dataclass(frozen=True, slots=True)
+class _State(TrainerState):
+    """What is said about a run between two rounds."""
+
+    run: _RunAbout
+
+
+class _Material(NamedTuple):
+    """The dialogues of a run."""
+
+    right: tuple[str, ...]  #: As in `_RunAbout`.
+    fingerprint: str  #: Likewise.
+    asked_about: DialogueSet  #: What the tracker is made for.
+    training: DialogueSet  #: Those to train on.
+    held_out: DialogueSet  #: Those that the agent never sees.
+
+
+def train_agent(
+    run: AgentRun, say: Say, tracker: Tracker | None = None, rollouts: Rollouts | None = None
+) -> AgentTraining:
+    """Train an agent; state and policy are written after every round.
+
+    ``rollouts``: who plays, so that the agent learns after each round; ``None`` = it plays itself,
+    and learns between attempts.
+    """
+    if run.dialogues not in DIALOGUES:
+        raise unknown_name("choice of dialogues", run.dialogues, DIALOGUES)
+    # Before what takes its time, as it may not be installed.
+    log = TensorBoardLogger(run.tensorboard) if run.tensorboard is not None else None
+    check_output(run.output, resume=run.resume)
+    splits = _splits(run)
+    if tracker is None:
+        tracker = tracker_for(_settings(run), splits[0])
+    saved = SavedRun.read(run.output, _METADATA) if run.resume else None
+    material = _known(saved, run, splits) if saved else _found(run, splits, tracker, say)
+    training = _Training(run, tracker, material, say, log, rollouts)
+    training.begin(saved)
+    try:
+        ended_by = training.run_round()
+    finally:
+        if log is not None:
+            log.close()
+    return AgentTraining(run.output / POLICY_FILE, tuple(training.trainer.history), ended_by)
+
+
+class _Training:
+    """A run from its dialogues to its policy."""
+
+    def __init__(
+        self,
+        run: AgentRun,
+        tracker: Tracker,
+        material: _Material,
+        say: Say,
+        log: TensorBoardLogger | None,
+        rollouts: Rollouts | None,
+    ) -> None:
+        self._run, self._material, self._say, self._log = run, material, say, log
+        data = material.training
+        say(
+            f"{len(data.dialogues)} dialogues ({data.turn_count()} turns) to train on, "
+            f"{len(material.held_out.dialogues)} held out"
+        )
+        self._predictor = TrainingPredictor(tracker, data, run.batch_size)
+        self._by_rounds = rollouts is not None
+        self.trainer = (
+            self._learning_by_itself()
+            if rollouts is None
+            else self._learning_from(rollouts, tracker)
+        )
+
+    def _learning_by_itself(self) -> LearningTrainer:
+        run, data = self._run, self._material.training
+        spec = environment_spec(
+            data,
+            load_lexicon(),
+            validity=run.validity,
+            attack=run.attack,
+            order=run.order,
+            attempts=run.training.attempts,
+        )
+        environment = Environment(self._predictor, spec)
+        return AgentTrainer(
+            run.training, environment, data.dialogues, lambda: self._predictor.calls, run.device
+        )
+
+    def _learning_from(self, rollouts: Rollouts, tracker: Tracker) -> LearningTrainer:
+        run, training, material = self._run, self._run.training, self._material
+        rules = PlayRules(
+            settings=_settings(run),
+            asked_about=material.asked_about,
+            training=material.training,
+            validity=run.validity,
+            attack=run.attack,
+            order=run.order,
+            attempts=training.attempts,
+            reward=training.reward,
+            ks=training.ks,
+            seed=training.seed,
+        )
+        rollouts.begin(rules, about_players(tracker))
+        return RoundTrainer(
+            training, rollouts, material.training.dialogues, self._predictor.clean, run.device
+        )
+
+    def begin(self, saved: SavedRun | None) -> None:
+        """Write the state of a fresh run, or go back to the last one of an earlier part."""
+        trainer = self.trainer
+        if saved is not None:
+            state = saved.built(_State, saved.about)
+            self._check_schedule(saved, state.run.identity)
+            saved.check(state.run.identity, self._identity())
+            trainer.restore(state, saved)
+            self._say(f"resumed after round {len(trainer.history)}, {trainer.calls:,} calls")
+            if trainer.history:
+                # The last part may have been killed after its state and before its policy.
+                self._write_policy()
+            return
+        trainer.calls_before = self._predictor.calls
+        if trainer.finished:
+            raise UserError(
+                f"{self._run.training.calls:,} calls do not pay for training: the clean turns "
+                f"alone take {trainer.calls_before:,}; allow more calls, or fewer dialogues"
+            )
+        self._save()
+
+    def _check_schedule(self, saved: SavedRun, earlier: Mapping[str, Any]) -> None:
+        if (_SCHEDULE in earlier) != self._by_rounds:
+            when = "after each round (--ray)", "between attempts (without --ray)"
+            was, now = reversed(when) if self._by_rounds else when
+            raise saved.refused(f"the run learned {was}, and would now learn {now}")
+
+    def run_round(self) -> str:
+        """Play rounds until one of the limits; returns which."""
+        trainer, limit = self.trainer, self._run.max_minutes
+        begin, calls_before, longest = time.monotonic(), trainer.calls, 0.0
+        while not trainer.finished:
+            start = time.monotonic()
+            if limit is not None and longest and start - begin + longest > limit * 60:
+                return "max_minutes"
+            self._predictor.forget()
+            done = trainer.run_round()
+            self._save()
+            self._write_policy()
+            now = time.monotonic()
+            longest = max(longest, now - start)
+            pace = (now - begin) / (done.calls_so_far - calls_before)
+            self._tell(done, pace)
+        return "calls"
+
+    def _tell(self, done: Round, pace: float) -> None:
+        budget, running = self._run.training.calls, self.trainer.broken_per_1000_calls()
+        self._say(
+            f"round {done.number}: {done.calls_so_far:,} of {budget:,} calls, "
+            f"epsilon {done.epsilon:.2f}, {running:.1f} turns broken per 1,000 calls lately, "
+            f"loss {done.critic_loss:.4f} (critic) {done.actor_loss:.4f} (actor), "
+            f"ETA {pace * (budget - done.calls_so_far) / 60:.0f} min"
+        )
+        if self._log is not None:
+            self._log.add(done, running)
+
+    def _write_policy(self) -> None:
+        run, training = self._run, self._run.training
+        data = self._material.training
+        every = (*data.dialogues, *self._material.held_out.dialogues)
+        about = PolicyAbout(
+            tracker=run.model,
+            tracker_fingerprint=self._material.fingerprint,
+            data=f"{data.name} {data.split}, {run.dialogues} dialogues{unlabelled(every)}",
+            held_out=tuple(dialogue.id for dialogue in self._material.held_out.dialogues),
+            order=run.order,
+            validity=run.validity,
+            attack=run.attack,
+            reward=training.reward,
+            ks=training.ks,
+            attempts=training.attempts,
+            seed=training.seed,
+            calls=self.trainer.calls,
+        )
+        save_policy(run.output / POLICY_FILE, self.trainer.learner.weights(), about)
+
+    def _save(self) -> None:
+        material, state = self._material, self.trainer.state
+        run = _RunAbout(self._identity(), material.right, material.fingerprint)
+        about = asdict(_State(state.counters, state.history, run))
+        write_run(self._run.output, _METADATA, about, self.trainer.tensors())
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what must not change between the parts of a run, as JSON values."""
+        run, data = self._run, self._material.training
+        ids = json.dumps([dialogue.id for dialogue in data.dialogues])
+        described = {
+            "package version": __version__,
+            "model": run.model,
+            "batch_size": run.batch_size,
+            "validity": run.validity,
+            "attack": run.attack,
+            "order": run.order,
+            "choice of dialogues": run.dialogues,
+            **asdict(run.training),
+            "training dialogues": f"{len(data.dialogues)}, sha256 {_digest(ids)}",
+            "the tracker's clean answers": f"sha256 {_digest(self._predictor.fingerprint)}",
+        }
+        if self._by_rounds:
+            described[_SCHEDULE] = _BY_ROUNDS
+        same: dict[str, Any] = json.loads(json.dumps(described))
+        return same
+
+
+def _settings(run: AgentRun) -> Settings:
+    """Return the settings of the tracker."""
+    return Settings.of(
+        model=run.model,
+        checkpoint=run.checkpoint,
+        device=run.device,
+        batch_size=run.batch_size,
+        slots=run.slots,
+        **run.adapter,
+    )
+
+
+def _splits(run: AgentRun) -> list[DialogueSet]:
+    splits = [with_slots(load_dialogues(run.data, split), run.slots) for split in run.splits]
+    return [replace(data, dialogues=data.dialogues[: run.max_dialogues]) for data in splits]
+
+
+def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: Say) -> _Material:
+    """Let the tracker say which dialogues it gets right, and part them."""
+    right = right_dialogues(tracker, splits, run.batch_size, say, unlabelled=True)
+    if right.unlabelled:
+        say(
+            f"{right.unlabelled} dialogues have no labels: on them the tracker's own clean answers "
+            "are what variants are compared with"
+        )
+    figures = [(item.right, item.right_slots, item.right_dialogues) for item in right.evaluations]
+    ids = tuple(dialogue.id for dialogue in right.data.dialogues)
+    return _Material(
+        ids, _digest(json.dumps(figures)), splits[0], *_parted(run, splits, right.data)
+    )
+
+
+def _known(saved: SavedRun, run: AgentRun, splits: Sequence[DialogueSet]) -> _Material:
+    """Return the dialogues of an earlier part of the run: the tracker need not be asked again."""
+    earlier = saved.built(_State, saved.about).run
+    right = earlier.right
+    dialogues = {dialogue.id: dialogue for data in splits for dialogue in data.dialogues}
+    if missing := [name for name in right if name not in dialogues]:
+        raise saved.refused(
+            f"the data lacks {len(missing)} dialogues that the run was begun with, "
+            f"such as {missing[0]!r}"
+        )
+    data = joined(splits, [dialogues[name] for name in right])
+    return _Material(right, earlier.fingerprint, splits[0], *_parted(run, splits, data))
+
+
+def _parted(
+    run: AgentRun, splits: Sequence[DialogueSet], right: DialogueSet
+) -> tuple[DialogueSet, DialogueSet]:
+    training, kept_back = held_out(right)
+    if run.dialogues == "all":
+        hidden = {dialogue.id for dialogue in kept_back.dialogues}
+        others = [item for data in splits for item in data.dialogues if item.id not in hidden]
+        training = joined(splits, others)
+    return training, kept_back
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

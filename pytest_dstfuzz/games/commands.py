@@ -1,0 +1,81 @@
+"""Commands about agents with a goal: harden."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Final
+
+from pytest_dstfuzz.cli.command import Command, say
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.parsers import choice, integer
+from pytest_dstfuzz.errors import UserError, needs_extra
+
+#: Games whose agents can be hardened, and what for.
+_HARDENED: Final = {"deal-or-no-deal": "negotiators that this package trained"}
+
+
+def _options(parser: Parser) -> None:
+    parser.value(
+        "--game",
+        choice("game", _HARDENED),
+        "NAME",
+        required=True,
+        help=", ".join(f"{name} ({whose})" for name, whose in _HARDENED.items()),
+    )
+    needed = {"required": True}
+    parser.value("--data", Path, "DIR", **needed, help="talks of people, to keep the language")
+    parser.value("--target", Path, "FILE", **needed, help="the negotiator that is hardened")
+    parser.value("--attack", Path, "FILE", **needed, help="the attack that it begins with")
+    partner = "who it plays too, where both have to agree (default: what it was before)"
+    parser.value("--partner", Path, "FILE", help=partner)
+    parser.value("--output", Path, "DIR", **needed, help="folder for what is trained")
+    parser.value("--rounds", integer(1), "N", default=8, help="rounds (default: 8)")
+    parser.value("--seed", integer(0), "N", default=0, help="seed of every draw")
+    parser.option(
+        "--resume", action="store_true", help="go on from the last round in the output folder"
+    )
+
+
+def _harden(given: Namespace) -> None:
+    values = vars(given)
+    del values["game"]
+    values["partner"] = values["partner"] or values["target"]
+    for flag in ("target", "attack", "partner"):
+        if not values[flag].is_file():
+            raise UserError(
+                f"--{flag}: there is no file {values[flag]}; python -m "
+                "pytest_dstfuzz.games.negotiation trains negotiators"
+            )
+    with needs_extra("hardening a negotiator", "train", "torch"):
+        from pytest_dstfuzz.games.negotiation.hardening import (  # noqa: PLC0415 - torch
+            HardenConfig,
+            harden,
+        )
+        from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE  # noqa: PLC0415 - torch
+        from pytest_dstfuzz.models.neural import threads  # noqa: PLC0415 - torch
+
+    with threads(1):
+        history = harden(HardenConfig(**values), say)
+    first, last = history[0], history[-1]
+    print(
+        f"the advantage of the attack, which learns too, was {first.advantage:+.2f} after the "
+        f"first round and is {last.advantage:+.2f} now; a fresh attack says more: python -m "
+        f"pytest_dstfuzz.games.negotiation reinforced --aim advantage --partner "
+        f"{values['output'] / MODEL_FILE} ..."
+    )
+
+
+COMMANDS = (
+    Command(
+        "harden",
+        "train an agent with a goal against attacks that learn with it",
+        "every finished round is kept; the same command with --resume goes on from there",
+        """\
+  dstfuzz harden --game deal-or-no-deal --data negotiation --output hardened \\
+      --target rl/negotiator.safetensors --attack attack/negotiator.safetensors""",
+        _options,
+        _harden,
+        about="Train a negotiator and who attacks it in turn (iterative adversarial training).",
+    ),
+)

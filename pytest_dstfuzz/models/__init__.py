@@ -1,0 +1,1 @@
+"""Internal: trained trackers and the shipped assistant, with their training and weights."""

@@ -1,0 +1,382 @@
+"""What every training run of a tracker does: steps, epochs, averaged weights, resuming."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.models.neural import EMA, learning_rate, write_tensors
+from pytest_dstfuzz.seeding import derive, stream
+from pytest_dstfuzz.trackers.run_settings import EpochFigures, RunSettings, TrainingRun
+
+#: What a resumed run needs; what is said about the run is in its metadata.
+STATE_FILE = "training.safetensors"
+_RUN = "dstfuzz.run"
+
+T = TypeVar("T")
+F = TypeVar("F", bound=EpochFigures)
+Group = TypeVar("Group")
+#: Told a line at a time.
+Progress = Callable[[str], None]
+
+
+def check_output(folder: Path, *, resume: bool) -> None:
+    """Make the output folder; refuse to write over an earlier run by accident."""
+    if not resume and (folder / STATE_FILE).exists():
+        raise UserError(
+            f"{folder} holds a training run already: resume it, or choose another folder"
+        )
+    make_folder(folder)
+
+
+def make_folder(folder: Path) -> None:
+    """Make the output folder of a training, if it is not there.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write to {folder}: {error.strerror}") from error
+
+
+def begin(settings: RunSettings) -> tuple[DialogueSet, DialogueSet]:
+    """Make the output folder; return the dialogues to train on, and those to validate on."""
+    check_output(settings.output, resume=settings.resume)
+
+    def labelled(split: str) -> DialogueSet:
+        found = load_dialogues(settings.data, split, layout=settings.layout)
+        dialogues = found.dialogues[: settings.max_dialogues]
+        if not dialogues or not found.labelled:
+            name = f"{settings.data}: split {split!r}"
+            raise DataError(f"{name} has no labelled dialogues to train on")
+        return replace(found, dialogues=dialogues)
+
+    return labelled("train"), labelled("val")
+
+
+def write_run(
+    folder: Path, key: str, about: Mapping[str, Any], tensors: Iterable[tuple[str, Tensor]]
+) -> None:
+    """Write all that a resumed run needs, as one file: it is whole, or as it was before.
+
+    What is said about the run is in its metadata, as JSON under ``key``.
+    """
+    write_tensors(folder / STATE_FILE, dict(tensors), about={key: json.dumps(about)})
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """What `write_run` wrote; all that is wrong with it is a `UserError`."""
+
+    folder: Path
+    about: dict[str, Any]
+    tensors: Mapping[str, Tensor]
+
+    @classmethod
+    def read(cls, folder: Path, key: str) -> Self:
+        """Read the file of an earlier part of a run."""
+        try:
+            with safe_open(folder / STATE_FILE, "pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+            found = cls(folder, json.loads(metadata.get(key, "null")), tensors)
+        except FileNotFoundError:
+            reason = f"it has no {STATE_FILE}, so no run was begun in it"
+            raise _cannot_resume(folder, reason) from None
+        except (OSError, ValueError, SafetensorError) as error:
+            raise _cannot_resume(folder, f"{STATE_FILE} is damaged ({error})") from error
+        if not isinstance(found.about, dict):
+            raise found.refused(
+                f"{STATE_FILE} does not say what run it is of; an earlier version wrote it"
+            )
+        return found
+
+    @classmethod
+    def resumed(
+        cls,
+        folder: Path,
+        key: str,
+        identity: Mapping[str, Any],
+        places: Iterable[tuple[str, Tensor]],
+    ) -> Self:
+        """Read an earlier part of the run with this identity, and put its tensors in place."""
+        found = cls.read(folder, key)
+        found.check(found.about.get("identity", {}), identity)
+        found.fill(places)
+        return found
+
+    def history(self, kind: type[T]) -> list[T]:
+        """Return what is said of each epoch or round so far."""
+        return [self.built(kind, item) for item in self.about["history"]]
+
+    def refused(self, reason: str) -> UserError:
+        """Return the error for a run that cannot go on."""
+        return _cannot_resume(self.folder, reason)
+
+    def built(self, kind: type[T], data: object) -> T:
+        """Build a dataclass of what is said about the run."""
+        try:
+            return from_json(kind, data)
+        except ValueError as error:
+            raise self.refused(f"{STATE_FILE} is damaged ({error})") from None
+
+    def check(self, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        """Refuse to go on with another run: what ``now`` says of it must be as it was."""
+        for name, value in now.items():
+            if name not in earlier:
+                raise self.refused(f"{STATE_FILE} does not say what {name} was")
+            if earlier[name] != value:
+                raise self.refused(f"{name} was {earlier[name]!r}, is now {value!r}")
+
+    def fill(self, places: Iterable[tuple[str, Tensor]]) -> None:
+        """Copy each tensor to its place, given by its name."""
+        with torch.no_grad():
+            for name, place in places:
+                if name not in self.tensors:
+                    raise self.refused(f"{STATE_FILE} has no tensor {name!r}")
+                found = self.tensors[name]
+                if found.shape != place.shape:
+                    raise self.refused(
+                        f"{name!r} has the shape {list(found.shape)}, not {list(place.shape)}"
+                    )
+                place.copy_(found)
+
+
+def _cannot_resume(folder: Path, reason: str) -> UserError:
+    return UserError(f"cannot resume from {folder}: {reason}")
+
+
+def moments(optimiser: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tensor]:
+    """Return what Adam, fused, has gathered about a weight: nothing before its first step."""
+    state: dict[str, Tensor] = optimiser.state[parameter]
+    if not state:
+        # The fused one wants its count where the weights are.
+        state["step"] = torch.zeros((), device=parameter.device)
+        state["exp_avg"], state["exp_avg_sq"] = (torch.zeros_like(parameter) for _ in range(2))
+    return state
+
+
+@dataclass(frozen=True)
+class _About:
+    """What is said about the run of a tracker."""
+
+    identity: dict[str, Any]
+    parts: list[dict[str, Any]]
+    history: list[Any]
+
+
+def best(history: Sequence[F]) -> F:
+    """Return the figures of the epoch with the highest accuracy, the first of equal ones."""
+    return max(history, key=lambda figures: figures.joint_goal_accuracy)
+
+
+class ResumableTrainer(ABC, Generic[F, Group]):
+    """A training run: model, optimiser, averaged weights, and where it stands between epochs.
+
+    The model is on its device already, the optimiser Adam or AdamW, fused. After each epoch the
+    run's state is written, and the model too when it is the best so far on the validation split.
+    """
+
+    FIGURES: type[F]  #: Class of the figures of an epoch.
+    #: The losses in the figures, and what a group has several of.
+    LOSSES: ClassVar[tuple[str, ...]]
+    UNIT: ClassVar[str]
+
+    def __init__(
+        self, settings: RunSettings, model: nn.Module, optimiser: torch.optim.Optimizer
+    ) -> None:
+        """Begin a fresh run."""
+        self._settings, self._module, self._optimiser = settings, model, optimiser
+        self.parameters = list(model.parameters())
+        self.average = EMA(self.parameters, settings.average_decay)
+        #: Figures of the epochs so far.
+        self.history: list[F] = []
+        #: What each part of the run trained under that another part might change.
+        self.parts: list[dict[str, Any]] = [self._part()]
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Return what must not change between the parts of a run."""
+
+    @abstractmethod
+    def groups(self, rng: np.random.Generator) -> Sequence[Sequence[Group]]:
+        """Return what each step of an epoch trains on."""
+
+    @abstractmethod
+    def noise(self, seed: int) -> AbstractContextManager[object]:
+        """Let what is drawn while training come from a seed."""
+
+    @abstractmethod
+    def losses(self, group: Sequence[Group]) -> tuple[Tensor, list[Tensor | float]]:
+        """Return what a step minimises; and for each of `LOSSES` a sum, and of how many it is."""
+
+    @abstractmethod
+    def measure(self) -> dict[str, float]:
+        """Return the accuracies of the model as it is, by their names in the figures."""
+
+    @abstractmethod
+    def save_model(self, about: Mapping[str, Any]) -> None:
+        """Write the model as it is, to be used."""
+
+    def impatient(self) -> bool:
+        """Whether the run ends for want of progress."""
+        return False
+
+    def run(self, progress: Progress) -> TrainingRun:
+        """Train until one of the limits, and keep the epoch that is best on validation."""
+        if self._settings.resume:
+            self.restore()
+            progress(f"resumed after epoch {len(self.history)}")
+        ended_by = self._train(progress)
+        chosen = best(self.history)
+        return TrainingRun(
+            self._settings.output,
+            chosen.epoch,
+            chosen.joint_goal_accuracy,
+            tuple(self.history),
+            ended_by,
+        )
+
+    def _train(self, progress: Progress) -> str:
+        """Train epochs until one of the limits; returns which."""
+        settings = self._settings
+        begin, longest = time.monotonic(), 0.0
+        while len(self.history) < settings.epochs:
+            if self.history and self.impatient():
+                return "patience"
+            start = time.monotonic()
+            most = settings.max_minutes
+            if most and longest and start - begin + longest > most * 60:
+                return "max_minutes"
+            losses = self.epoch(progress)
+            with self._averaged():
+                accuracies = self.measure()
+                seconds = time.monotonic() - start
+                longest = max(longest, seconds)
+                number = len(self.history) + 1
+                figures = self.FIGURES(epoch=number, seconds=seconds, **losses, **accuracies)
+                self.history.append(figures)
+                progress(figures.line())
+                if best(self.history) is figures:
+                    self.save_model(self._about(figures))
+            self.save()
+        return "epochs"
+
+    def epoch(self, progress: Progress) -> dict[str, float]:
+        """Train one epoch; returns its mean losses by name."""
+        settings, number = self._settings, len(self.history)
+        groups = self.groups(stream(settings.seed, "epoch", number))
+        # Epochs may differ by a few steps; this one's number stands for all.
+        before, total = number * len(groups), settings.epochs * len(groups)
+        self._module.train()
+        sums = np.zeros(2 * len(self.LOSSES))
+        items, start = 0, time.monotonic()
+        # Seeded anew each epoch, a resumed run repeats what an uninterrupted one does.
+        with self.noise(derive(settings.seed, "noise", number) % 2**63):
+            for done, group in enumerate(groups, start=1):
+                step = before + done
+                sums += self._step(group, step, total)
+                items += len(group)
+                if done % settings.report_every == 0 or done == len(groups):
+                    elapsed = time.monotonic() - start
+                    shown = self.FIGURES.LOSSES.format_map(self._means(sums))
+                    progress(
+                        f"epoch {number + 1}/{settings.epochs} step {done}/{len(groups)} "
+                        f"loss {shown} {items / elapsed:.0f} {self.UNIT}/s "
+                        f"ETA {(total - step) * elapsed / done / 60:.0f} min"
+                    )
+        return self._means(sums)
+
+    def _step(self, group: Sequence[Group], step: int, total: int) -> np.ndarray:
+        """Make step number ``step`` (from 1) of ``total``; returns sums of losses and counts."""
+        settings = self._settings
+        loss, sums = self.losses(group)
+        self._optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]  # theirs has no types
+        nn.utils.clip_grad_norm_(self.parameters, settings.gradient_clip)
+        rate = learning_rate(step - 1, total, settings.learning_rate, settings.warmup_steps)
+        for parameters in self._optimiser.param_groups:
+            parameters["lr"] = rate
+        self._optimiser.step()
+        self.average.update(self.parameters, step)
+        return np.array([float(value) for value in sums])
+
+    def _means(self, sums: np.ndarray) -> dict[str, float]:
+        pairs = sums.reshape(-1, 2).tolist()
+        return {
+            name: total / max(count, 1)
+            for name, (total, count) in zip(self.LOSSES, pairs, strict=True)
+        }
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Let the model have its averaged weights for a while, in evaluation mode."""
+        kept = [parameter.detach().clone() for parameter in self.parameters]
+        self._take(self.average.values)
+        self._module.train(mode=False)
+        try:
+            yield
+        finally:
+            self._take(kept)
+
+    def _take(self, values: Sequence[Tensor]) -> None:
+        with torch.no_grad():
+            for parameter, value in zip(self.parameters, values, strict=True):
+                parameter.copy_(value)
+
+    def _about(self, figures: F) -> dict[str, Any]:
+        return {
+            "settings": self._settings.fixed(),
+            # The epochs decide the learning rate too, so each part tells its own.
+            "parts": self.parts,
+            "validation": asdict(figures),
+            "history": [asdict(earlier) for earlier in self.history],
+            "dialogues": "training split of " + self._settings.data.name,
+        }
+
+    def save(self) -> None:
+        """Write all that a resumed run needs."""
+        about = _About(self.identity(), self.parts, self.history)
+        write_run(self._settings.output, _RUN, asdict(about), self._tensors())
+
+    def restore(self) -> None:
+        """Go back to the end of the last epoch that was saved."""
+        saved = SavedRun.read(self._settings.output, _RUN)
+        about = saved.built(_About, saved.about)
+        saved.check(about.identity, self.identity())
+        self.history = [saved.built(self.FIGURES, figures) for figures in about.history]
+        saved.fill(self._tensors())
+        self.parts, now = about.parts, self._settings.changeable()
+        if not self.parts or any(self.parts[-1].get(name) != now[name] for name in now):
+            self.parts.append(self._part())
+
+    def _tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield weights, their average and the optimiser's state, to be read or filled."""
+        named = self._module.named_parameters()
+        for (name, parameter), mean in zip(named, self.average.values, strict=True):
+            state = moments(self._optimiser, parameter)
+            yield f"weight.{name}", parameter
+            yield f"average.{name}", mean
+            yield f"first.{name}", state["exp_avg"]
+            yield f"second.{name}", state["exp_avg_sq"]
+            yield "step", state["step"]
+
+    def _part(self) -> dict[str, Any]:
+        return {"from_epoch": len(self.history), **self._settings.changeable()}

@@ -1,0 +1,219 @@
+"""The language model of SimpleTOD and its tokeniser: made, taken from elsewhere, and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from tokenizers import AddedToken, Tokenizer
+from tokenizers.decoders import ByteLevel as ByteLevelDecoder
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.trainers import BpeTrainer
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
+from transformers.utils import logging
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import read_json, write_json
+from pytest_dstfuzz.json_data import from_json, to_json
+from pytest_dstfuzz.models.neural import write_tensors
+from pytest_dstfuzz.models.simpletod.config import SimpleTodTrainingConfig
+from pytest_dstfuzz.models.simpletod.texts import END_OF_BELIEF, MARKS, START
+
+# The blank before a mark belongs to it: otherwise it would be a token of its own.
+_MARKS = [AddedToken(mark, lstrip=True, normalized=False, special=True) for mark in MARKS]
+
+
+def learn_subwords(lines: Iterable[str], size: int) -> PreTrainedTokenizerFast:
+    """Learn at most ``size`` byte-level subwords from ``lines`` (words with blanks between).
+
+    Every word is written with the blank before it, at the start of a text too, so that a
+    word is the same subwords wherever it stands: a value is copied piece by piece.
+    """
+    model = Tokenizer(BPE())
+    model.pre_tokenizer = ByteLevel(add_prefix_space=True)
+    model.decoder = ByteLevelDecoder()
+    trainer = BpeTrainer(
+        vocab_size=size,
+        min_frequency=2,
+        special_tokens=_MARKS,
+        initial_alphabet=ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    model.train_from_iterator(lines, trainer)
+    tokeniser = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # theirs has no types
+        tokenizer_object=model, eos_token=END_OF_BELIEF, pad_token=START
+    )
+    add_marks(tokeniser)
+    return tokeniser
+
+
+def add_marks(tokeniser: PreTrainedTokenizerBase) -> None:
+    """Make each of SimpleTOD's marks one token; those that are there stay what they are."""
+    tokeniser.add_tokens(_MARKS, special_tokens=True)
+
+
+#: What a folder says beyond what transformers keeps: how the model is read and written.
+READING_FILE = "simpletod.json"
+#: Where transformers looks for weights.
+MODEL_FILE = "model.safetensors"
+FORMAT_VERSION = 1
+#: What transformers raises where there is no model, or no sound one.
+_UNREADABLE = (OSError, ValueError, KeyError, ImportError, SafetensorError)
+
+
+@dataclass(frozen=True)
+class SimpleTodReading:
+    """How a model reads dialogues and writes values."""
+
+    common: bool  #: Whether utterances are brought to the form of `texts.utterance_words`.
+    normalisation: str  #: Of the labels, and so of the predictions.
+    slots: tuple[str, ...]  #: Those it was trained on.
+    #: Words of a value joined by blanks -> the value as labels write it.
+    spellings: Mapping[str, str]
+
+
+def new_model(
+    config: SimpleTodTrainingConfig, lines: Iterable[str], seed: int
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return a model to train: ``config.base``, or random weights and subwords of ``lines``."""
+    if config.base is not None:
+        model, tokeniser = read_pretrained(config.base)
+        add_marks(tokeniser)
+        with seeded(seed):
+            model.resize_token_embeddings(len(tokeniser))
+        return model, tokeniser
+    tokeniser = learn_subwords(lines, config.vocabulary)
+    sizes = GPT2Config(
+        vocab_size=len(tokeniser),
+        n_positions=config.positions,
+        n_embd=config.hidden,
+        n_layer=config.layers,
+        n_head=config.heads,
+        # As GPT-2 computes it, in one step instead of eight.
+        activation_function="gelu_pytorch_tanh",
+        resid_pdrop=config.dropout,
+        embd_pdrop=config.dropout,
+        attn_pdrop=0.0,
+        bos_token_id=tokeniser.pad_token_id,
+        eos_token_id=tokeniser.eos_token_id,
+        pad_token_id=tokeniser.pad_token_id,
+    )
+    with seeded(seed):
+        return GPT2LMHeadModel(sizes), tokeniser
+
+
+def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return a causal language model in 32 bits, and its tokeniser, of a folder or from the hub."""
+    try:
+        with _without_progress_bar():
+            tokeniser = AutoTokenizer.from_pretrained(
+                name, padding_side="left", trust_remote_code=False
+            )
+            model = AutoModelForCausalLM.from_pretrained(
+                name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+            )
+    except Exception as error:
+        # A damaged tokeniser raises an exception that is of no class of its own.
+        if not isinstance(error, _UNREADABLE) and type(error) is not Exception:
+            raise
+        first = " ".join(str(error).split())[:300]
+        raise UserError(
+            f"{name!r} is no causal language model that transformers can load, neither as a "
+            f"folder nor by a name on the hub (weights must be safetensors): {first}"
+        ) from error
+    return model, tokeniser
+
+
+def positions_of(model: PreTrainedModel) -> int:
+    """Return how many tokens a model reads at most; 1,024 where its settings do not say."""
+    return getattr(model.config, "max_position_embeddings", None) or 1024
+
+
+def save(
+    folder: Path,
+    model: PreTrainedModel,
+    tokeniser: PreTrainedTokenizerBase,
+    reading: SimpleTodReading,
+    about: Mapping[str, Any],
+) -> None:
+    """Write a model in 16 bits, as transformers reads it, with how it is to be read.
+
+    The model stays as it is; ``about`` says data, settings and figures.
+    """
+    # `model.save_pretrained` shows a progress bar, and may leave half a file.
+    write_tensors(folder / MODEL_FILE, _distinct(model), half=True, about={"format": "pt"})
+    model.config.save_pretrained(folder)
+    tokeniser.save_pretrained(folder)
+    write_json(
+        folder / READING_FILE,
+        {
+            "format": "simpletod",
+            "version": FORMAT_VERSION,
+            **to_json(reading),
+            "about": dict(about),
+        },
+    )
+
+
+def _distinct(model: PreTrainedModel) -> dict[str, Tensor]:
+    """Return the weights by name, those that are tied to others left out."""
+    seen: set[int] = set()
+    found: dict[str, Tensor] = {}
+    for name, tensor in model.state_dict().items():
+        if tensor.data_ptr() not in seen:
+            seen.add(tensor.data_ptr())
+            found[name] = tensor
+    return found
+
+
+def read_reading(folder: Path) -> SimpleTodReading | None:
+    """Return what `save` wrote about a model; ``None`` where it is not one of ours."""
+    path = folder / READING_FILE
+    if not path.is_file():
+        return None
+    try:
+        value = read_json(path, "description of a SimpleTOD model")
+        version = value.get("version") if isinstance(value, dict) else None
+        if version != FORMAT_VERSION:
+            raise UserError(f"{path}: version {version!r}, this release reads {FORMAT_VERSION}")
+        return from_json(SimpleTodReading, value)
+    except ValueError as error:
+        raise UserError(f"{path} is damaged ({error})") from error
+
+
+@contextmanager
+def _without_progress_bar() -> Iterator[None]:
+    """Let transformers load without drawing a bar, which it does on no terminal too."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # theirs has no types
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # theirs has no types
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Random numbers of torch from one seed, and its global state as it was afterwards.
+
+    Models of transformers draw from the global generator, and take no other.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield

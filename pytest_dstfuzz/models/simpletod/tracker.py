@@ -1,0 +1,201 @@
+"""The SimpleTOD tracker: contexts in, generated belief states with impurities out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+import transformers
+from transformers import GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerBase
+
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.multiwoz import SLOTS
+from pytest_dstfuzz.dialogue.normalise import normalise_state
+from pytest_dstfuzz.errors import TrackerError, UserError, nearest
+from pytest_dstfuzz.models.neural import fair_threads, move
+from pytest_dstfuzz.models.simpletod.config import LONGEST_BELIEF
+from pytest_dstfuzz.models.simpletod.decoder import SpeculativeDecoder
+from pytest_dstfuzz.models.simpletod.greedy import Generation, GreedyDecoder
+from pytest_dstfuzz.models.simpletod.model import (
+    SimpleTodReading,
+    positions_of,
+    read_pretrained,
+    read_reading,
+)
+from pytest_dstfuzz.models.simpletod.texts import (
+    END_OF_BELIEF,
+    END_OF_CONTEXT,
+    MARKS,
+    OPENING,
+    SEPARATOR,
+    SYSTEM,
+    TURNOVER,
+    USER,
+    BeliefParser,
+    context_words,
+)
+from pytest_dstfuzz.trackers.fingerprints import files_fingerprint
+from pytest_dstfuzz.trackers.tracker import Prediction
+
+#: The model that ships with the package.
+SHIPPED = Path(__file__).parents[1] / "resources" / "simpletod"
+#: How models are read that were not trained by `training.train_simpletod`: as the paper's.
+_PUBLISHED = SimpleTodReading(common=False, slots=SLOTS, normalisation="multiwoz", spellings={})
+
+
+def load_simpletod(
+    checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
+) -> SimpleTodTracker:
+    """Return the tracker of a causal language model in SimpleTOD's format, on a torch device.
+
+    It is that of a folder as transformers saves it, or of a name on the hub; ``None`` is the
+    shipped model. Without our own ``simpletod.json`` beside the weights, utterances are read in
+    lower case and slots are MultiWOZ's. Nothing is ever unpickled, and no code of a hub is run.
+    """
+    name = str(SHIPPED if checkpoint is None else checkpoint)
+    reading = read_reading(Path(name)) or _PUBLISHED
+    model, tokeniser = read_pretrained(name)
+    known = tokeniser.get_vocab()
+    if missing := [mark for mark in MARKS if mark not in known]:
+        guess = nearest(missing[0], [token for token in known if token.startswith("<|")])
+        hint = f" (it has {guess!r})" if guess else ""
+        raise UserError(
+            f"{name!r} is no SimpleTOD model: its vocabulary lacks {', '.join(missing)}{hint}"
+        )
+    for weight, values in model.state_dict().items():
+        if not values.isfinite().all():
+            raise UserError(f"{name!r}: {weight} holds numbers that are not finite")
+    model = move(model, device, "SimpleTOD")
+    fingerprint = _fingerprint(Path(name), device)
+    return SimpleTodTracker(
+        model, tokeniser, reading, batch_size=batch_size, fingerprint=fingerprint
+    )
+
+
+def _fingerprint(folder: Path, device: str) -> str | None:
+    """Return the fingerprint of a model in a folder; what a name on the hub means may change."""
+    if not folder.is_dir():
+        return None
+    files = [path for path in folder.iterdir() if path.is_file()]
+    versions = (torch.__version__, transformers.__version__)
+    return files_fingerprint(files, Path(__file__).parent, *versions, torch.device(device).type)
+
+
+#: Malformed parts of beliefs that are kept to be looked at.
+_KEPT = 20
+
+
+class SimpleTodTracker:
+    """Predicts belief states with a causal language model; see `load_simpletod`.
+
+    The impurity of a slot is the mean over the tokens of its part of the belief, domain and
+    slot words and the separator that ends it included; a slot that is not generated has none.
+    It is rounded to 4 decimals: what is beyond depends on the texts that are read together.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokeniser: PreTrainedTokenizerBase,
+        reading: SimpleTodReading,
+        *,
+        batch_size: int = 64,
+        fingerprint: str | None = None,
+    ) -> None:
+        """Take a model that is on its device into use; it is put into evaluation mode."""
+        if batch_size < 1:
+            raise UserError(f"the batch size must be at least 1, not {batch_size}")
+        self.model = model
+        model.train(mode=False)
+        # Padding is masked; transformers would warn of the token where it is masked nowhere.
+        model.config.pad_token_id = None
+        self.tokeniser = tokeniser
+        self.reading = reading
+        self.batch_size = batch_size
+        self.fingerprint = fingerprint
+        #: How many parts of beliefs could not be understood, and so changed nothing; and the
+        #: first of them, as generated.
+        self.malformed = 0
+        self.malformed_examples: list[str] = []
+        self._parser = BeliefParser(reading.slots)
+        #: Whether a token stands between two slots.
+        self._separates = lru_cache(maxsize=None)(
+            lambda token: str(tokeniser.decode([token])).strip() == SEPARATOR
+        )
+        self.end: int = tokeniser.get_vocab()[END_OF_BELIEF]
+        self._opening = self._encode([" ".join(OPENING)])[0]
+        self.decoder = self._make_decoder(model)
+        #: Tokens of a context that are read; of longer ones, the newest.
+        self._longest = positions_of(model) - LONGEST_BELIEF - len(self._opening)
+
+    def _make_decoder(self, model: PreTrainedModel) -> SpeculativeDecoder | GreedyDecoder:
+        marks = self.tokeniser.get_vocab()
+        if not isinstance(model, GPT2LMHeadModel):
+            return GreedyDecoder(
+                model, end=self.end, longest=LONGEST_BELIEF, batch_size=self.batch_size
+            )
+        return SpeculativeDecoder(
+            model,
+            end=self.end,
+            user=marks[USER],
+            marks=[marks[mark] for mark in (USER, SYSTEM, END_OF_CONTEXT)],
+            longest=LONGEST_BELIEF,
+            batch_size=self.batch_size,
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about what was generated."""
+        if not self.malformed:
+            return ()
+        note = (
+            f"{self.malformed} parts of generated beliefs could not be understood and were left "
+            f"out, such as {self.malformed_examples[0]!r}"
+        )
+        return (note,)
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        """Return one prediction for each context; equal texts are generated once."""
+        common = self.reading.common
+        texts = [" ".join((*context_words(item, common=common), *TURNOVER)) for item in contexts]
+        distinct = sorted(set(texts))
+        prompts = [[*self._opening, *tokens[-self._longest :]] for tokens in self._encode(distinct)]
+        with fair_threads():
+            written = self.decoder.generate(prompts)
+        found = dict(zip(distinct, map(self._prediction, written), strict=True))
+        return [found[text] for text in texts]
+
+    def _encode(self, texts: list[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        encoded: list[list[int]] = self.tokeniser(texts, add_special_tokens=False)["input_ids"]
+        return encoded
+
+    def _prediction(self, written: Generation) -> Prediction:
+        """Read what was generated for one text."""
+        if any(map(math.isnan, written.impurities)):
+            # The first token of the vocabulary would be the likeliest, whatever was read.
+            raise TrackerError("the language model computed scores that are not numbers (NaN)")
+        tokens = written.tokens
+        separators = [place for place, token in enumerate(tokens) if self._separates(token)]
+        edges = [-1, *separators, len(tokens)]
+        spans = [(one + 1, other) for one, other in pairwise(edges)]
+        decode = self.tokeniser.decode
+        parts = [str(decode(list(tokens[start:end]))).split() for start, end in spans]
+        parsed = self._parser.parse(parts if tokens else [], ended=written.ended)
+        self.malformed += len(parsed.malformed)
+        room = _KEPT - len(self.malformed_examples)
+        self.malformed_examples += parsed.malformed[:room]
+        spellings = self.reading.spellings
+        state = {slot: spellings.get(value, value) for slot, value in parsed.values.items()}
+        impurity = {}
+        for slot, place in parsed.parts.items():
+            start, end = spans[place]
+            part = written.impurities[start : end + 1]
+            # In single precision a certain token may come out just below 0.
+            impurity[slot] = round(max(0.0, sum(part) / len(part)), 4)
+        return Prediction(normalise_state(state, self.reading.normalisation), impurity)

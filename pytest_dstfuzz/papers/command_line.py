@@ -1,0 +1,159 @@
+"""What the commands of the experiments share: options, lists as their values, the run."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pytest_dstfuzz.config import ADAPTER, VALIDITIES, masked_words, parse_option
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.parsers import choice, integer
+from pytest_dstfuzz.files import check_writable, write_text
+from pytest_dstfuzz.papers.comparison import (
+    GroundConfig,
+    SearchComparison,
+    common_settings,
+    prepare,
+)
+from pytest_dstfuzz.papers.contenders import Contender
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
+
+T = TypeVar("T")
+_SHARED: Final = (
+    *("model", "checkpoint", "data", "device", "batch_size", "attack", *ADAPTER),
+    *("max_edit_rate", "flat_edit_rate"),
+)
+
+
+def ground_parser(
+    name: str, description: str, examples: str, splits_are: str = "those of the dialogues"
+) -> Parser:
+    """Return a parser with the options that say what is measured on what."""
+    parser = Parser(f"dstfuzz experiment {name}", description, examples)
+    parser.shared(*_SHARED, required=("model",))
+    help_ = f"{splits_are} (default: val,test)"
+    read_split = partial(parse_option, "split", shown_as="--split")
+    parser.value("--split", several(read_split), "SPLIT,...", help=help_, dest="splits")
+    return parser
+
+
+def experiment_parser(name: str, description: str, examples: str, splits_are: str) -> Parser:
+    """Return a parser with these options, and those of lists of k and of profiles."""
+    parser = ground_parser(name, description, examples, splits_are)
+    parser.value("--k", ks, "K,...", help="transformations (default: 1,2,3,4,5,6)", dest="ks")
+    parser.value(
+        "--validity",
+        validities,
+        "PROFILE,...",
+        help="strict, natural, edit-rate, or both for the first and the last",
+        dest="validities",
+    )
+    return parser
+
+
+def comparison_parser(name: str, description: str, examples: str) -> Parser:
+    """Return a parser with the options that all comparisons have."""
+    parser = experiment_parser(name, description, examples, "those that the agent was trained with")
+    comparison_options(parser)
+    return parser
+
+
+def comparison_options(parser: Parser) -> None:
+    """Add the options that all comparisons have to a parser."""
+    parser.shared("redraws", "lock")
+    parser.value(
+        "--seeds",
+        several(integer(0)),
+        "N,...",
+        help="seeds of the runs of a search; policies take turns with them (default: 0,1,2)",
+    )
+    parser.value("--max-dialogues", integer(1), "N", help="draw at most N held-out dialogues")
+    parser.value("--jobs", integer(1), "N", help="processes (default: 1)", default=1)
+    parser.value(
+        "--output",
+        Path,
+        "DIR",
+        help="write the table into this folder, and each campaign as soon as it is done: "
+        "the same command goes on from there",
+    )
+
+
+def begin(
+    given: dict[str, Any],
+    contenders: Sequence[Contender],
+    name: str,
+    arguments: Sequence[str],
+) -> tuple[SearchComparison, Path | None]:
+    """Find the held-out dialogues; what is used of the options ``given`` is taken out of it."""
+    folder = output_folder(given, name)
+    jobs, ground = given.pop("jobs"), taken(given, GroundConfig)
+    settings = common_settings(**given)
+    config = GroundConfig(settings, **ground, command=command_line(name, arguments))
+    searches = [search for item in contenders for search in item.searches]
+    return prepare(config, searches, folder=folder, jobs=jobs, say=say), folder
+
+
+def taken(given: dict[str, Any], kind: type) -> dict[str, Any]:
+    """Take what was given for the fields of a dataclass out of the values of the options."""
+    names = [item.name for item in fields(kind) if item.name in given]
+    return {name: value for name in names if (value := given.pop(name)) is not None}
+
+
+def command_line(name: str, arguments: Sequence[str]) -> str:
+    """Return the command as it was typed, without what is secret in it."""
+    return shlex.join(masked_words(["dstfuzz", "experiment", name, *arguments]))
+
+
+def output_folder(given: dict[str, Any], name: str) -> Path | None:
+    """Take the folder of the tables out of the values of the options."""
+    folder: Path | None = given.pop("output")
+    if folder is not None:
+        check_writable(folder / f"{name}.md")
+    return folder
+
+
+def hand_out(texts: Mapping[str, str], folder: Path | None) -> None:
+    """Print the first of some tables; write all of them where there is a folder, by their names."""
+    print(next(iter(texts.values())), end="")
+    if folder is not None:
+        for name, text in texts.items():
+            write_text(folder / name, text)
+            say(f"written: {folder / name}")
+
+
+def say(line: str) -> None:
+    """Tell the user what is going on, beside the table."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def several(parse: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
+    """Return a parser of lists, such as ``1,2``, of what ``parse`` reads."""
+    return lambda text: tuple(dict.fromkeys(parse(part.strip()) for part in text.split(",")))
+
+
+def ks(text: str) -> tuple[int, ...]:
+    """Read ``1,2,6``: numbers of transformations."""
+    numbers = several(integer(1))(text)
+    most = len(TRANSFORMATIONS)
+    if any(number > most for number in numbers):
+        raise ValueError(f"must be numbers from 1 to {most}, such as 1,2,{most}")
+    return numbers
+
+
+def validities(text: str) -> tuple[str, ...]:
+    """Read ``strict``, ``strict,edit-rate`` or ``both``, which means these two."""
+    names = several(choice("validity profile", (*VALIDITIES, "both")))(text)
+    return ("edit-rate", "strict") if "both" in names else names
+
+
+def switches(text: str) -> tuple[bool, ...]:
+    """Read ``yes``, ``no`` or both, as ``yes,no``."""
+    found = several(str)(text)
+    if not set(found) <= {"yes", "no"}:
+        raise ValueError("must be yes, no or yes,no")
+    return tuple(part == "yes" for part in found)

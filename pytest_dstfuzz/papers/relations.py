@@ -1,0 +1,307 @@
+"""How often does a tracker break each relation: too sensitive here, too stable there?
+
+``dstfuzz experiment relations --model trade --data PATH --split test --output DIR`` tests every
+turn of the data with each relation and prints a table for each side: what must not change, and
+what must. With ``--output`` it is written as ``relations.md`` and ``relations.csv``, anew after
+each relation, so that nothing is lost where the run ends early.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.agents.training.right_dialogues import Paced, Say
+from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
+from pytest_dstfuzz.campaign.events import Event, TurnDone
+from pytest_dstfuzz.campaign.intervals import ratio_interval
+from pytest_dstfuzz.campaign.ledger import ratio
+from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.parsers import integer
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.files import write_text
+from pytest_dstfuzz.papers.command_line import (
+    command_line,
+    ground_parser,
+    hand_out,
+    output_folder,
+    say,
+    taken,
+)
+from pytest_dstfuzz.papers.comparison import GroundConfig, common_settings, drawn
+from pytest_dstfuzz.papers.formatting import (
+    Columns,
+    csv_text,
+    markdown_table,
+    rate_columns,
+    rate_text,
+)
+from pytest_dstfuzz.papers.resampling import Rate
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.locks import Locks
+from pytest_dstfuzz.relations.applicable import reasons_by_label
+from pytest_dstfuzz.relations.registry import relations_named
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.scene import Scenes
+from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import Tracker
+
+#: Ways to fail, in the order of the table.
+_FAILURES: Final = ("changed", "stuck", "partial", "other")
+#: Reasons of a relation that the table has.
+_MOST: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RelationsConfig(GroundConfig):
+    """What to measure; dialogues are drawn with the seed of the campaigns."""
+
+    splits: tuple[str, ...] = ("test",)
+    relations: str = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class RelationRow:
+    """One relation."""
+
+    name: str
+    side: str
+    unit: str
+    units: int  #: Turns, or dialogues where it edits these.
+    by_gold: int | None  #: To which it applies by the labels; ``None`` = these are not complete.
+    applicable: int  #: To which it applies by what the tracker said.
+    tested: int  #: Of these, with a rewrite that was run.
+    broken: int  #: Of these, with one that failed.
+    #: (rewrites, those that failed in this way) of each dialogue.
+    failures: dict[str, list[tuple[int, int]]]
+    reasons: Counter[str]  #: Why it says nothing about the others.
+
+    @property
+    def rewrites(self) -> int:
+        """Rewrites that were run and answered."""
+        return sum(run for run, _ in self.failures["changed"])
+
+    def count(self, failure: str) -> int:
+        """Return how many failed in a way."""
+        return sum(failed for _, failed in self.failures[failure])
+
+    def rate(self, *ways: str) -> Rate:
+        """Return the share of rewrites that failed in one of these ways, over dialogues."""
+        columns = zip(*(self.failures[way] for way in ways), strict=True)
+        pairs = [(sum(failed for _, failed in cells), cells[0][0]) for cells in columns]
+        part, whole = (sum(pair[place] for pair in pairs) for place in (0, 1))
+        return Rate(ratio(part, whole), ratio_interval(pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class RelationsTable:
+    """The whole table, and what it was measured on."""
+
+    config: RelationsConfig
+    data: DialogueSet
+    rows: tuple[RelationRow, ...]
+
+
+def run_relations(
+    config: RelationsConfig, tell: Say, tracker: Tracker | None = None
+) -> Iterator[RelationsTable]:
+    """Yield the table after each relation; the tracker is made where none is given."""
+    given = config.settings
+    whole = load_dialogues(given.data.data, config.splits[0])
+    data = drawn(whole, config.max_dialogues, given.variant.seed, "relations", "dialogues")
+    if tracker is None:
+        tracker = tracker_for(given, data)
+    predictor = predictor_for(given, data, tracker)
+    rows: list[RelationRow] = []
+    for relation in relations_named(config.relations, data):
+        rows.append(_measure(config, relation, data, predictor, tell))
+        rate = rate_text(rows[-1].rate(*_FAILURES))
+        tell(f"{relation.name}: {rate} of {rows[-1].rewrites:,} rewrites fail")
+        yield RelationsTable(config, data, tuple(rows))
+
+
+def _measure(
+    config: RelationsConfig, relation: Relation, data: DialogueSet, predictor: Predictor, tell: Say
+) -> RelationRow:
+    settings = config.settings.replace_options(relation=relation.name)
+    paced, done = Paced(tell), 0
+
+    def listen(event: Event) -> None:
+        nonlocal done
+        done += isinstance(event, TurnDone)
+        if isinstance(event, TurnDone):
+            paced(f"{relation.name}: {done:,} of {data.turn_count():,} turns")
+
+    lexicon = load_lexicon()
+    plan = [(dialogue, len(dialogue.turns) - 1) for dialogue in data.dialogues]
+    engine = CampaignEngine(
+        settings, data, predictor, lexicon, plan=plan, listener=listen, relation=relation
+    )
+    results = tuple(engine.run())
+    predictor.refuse_if_given_up()
+    by_gold = None
+    if data.labelled:
+        guards = Locks(lexicon, data.ontology, data.cue_words, settings.variant.lock)
+        scenes = Scenes(data, lexicon, guards, settings.variant.seed)
+        by_gold = sum(not reason for reason in reasons_by_label(relation, data, scenes))
+    return row_of(relation, data, results, by_gold)
+
+
+def row_of(
+    relation: Relation, data: DialogueSet, results: Sequence[TurnResult], by_gold: int | None
+) -> RelationRow:
+    """Return the figures of one relation."""
+    left_out = [turn for turn in results if turn.outcome == "inapplicable"]
+    tested = [turn for turn in results if _run(turn)]
+    by_dialogue: dict[str, list[VariantResult]] = {}
+    for turn in tested:
+        by_dialogue.setdefault(turn.dialogue_id, []).extend(_run(turn))
+    dialogues = relation.unit == "dialogue"
+    return RelationRow(
+        name=relation.name,
+        side=relation.side,
+        unit=relation.unit,
+        units=len(data.dialogues) if dialogues else data.turn_count(),
+        by_gold=by_gold,
+        applicable=len(results) - len(left_out),
+        tested=len(tested),
+        broken=sum(bool(turn.violations) for turn in tested),
+        failures={
+            way: [(len(run), sum(_way(one) == way for one in run)) for run in by_dialogue.values()]
+            for way in _FAILURES
+        },
+        reasons=Counter(turn.reason for turn in left_out),
+    )
+
+
+def _run(turn: TurnResult) -> list[VariantResult]:
+    return [one for one in turn.variants if one.valid and one.state is not None]
+
+
+def _way(variant: VariantResult) -> str:
+    return (variant.failure or "changed") if variant.outcome == "violation" else ""
+
+
+def _rate_of(ways: Sequence[str], row: RelationRow) -> Rate:
+    return row.rate(*ways)
+
+
+#: Columns of ``relations.csv``: a line a relation.
+COLUMNS: Columns = {
+    "relation": lambda row: row.name,
+    "side": lambda row: row.side,
+    "unit": lambda row: row.unit,
+    "units": lambda row: row.units,
+    "applicable_by_gold": lambda row: "" if row.by_gold is None else row.by_gold,
+    "applicable": lambda row: row.applicable,
+    "tested": lambda row: row.tested,
+    "broken": lambda row: row.broken,
+    "rewrites": lambda row: row.rewrites,
+    **{way: partial(lambda way, row: row.count(way), way) for way in _FAILURES},
+    **rate_columns("failure_rate", partial(_rate_of, _FAILURES)),
+    **rate_columns("stuck_rate", partial(_rate_of, ("stuck",))),
+}
+
+
+def tables(table: RelationsTable) -> dict[str, str]:
+    """Return the texts of the files, by name: rates in the CSV are rounded to 4 decimals."""
+    return {"relations.md": _markdown(table), "relations.csv": csv_text(COLUMNS, table.rows)}
+
+
+def _markdown(table: RelationsTable) -> str:
+    config, variant = table.config, table.config.settings.variant
+    dialogues, turns = len(table.data.dialogues), table.data.turn_count()
+    some = "" if config.max_dialogues is None else f" (at most {config.max_dialogues}, by seed)"
+    lines = [
+        "# How often each relation is broken",
+        "",
+        f"- command: `{config.command}` (pytest-dstfuzz {__version__})",
+        f"- tracker: {config.tracker_and_weights}",
+        (
+            f"- data: `{config.settings.data.data}`, split {config.splits[0]}: {dialogues:,} "
+            f"dialogues{some}, {turns:,} turns, right or wrong"
+        ),
+        (
+            f"- at most {variant.variants} rewrites of a turn or dialogue, seed {variant.seed}; "
+            "applicable by gold: were the labels the tracker's answers; by prediction: by what it "
+            "said. In brackets 95 % intervals over dialogues"
+        ),
+    ]
+    stay = [row for row in table.rows if row.side == "should-not-change"]
+    follow = [row for row in table.rows if row.side == "should-change"]
+    if stay:
+        head = ["relation", "of", "by gold", "by prediction", "rewrites", "changed: over-sensitive"]
+        cells = ([*_place(row), rate_text(row.rate("changed"))] for row in stay)
+        lines += ["", "## Should not change", "", *markdown_table(head, cells)]
+    if follow:
+        head = ["relation", "of", "by gold", "by prediction", "rewrites", "fail"]
+        head += ["stuck: over-stable", "partial", "other"]
+        cells = (
+            [*_place(row), rate_text(row.rate(*_FAILURES)), rate_text(row.rate("stuck"))]
+            + [rate_text(row.rate(way)) for way in ("partial", "other")]
+            for row in follow
+        )
+        lines += ["", "## Should change", "", *markdown_table(head, cells)]
+    lines += ["", "## Why a relation says nothing", ""]
+    lines += markdown_table(["relation", "turns or dialogues left out, by reason"], _left(table))
+    return "\n".join(lines) + "\n"
+
+
+def _place(row: RelationRow) -> list[str]:
+    gold = "n/a" if row.by_gold is None else f"{row.by_gold:,}"
+    return [
+        f"`{row.name}`",
+        f"{row.units:,} {row.unit}s",
+        gold,
+        f"{row.applicable:,}",
+        f"{row.rewrites:,}",
+    ]
+
+
+def _left(table: RelationsTable) -> Iterable[list[str]]:
+    for row in table.rows:
+        if row.reasons:
+            ranked = sorted(row.reasons.items(), key=lambda item: (-item[1], item[0]))
+            told = [f"{count:,} {reason}" for reason, count in ranked[:_MOST]]
+            told += [f"{len(ranked) - _MOST} other reasons"] if len(ranked) > _MOST else []
+            yield [f"`{row.name}`", "; ".join(told)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command with the arguments that follow its name."""
+    given = vars(_parser().parse_all(arguments))
+    folder = output_folder(given, "relations")
+    own = taken(given, RelationsConfig)
+    config = RelationsConfig(
+        common_settings(**given), **own, command=command_line("relations", arguments)
+    )
+    texts: dict[str, str] = {}
+    for table in run_relations(config, say):
+        texts = tables(table)
+        if folder is not None:
+            for name, text in texts.items():
+                write_text(folder / name, text)
+    hand_out(texts, folder)
+    return 0
+
+
+def _parser() -> Parser:
+    parser = ground_parser("relations", __doc__ or "", "", "one split of the data")
+    parser.shared("variants", "seed", "validity", "search", "lock")
+    parser.value(
+        "--relations",
+        str,
+        "NAME,...",
+        help="relations (default: all that can say something about the data)",
+    )
+    parser.value("--max-dialogues", integer(1), "N", help="draw at most N dialogues by seed")
+    parser.value("--output", Path, "DIR", help="write relations.md and relations.csv there")
+    return parser

@@ -1,0 +1,308 @@
+"""Which search breaks most turns for every call to the tracker, at equally many variants?
+
+``dstfuzz experiment rq3 --model trade --data PATH --searches random,agent:PATH`` takes the
+dialogues that the tracker gets right at every turn and that no agent was trained on. Every
+search draws through the same masks and gets as many variants run at a turn as the others.
+The table is printed; with ``--output`` it is written as ``rq3.md`` and ``rq3.csv``.
+
+Policies of several training seeds stand for one search: ``agent:A,agent:B,agent:C`` are the
+agent, and a name of your own tells others apart: ``other=agent:D,other=agent:E``. Each is
+compared at the number of transformations at which it does best.
+
+That is the thesis' comparison. Searches make unlike numbers of calls for as many variants: `curves`
+compares them at equal calls, and by what is different in what they find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from pytest_dstfuzz.config import PROFILES
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.parsers import integer
+from pytest_dstfuzz.papers.campaign_figures import CampaignFigures
+from pytest_dstfuzz.papers.command_line import (
+    begin,
+    comparison_parser,
+    hand_out,
+    several,
+    switches,
+    taken,
+)
+from pytest_dstfuzz.papers.comparison import Contest, SearchComparison
+from pytest_dstfuzz.papers.contenders import (
+    COUNT_COLUMNS,
+    RATE_COLUMNS,
+    Against,
+    Contender,
+    MeanFigures,
+    Weaknesses,
+    inertia_share,
+    parse_contenders,
+    subject_of,
+    weaknesses_of,
+)
+from pytest_dstfuzz.papers.formatting import (
+    NONE,
+    Columns,
+    csv_number,
+    csv_text,
+    markdown_table,
+    number,
+    published,
+    rate_columns,
+    rate_text,
+    share,
+    yes_no,
+)
+
+#: Table 4.7 of the thesis, MultiWOZ 2.1: tracker, then failure and valid rate of each.
+PUBLISHED = (
+    ("TRADE", "23.5 %", "99.1 %", "33.3 %", "70.1 %"),
+    ("SimpleTOD", "23.3 %", "98.2 %", "45.0 %", "71.8 %"),
+)
+_EXAMPLES = """\
+  dstfuzz experiment rq3 --model trade --data PATH --output DIR \\
+      --searches random,near-value,greedy,dialtest,agent:A,agent:B,agent:C"""
+_SEARCHES = "random,near-value,greedy,dialtest"
+
+
+@dataclass(frozen=True, slots=True)
+class Rq3Config:
+    """What to compare."""
+
+    contenders: tuple[Contender, ...]
+    budgets: tuple[int, ...] = (8, 32)
+    validities: tuple[str, ...] = ("strict",)
+    until_broken: tuple[bool, ...] = (True, False)
+    ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+
+    @property
+    def contests(self) -> tuple[Contest, ...]:
+        """Every combination of profile, way of counting and budget."""
+        every = product(self.validities, self.until_broken, self.budgets)
+        return tuple(Contest(validity, budget, until) for validity, until, budget in every)
+
+
+@dataclass(frozen=True, slots=True)
+class Rq3Row:
+    """One search at one k."""
+
+    contest: Contest
+    label: str
+    k: int | None  #: ``None`` where the search has no number of transformations.
+    best: bool  #: Its best k, the one that is compared; of another one there is one campaign.
+    means: MeanFigures
+    weaknesses: Weaknesses
+    against: Against | None  #: Of the best k only, and not of the subject itself.
+
+
+@dataclass(frozen=True, slots=True)
+class Rq3Table:
+    """The whole table, and what it was measured on."""
+
+    ground: SearchComparison
+    config: Rq3Config
+    subject: Contender
+    rows: tuple[Rq3Row, ...]
+
+    def compared(self, contest: Contest) -> list[Rq3Row]:
+        """Return the rows that are compared, one for each search."""
+        return [row for row in self.rows if row.contest == contest and row.best]
+
+
+def run_rq3(ground: SearchComparison, config: Rq3Config) -> Rq3Table:
+    """Run the campaigns and compare them.
+
+    The best k of a search is that of its first run; its other runs are made at this k
+    alone.
+    """
+    places = [(contest, item) for contest in config.contests for item in config.contenders]
+
+    def figures(
+        contest: Contest, item: Contender, k: int, runs: int | None = None
+    ) -> list[CampaignFigures]:
+        return ground.campaigns.figures(ground.settings(contest, item, k)[:runs])
+
+    def best_k(contest: Contest, item: Contender) -> int:
+        """Return the k of most turns broken for every call; of equal ones the lowest."""
+
+        def rate(k: int) -> float:
+            (found,) = figures(contest, item, k, 1)
+            return found.turns_broken / found.calls
+
+        return max(item.ks(config.ks), key=rate)
+
+    run = ground.campaigns.run
+    run([ground.settings(*place, k)[0] for place in places for k in place[1].ks(config.ks)])
+    best = {place: best_k(*place) for place in places}
+    run([more for place, k in best.items() for more in ground.settings(*place, k)[1:]])
+    subject = subject_of(config.contenders)
+    rows = []
+    for contest, item in places:
+        theirs = figures(contest, subject, best[contest, subject])
+        for k in item.ks(config.ks):
+            is_best = k == best[contest, item]
+            found = figures(contest, item, k, None if is_best else 1)
+            compared = is_best and item != subject
+            rows.append(
+                Rq3Row(
+                    contest=contest,
+                    label=item.label,
+                    k=k if item.associates else None,
+                    best=is_best,
+                    means=MeanFigures.of(ground.resamples, found),
+                    weaknesses=weaknesses_of(found),
+                    against=Against.of(ground.resamples, theirs, found) if compared else None,
+                )
+            )
+    return Rq3Table(ground, config, subject, tuple(rows))
+
+
+#: Columns of ``rq3.csv``: a line a search and k.
+COLUMNS: Columns = {
+    "validity": lambda row: row.contest.validity,
+    "until_broken": lambda row: yes_no(row.contest.until_broken),
+    "budget": lambda row: row.contest.budget,
+    "search": lambda row: row.label,
+    "k": lambda row: "" if row.k is None else row.k,
+    "best_k": lambda row: yes_no(row.best),
+    "runs": lambda row: row.means.runs,
+    **COUNT_COLUMNS,
+    **rate_columns("ratio", lambda row: row.against and row.against.ratio),
+    **rate_columns("broken_alone", lambda row: row.against and row.against.alone),
+    **RATE_COLUMNS,
+    "inertia_share": lambda row: csv_number(inertia_share(row.means.inertia, row.k)),
+    "weaknesses": lambda row: csv_number(row.weaknesses.number, 1),
+    "most_frequent_weakness": lambda row: csv_number(row.weaknesses.most_frequent),
+    "most_frequent_weakness_name": lambda row: row.weaknesses.name,
+}
+
+
+def tables(table: Rq3Table) -> dict[str, str]:
+    """Return the texts of the files, by name."""
+    return {"rq3.md": _markdown(table), "rq3.csv": csv_text(COLUMNS, table.rows)}
+
+
+def _markdown(table: Rq3Table) -> str:
+    subject, contests = table.subject.label, table.config.contests
+    lines = ["# Searches at equally many variants (RQ3)", "", *table.ground.header()]
+    lines += _notes(subject)
+    lines += ["", f"## Turns broken for every call: {subject} as a multiple of the others", ""]
+    others = [item.label for item in table.config.contenders if item != table.subject]
+    lines += markdown_table(
+        ["profile", "counting", "budget", *others],
+        (
+            [contest.validity, contest.counting, str(contest.budget)]
+            + [number(row.against.ratio, 2) for row in table.compared(contest) if row.against]
+            for contest in contests
+        ),
+    )
+    for contest in contests:
+        lines += _section(table, contest)
+    head = ["tracker", "agent: failure rate", "valid rate", "DialTest: failure rate", "valid rate"]
+    lines += published("Table 4.7 of the thesis, MultiWOZ 2.1:", head, PUBLISHED)
+    return "\n".join(lines) + "\n"
+
+
+def _notes(subject: str) -> list[str]:
+    return [
+        (
+            "- budget: variants that a search gets run at a turn; until broken: a turn is left "
+            "alone once it is broken (later turns see it clean), so that rates of variants tell "
+            "when turns ended; whole: the budget is spent on every turn. Calls are the contexts "
+            "that the tracker was asked for, clean ones and those that find the cause of a "
+            "violation included; searches make unlike numbers of them: dstfuzz experiment curves "
+            "compares at equal calls"
+        ),
+        (
+            "- each search at the k at which its first run breaks most turns for every call; "
+            f"{subject} / search: ratio of the turns broken for every call, a paired bootstrap; "
+            f"not broken: share of the turns that {subject} broke which this search did not"
+        ),
+        (
+            "- weaknesses: different sets of changed slots with their new values, and the share "
+            "of the violations that the most frequent one has; counted the thesis' way = "
+            "(violations + carried) / valid"
+        ),
+    ]
+
+
+def _section(table: Rq3Table, contest: Contest) -> list[str]:
+    subject, rows = table.subject.label, table.compared(contest)
+    lines = ["", f"## `{contest.validity}`, {contest.budget} variants a turn, {contest.counting}"]
+    head = ["search", "k", "turns broken per 1,000 calls", f"{subject} / search"]
+    head += [f"not broken, of {subject}'s", "turns broken", "calls", "runs"]
+    lines += ["", *markdown_table(head, map(_compared, rows))]
+    head = ["search", "valid rate", "per draw", "failure rate", "the thesis' way", "yield"]
+    head += ["cause: turn", "context", "both", "weaknesses", "most frequent"]
+    if not PROFILES[contest.validity].locks:
+        head += ["`strict` would veto", "or their context's edits"]
+    lines += ["", *markdown_table(head, map(_described, rows))]
+    if len(table.config.ks) > 1:
+        lines += ["", "Turns broken per 1,000 calls by k (the best one over all runs):", ""]
+        head = ["search", *(f"k = {k}" for k in table.config.ks)]
+        cells: dict[str, list[str]] = {row.label: [row.label] for row in rows}
+        for row in table.rows:
+            if row.contest == contest:
+                cells[row.label].append(number(row.means.broken_per_1000_calls))
+        lines += markdown_table(head, (found for found in cells.values() if len(found) > 2))
+    return lines
+
+
+def _compared(row: Rq3Row) -> list[str]:
+    means = row.means
+    return [
+        row.label,
+        NONE if row.k is None else str(row.k),
+        number(means.broken_per_1000_calls),
+        "" if row.against is None else number(row.against.ratio, 2),
+        "" if row.against is None else rate_text(row.against.alone),
+        f"{means.turns_broken:.0f} of {means.turns:,}",
+        f"{means.calls:,.0f}",
+        str(means.runs),
+    ]
+
+
+def _described(row: Rq3Row) -> list[str]:
+    rates = row.means.rates
+    cells = [
+        row.label,
+        rate_text(rates["valid_rate"]),
+        share(rates["valid_rate_per_draw"].value),
+        *(rate_text(rates[name]) for name in ("failure_rate", "thesis_failure_rate", "yield")),
+        *(share(rates[f"cause_{cause}"].value) for cause in ("turn", "context", "both")),
+        f"{row.weaknesses.number:.0f}",
+        share(row.weaknesses.most_frequent),
+    ]
+    if not PROFILES[row.contest.validity].locks:
+        cells += [rate_text(rates[f"strict_vetoes{name}"]) for name in ("", "_with_context")]
+    return cells
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command with the arguments that follow its name."""
+    given = vars(_parser().parse_all(arguments))
+    config = Rq3Config(**taken(given, Rq3Config))
+    ground, folder = begin(given, config.contenders, "rq3", arguments)
+    hand_out(tables(run_rq3(ground, config)), folder)
+    return 0
+
+
+def _parser() -> Parser:
+    parser = comparison_parser("rq3", __doc__ or "", _EXAMPLES)
+    parser.value(
+        "--searches",
+        parse_contenders,
+        "[LABEL=]SEARCH,...",
+        help=f"default: {_SEARCHES}",
+        dest="contenders",
+        default=_SEARCHES,
+    )
+    budgets = "variants run at a turn (default: 8,32)"
+    parser.value("--budgets", several(integer(1)), "N,...", help=budgets)
+    until = "yes: leave a turn alone once broken; no: spend the budget (default: yes,no)"
+    parser.value("--until-broken", switches, "yes|no|yes,no", help=until)
+    return parser

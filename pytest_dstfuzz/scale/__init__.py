@@ -1,0 +1,1 @@
+"""Internal: campaigns that are kept in folders, shared out, swept, and run on Ray."""

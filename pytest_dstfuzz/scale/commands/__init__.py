@@ -1,0 +1,1 @@
+"""Commands of campaigns that are kept in folders."""

@@ -1,0 +1,69 @@
+"""Reports and figures of a folder of results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_dstfuzz.campaign.result_views import MappedResults
+from pytest_dstfuzz.campaign.results import Results
+from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.config import OutputSettings, Settings
+from pytest_dstfuzz.report.html import write_html
+from pytest_dstfuzz.report.json_report import RunInfo, build_report, write_report
+from pytest_dstfuzz.report.page import TerminalPage
+from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.survey import read_results
+from pytest_dstfuzz.report.terminal_relations import report_lines
+from pytest_dstfuzz.scale.results.folder import ResultFolder
+
+
+class FolderReport:
+    """What is reported of a folder of results; what was said is left out where that is wanted."""
+
+    def __init__(self, folder: ResultFolder, *, redact: bool = False) -> None:
+        manifest = folder.manifest
+        self.settings: Settings = manifest.read_settings()
+        self.info: RunInfo = manifest.info()
+        found = folder.results
+        self.results: Results = MappedResults(found, redacted) if redact else found
+        self.survey, self.weaknesses = read_results(
+            found, self.info.relations, self.settings.reply.fallback, {}, redact=redact
+        )
+        self.summary: Summary = self.survey.first(self.settings.variant.relation).summary
+
+    def page(self, page: TerminalPage) -> TerminalPage:
+        """Put the figures on a page of a terminal."""
+        given = (self.summary, self.results, self.settings, self.info)
+        width, encoding = page.width, page.encoding
+        page.lines += report_lines(
+            *given,
+            weaknesses=self.weaknesses,
+            width=width,
+            encoding=encoding,
+            survey=self.survey,
+        )
+        return page
+
+    def write(self, output: OutputSettings, **run: Any) -> list[Path]:
+        """Write the reports that are asked for; ``run`` are fields of the circumstances."""
+        wanted = [
+            (Path(path), write)
+            for path, write in ((output.report, write_report), (output.html, write_html))
+            if path is not None
+        ]
+        if wanted:
+            settings = self.settings.replace_options(redact=output.redact)
+            info = replace(self.info, **run)
+            report = build_report(
+                self.results,
+                self.summary,
+                settings,
+                info,
+                weaknesses=self.weaknesses,
+                survey=self.survey,
+            )
+            for path, write in wanted:
+                write(path, report)
+        return [path for path, _ in wanted]
