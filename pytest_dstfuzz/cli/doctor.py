@@ -45,19 +45,20 @@ _REQUIREMENT = re.compile(
 )
 #: Environment variables that change what a run does. Their names are told, and no value.
 _VARIABLES = re.compile(r"DSTFUZZ_.*|PYTEST_.*|PYTHON(DONTWRITEBYTECODE|PATH|HASHSEED)|CI|.*_PROXY")
-#: What must be among the resources.
+#: Files that must be there, those of a wing if its folder is.
 _SHIPPED = (
-    "agents/simpletod.safetensors",
-    "agents/trade.safetensors",
-    "assistant/assistant.npz",
-    "dialogues/sample/test.json",
-    "dialogues/sample-tools/test.jsonl",
-    "lexicon/lexicon.json.gz",
-    "noise/casual.json",
-    "noise/speech.json",
-    "noise/typing.json",
-    "simpletod/model.safetensors",
-    "trade/model.safetensors",
+    "agents/resources/agents/simpletod.safetensors",
+    "agents/resources/agents/trade.safetensors",
+    "agents/resources/scorers/trade.safetensors",
+    "models/resources/assistant/assistant.npz",
+    "models/resources/simpletod/model.safetensors",
+    "models/resources/trade/model.safetensors",
+    "resources/dialogues/sample/test.json",
+    "resources/dialogues/sample-tools/test.jsonl",
+    "resources/lexicon/lexicon.json.gz",
+    "resources/noise/casual.json",
+    "resources/noise/speech.json",
+    "resources/noise/typing.json",
 )
 #: In the order in which pytest looks at them in each folder; the first two since pytest 9.
 _FILES = (
@@ -120,7 +121,7 @@ def examine(folder: Path) -> dict[str, Any]:
         "plugins": sorted({_named(dist) for dist in plugins if dist and dist.name != _NAME}),
         "config": find_config(folder, problems),
         "environment": sorted(name for name in os.environ if _VARIABLES.fullmatch(name.upper())),
-        "resources": _resources(package / "resources", problems),
+        "resources": _resources(package, problems),
         "registered": _registered(problems),
         "problems": problems,
     }
@@ -175,20 +176,22 @@ def _named(dist: metadata.Distribution) -> str:
     return f"{dist.name} {dist.version}"
 
 
-def _resources(folder: Path, problems: list[str]) -> list[dict[str, Any]]:
-    """Return name, size and fingerprint of each file that ships and is read."""
+def _resources(package: Path, problems: list[str]) -> list[dict[str, Any]]:
+    """Return name, size and fingerprint of each data file of the core and of its wings."""
     recorded = _recorded()
     found = []
-    for path in sorted(folder.rglob("*")):
+    folders = [package / "resources", *package.glob("*/resources")]
+    for path in sorted(path for folder in folders for path in folder.rglob("*")):
         if not path.is_file() or path.suffix in {".md", ".txt"}:
             continue
-        name, digest = path.relative_to(folder).as_posix(), hashlib.sha256(path.read_bytes())
+        name, digest = path.relative_to(package).as_posix(), hashlib.sha256(path.read_bytes())
         known = recorded.get(path.resolve())
         if known not in (None, urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()):
             problems.append(f"the shipped file {name} is not as it was installed: install again")
         fingerprint = digest.hexdigest()[:12]
         found.append({"name": name, "bytes": path.stat().st_size, "sha256": fingerprint})
-    missing = sorted(set(_SHIPPED) - {item["name"] for item in found})
+    wanted = {name for name in _SHIPPED if (package / name.partition("/")[0]).is_dir()}
+    missing = sorted(wanted - {item["name"] for item in found})
     problems += [f"the shipped file {name} is missing: install again" for name in missing]
     return found
 
