@@ -112,13 +112,8 @@ FENCES: dict[str, tuple[str, ...]] = {
     "_pytest": (),
     "xdist": (),
     "torch": (
-        *(
-            *NEURAL,
-            "perturb/lexicon/word_sources",
-            "agents/training",
-            "relations/sources/generative",
-        ),
-        "games/negotiation",
+        *(*NEURAL, "agents/training", "games/negotiation"),
+        *("perturb/lexicon/word_sources", "relations/sources/generative"),
     ),
     "safetensors": (*NEURAL, "agents/weights"),
     "transformers": (
