@@ -14,6 +14,7 @@ from typing import Any
 
 #: Belief states. `fragile` needs the words around a value, `sturdy` the value alone.
 STATE_BOT = '''
+import collections
 import re
 
 from pytest_dstfuzz import BeliefState, Prediction
@@ -79,6 +80,19 @@ def stubborn(context):
         for slot, rule in STURDY.items():
             if found := re.search(rule, said.lower()):
                 state.setdefault(slot, found[1])
+    return state
+
+
+ASKED = collections.Counter()
+
+
+def moody(context):
+    """Leaves out the view each fifth time that it is asked the same."""
+    said = context.user_utterances
+    ASKED[said] += 1
+    state = read(context, STURDY)
+    if ASKED[said] % 5 == 2:
+        state.pop("room-view", None)
     return state
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from seaside import KINDS, QUESTIONS, REQUESTS, STAYS, BotKind
+from seaside import KINDS, QUESTIONS, REQUESTS, STATES, STAYS, BotKind
 from user_runs import (
     Done,
     body,
@@ -266,13 +266,21 @@ def test_the_terminal_has_the_figures(done: Done, report: Any) -> None:
     assert re.search(rf"\b{summary['turns_broken']} failed\b", done.printed)
 
 
-def test_another_process_and_batch_size_give_the_same_bytes(kind: BotKind, done: Done) -> None:
-    apart = ("--dst-report=apart.json", "--dst-cache=no", "--dst-batch-size=3")
-    again = run_apart(done.folder, *kind.run_options(), *apart)
-    assert again.status == done.status
+def test_batches_of_another_size_give_the_same_bytes(kind: BotKind, done: Done) -> None:
+    small = ("--dst-report=small.json", "--dst-cache=no", "--dst-batch-size=3")
+    run_pytest(done.folder, *kind.run_options(), *small)
     # The size of a batch is a setting.
-    one, other = (
-        [line for line in body(done.folder, name) if not line.startswith('"settings": ')]
-        for name in ("report.json", "apart.json")
-    )
-    assert one == other
+    assert without_settings(done.folder, "small.json") == without_settings(done.folder)
+
+
+def test_workers_in_other_processes_give_the_same_bytes(folder: Path) -> None:
+    pytest.importorskip("xdist")
+    run_pytest(folder, *STATES.run_options(), "--dst-report=alone.json")
+    workers = ("--dst-report=workers.json", "--dst-cache=no", "-n2")
+    again = run_apart(folder, *STATES.run_options(), *workers)
+    assert again.status == 1
+    assert body(folder, "workers.json") == body(folder, "alone.json")
+
+
+def without_settings(folder: Path, name: str = "report.json") -> list[str]:
+    return [line for line in body(folder, name) if not line.startswith('"settings": ')]
