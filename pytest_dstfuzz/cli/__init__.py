@@ -9,6 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Final
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import (
@@ -23,14 +24,11 @@ from pytest_dstfuzz.cli import (
     reports,
     tools,
     trackers,
-    training,
 )
 from pytest_dstfuzz.cli.command import Command
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.config.parsers import choice
-from pytest_dstfuzz.errors import DstFuzzError
-from pytest_dstfuzz.games import commands as games
-from pytest_dstfuzz.scale.commands import campaign, sweep
+from pytest_dstfuzz.errors import DstFuzzError, unknown_name
+from pytest_dstfuzz.registry import Registry
 
 #: Mistakes of the user, and whatever else ends a command on purpose.
 EXIT_ERROR = 2
@@ -40,23 +38,24 @@ EXIT_FAULT = 3
 EXIT_INTERRUPTED = 130
 
 _MODULES = (
-    campaign,
-    sweep,
     trackers,
     calibrate,
     check_data,
     convert,
     tools,
-    training,
     fit_noise,
     relations,
     freeze,
-    games,
     reports,
     regressions,
     doctor,
 )
-COMMANDS: dict[str, Command] = {one.name: one for module in _MODULES for one in module.COMMANDS}
+#: Those of the core, and those that wings and other packages bring by an entry point of the group.
+COMMANDS: Final[Registry[Command]] = Registry(
+    "command",
+    "pytest_dstfuzz.commands",
+    {one.name: one for module in _MODULES for one in module.COMMANDS},
+)
 _EXAMPLES = """\
   dstfuzz evaluate --model trade                         accuracy on the shipped dialogues
   dstfuzz fetch multiwoz21                               real dialogues to test with
@@ -96,22 +95,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(words: Sequence[str]) -> Command:
     """Return the command that is named first; help and version end here."""
-    listed = "\n".join(f"  {name:<14} {command.summary}" for name, command in COMMANDS.items())
+    if words and words[0] in COMMANDS.names:
+        return COMMANDS.find(words[0])
+    listed = "\n".join(f"  {name:<14} {_summary(name)}" for name in COMMANDS.names)
     parser = Parser(
         "dstfuzz",
         "Robustness tests of dialogue state trackers; the tests themselves are run by pytest.\n\n"
         f"commands:\n{listed}",
         _EXAMPLES,
     )
-    parser.add_argument(
-        "command",
-        metavar="COMMAND",
-        nargs="?",
-        type=choice("command", COMMANDS),
-        help="one of those above",
-    )
+    parser.add_argument("command", metavar="COMMAND", nargs="?", help="one of those above")
     parser.option("--version", action="version", version=f"dstfuzz {__version__}", help="show it")
     name = parser.parse_all(words[:1]).command
     if name is None:
-        parser.error(f"a command is missing: {', '.join(COMMANDS)}")
-    return COMMANDS[name]
+        parser.error(f"a command is missing: {', '.join(COMMANDS.names)}")
+    raise unknown_name("command", name, COMMANDS.names)
+
+
+def _summary(name: str) -> str:
+    """Return the summary of a command, or why that of another package does not load."""
+    try:
+        return COMMANDS.find(name).summary
+    except DstFuzzError as error:
+        return f"({error})"

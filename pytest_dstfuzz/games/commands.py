@@ -66,16 +66,14 @@ def _harden(given: Namespace) -> None:
     )
 
 
-COMMANDS = (
-    Command(
-        "harden",
-        "train an agent with a goal against attacks that learn with it",
-        "every finished round is kept; the same command with --resume goes on from there",
-        """\
+HARDEN = Command(
+    "harden",
+    "train an agent with a goal against attacks that learn with it",
+    "every finished round is kept; the same command with --resume goes on from there",
+    """\
   dstfuzz harden --game deal-or-no-deal --data negotiation --output hardened \\
-      --target rl/negotiator.safetensors --attack attack/negotiator.safetensors""",
-        _options,
-        _harden,
-        about="Train a negotiator and who attacks it in turn (iterative adversarial training).",
-    ),
+  --target rl/negotiator.safetensors --attack attack/negotiator.safetensors""",
+    _options,
+    _harden,
+    about="Train a negotiator and who attacks it in turn (iterative adversarial training).",
 )

@@ -74,10 +74,11 @@ ALLOWED: dict[str, set[str]] = {
 
 #: Wing -> rooms and wings it may import.
 WINGS: dict[str, set[str]] = {
-    "models": BASE | {"dialogue", "trackers", "comparisons.vectors", "comparisons.number_words"},
+    "models": BASE
+    | {"dialogue", "trackers", "comparisons.vectors", "comparisons.number_words", "cli.command"},
     "agents": BASE
-    | {"dialogue", "perturb", "trackers", "relations", "search", "campaign"}
-    | {"models.neural", "models.runs"},
+    | {"dialogue", "perturb", "trackers", "relations", "search", "campaign", "cli.command"}
+    | {"models.neural", "models.runs", "scale"},
     "games": BASE
     | {"trackers.chat.client", "trackers.schemes", "plugin.options", "cli.command"}
     | {"agents.weights", "models.neural", "models.runs"},
@@ -86,8 +87,9 @@ WINGS: dict[str, set[str]] = {
     | {"agents.trained"},
     "papers": BASE
     | {"dialogue", "perturb", "trackers", "comparisons", "relations", "search", "campaign"}
-    | {"weaknesses", "report", "models", "agents", "games"},
-    "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
+    | {"weaknesses", "report", "cli.command", "models", "agents", "games"},
+    "audit": BASE
+    | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report", "cli.command"},
 }
 
 #: Module of the core -> the wings that it still names. None may be added.
@@ -98,9 +100,6 @@ DOORS: dict[str, set[str]] = {
     "plugin/outputs": {"agents"},
     "plugin/entry": {"games"},
     "plugin/stored": {"scale"},
-    "cli/__init__": {"games", "scale"},
-    "cli/training": {"agents", "models", "scale"},
-    "cli/reports": {"audit"},
 }
 
 #: Networks, and what they share.

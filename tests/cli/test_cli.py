@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import __version__, cli
-from pytest_dstfuzz.cli import training
 from pytest_dstfuzz.cli.command import ProgressLine
 from pytest_dstfuzz.dialogue import fetch as datasets
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
@@ -45,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", f"a command is missing: {', '.join(cli.COMMANDS)}"),
+        ("", f"a command is missing: {', '.join(cli.COMMANDS.names)}"),
         ("evalute", "unknown command 'evalute'. Did you mean 'evaluate'?"),
         ("--verson", "unknown argument '--verson'; did you mean --version?"),
         ("evaluate", "required: --model (see dstfuzz evaluate --help)"),
@@ -181,16 +180,16 @@ def test_fetch_prints_the_folder(
     assert capsys.readouterr().out == f"{Path('cache') / 'multiwoz21'}\n"
 
 
-@pytest.mark.parametrize("name", list(cli.COMMANDS))
+@pytest.mark.parametrize("name", cli.COMMANDS.names)
 def test_an_interrupt_says_what_was_kept(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     def interrupted(_: Sequence[str]) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.COMMANDS[name], "run", interrupted)
+    monkeypatch.setattr(cli.COMMANDS.find(name), "run", interrupted)
     assert cli.main([name]) == 130
-    assert capsys.readouterr().err == f"\ndstfuzz: interrupted; {cli.COMMANDS[name].kept}\n"
+    assert capsys.readouterr().err == f"\ndstfuzz: interrupted; {cli.COMMANDS.find(name).kept}\n"
 
 
 @pytest.mark.parametrize("name", list(training.TRAININGS))
@@ -291,6 +290,8 @@ def test_progress_elsewhere_is_a_line_now_and_then(
 
 
 def test_commands_describe_themselves() -> None:
-    assert all(command.summary and command.kept for command in cli.COMMANDS.values())
+    assert all(
+        command.summary and command.kept for command in map(cli.COMMANDS.find, cli.COMMANDS.names)
+    )
     with pytest.raises(UserError):
-        cli.COMMANDS["experiment"].run(["--nothing"])
+        cli.COMMANDS.find("experiment").run(["--nothing"])

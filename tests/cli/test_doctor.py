@@ -256,7 +256,7 @@ def test_a_fault_of_ours_says_how_to_report_it(
     def faulty(_: object) -> int:
         raise ZeroDivisionError("nobody thought of it")
 
-    monkeypatch.setattr(cli.COMMANDS["doctor"], "run", faulty)
+    monkeypatch.setattr(cli.COMMANDS.find("doctor"), "run", faulty)
     assert cli.main(["doctor"]) == cli.EXIT_FAULT
     shown = capsys.readouterr().err
     assert "ZeroDivisionError: nobody thought of it" in shown

@@ -13,8 +13,8 @@ import pytest
 import training_folder
 
 from pytest_dstfuzz import cli
+from pytest_dstfuzz.agents import commands as agent_commands
 from pytest_dstfuzz.agents.training.environment import REWARDS
-from pytest_dstfuzz.cli import training as cli_training
 from pytest_dstfuzz.perturb.engine import ORDERS
 
 RUN = f"train-agent {training_folder.GIVEN}"
@@ -75,8 +75,8 @@ def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_names_are_those_that_there_are() -> None:
-    assert set(cli_training.ORDERS) == set(ORDERS)
-    assert set(cli_training.REWARDS) == set(REWARDS)
+    assert set(agent_commands.ORDERS) == set(ORDERS)
+    assert set(agent_commands.REWARDS) == set(REWARDS)
 
 
 def test_a_run_and_its_continuation(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

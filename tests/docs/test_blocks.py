@@ -314,7 +314,7 @@ def check_pytest(words: list[str], page: str) -> None:
 
 def check_dstfuzz(words: list[str], page: str) -> None:
     """Check command and options of ``dstfuzz``."""
-    assert words[0] in COMMANDS, f"{page}: there is no dstfuzz {words[0]}"
+    assert words[0] in COMMANDS.names, f"{page}: there is no dstfuzz {words[0]}"
     part = " ".join(words[:2])
     shown = help_of(part if f"## dstfuzz {part}\n" in GENERATED["commands"]() else words[0])
     for word in words[1:]:

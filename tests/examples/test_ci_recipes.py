@@ -93,7 +93,7 @@ def test_what_a_recipe_names_exists(command: str) -> None:
         if given and "$" not in value:
             parse_option(FLAGS[flag].name, value, word)
     if words and words[0] == "dstfuzz":
-        assert words[1] in COMMANDS
+        assert words[1] in COMMANDS.names
         done = subprocess.run(
             [sys.executable, "-m", "pytest_dstfuzz.cli", words[1], "--help"],
             capture_output=True,

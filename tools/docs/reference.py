@@ -17,10 +17,10 @@ import pytest
 
 import pytest_dstfuzz
 from pytest_dstfuzz.cli import COMMANDS, main
-from pytest_dstfuzz.cli.training import EXPERIMENTS
 from pytest_dstfuzz.config import OPTIONS, Option, Settings
 from pytest_dstfuzz.config.parsers import PARTS
 from pytest_dstfuzz.gate import verdict
+from pytest_dstfuzz.papers.commands import EXPERIMENTS
 from pytest_dstfuzz.report import json_report
 from tools.docs.pages import ROOT
 
@@ -152,7 +152,7 @@ def _table(head: tuple[str, str], rows: Mapping[Any, str]) -> str:
 def commands() -> str:
     """Return what ``--help`` of each command of ``dstfuzz`` prints."""
     out = [f"```text\n{_help([])}```"]
-    for name in COMMANDS:
+    for name in COMMANDS.names:
         every = ([name], *([name, part] for part in _PARTS.get(name, ())))
         out += [f"## dstfuzz {' '.join(words)}\n\n```text\n{_help(words)}```" for words in every]
     return "\n\n".join(out)

@@ -151,29 +151,28 @@ def told(folder: ResultFolder, output: OutputSettings) -> int:
     return 1
 
 
-COMMANDS = (
-    Command(
-        "campaign",
-        "test a tracker on dialogues of any number, into a folder of results",
-        "what is done is in the folder of --results, and the same command goes on from there",
-        """\
+CAMPAIGN = Command(
+    "campaign",
+    "test a tracker on dialogues of any number, into a folder of results",
+    "what is done is in the folder of --results, and the same command goes on from there",
+    """\
   dstfuzz campaign --model trade --turns all --results nightly
   dstfuzz campaign --model trade --data logs.jsonl --turns all --results logs --report logs.json
   dstfuzz campaign --model trade --turns all --results nightly --ray --ray-actors 4
 Options are those of pytest without dst-; memory does not grow with the number of dialogues.""",
-        _options,
-        _campaign,
-    ),
-    Command(
-        "merge",
-        "put the parts of one run together, which ran with --shard",
-        "the folder of --output is as it was, or whole",
-        """\
+    _options,
+    _campaign,
+)
+
+MERGE = Command(
+    "merge",
+    "put the parts of one run together, which ran with --shard",
+    "the folder of --output is as it was, or whole",
+    """\
   dstfuzz campaign --model trade --turns all --shard 1/2 --results part-1
   dstfuzz campaign --model trade --turns all --shard 2/2 --results part-2
   dstfuzz merge part-1 part-2 --output nightly --report nightly.json
 Report, statistics and weaknesses are the same bytes as those of one run, apart from `run`.""",
-        _merge_options,
-        _merge,
-    ),
+    _merge_options,
+    _merge,
 )

@@ -130,12 +130,11 @@ def _results(given: Namespace) -> None:
     print(printable(f"{given.parquet}: {rows:,} variants of {len(folder):,} results"))
 
 
-COMMANDS = (
-    Command(
-        "sweep",
-        "campaigns over models, data, seeds, searches, relations; one table, one page",
-        "what is done is in the folder of --output, and the same command goes on from there",
-        """\
+SWEEP = Command(
+    "sweep",
+    "campaigns over models, data, seeds, searches, relations; one table, one page",
+    "what is done is in the folder of --output, and the same command goes on from there",
+    """\
   dstfuzz sweep searches.toml --output searches
   dstfuzz sweep searches.toml --output searches --parquet    a table for DuckDB and pandas, too
 A file of two axes (names and values are those of the options):
@@ -145,18 +144,18 @@ A file of two axes (names and values are those of the options):
   [axes]
   search = ["random", "near-value"]
   seed = [0, 1]""",
-        _sweep_options,
-        _sweep,
-        about="Run campaigns over all values of some options, and compare them.",
-    ),
-    Command(
-        "results",
-        "a folder of results as Parquet, a row a variant",
-        "a file that was there is as it was",
-        """\
+    _sweep_options,
+    _sweep,
+    about="Run campaigns over all values of some options, and compare them.",
+)
+
+RESULTS = Command(
+    "results",
+    "a folder of results as Parquet, a row a variant",
+    "a file that was there is as it was",
+    """\
   dstfuzz results nightly --parquet nightly.parquet""",
-        _results_options,
-        _results,
-        about="Write what is in a folder of results as a table.",
-    ),
+    _results_options,
+    _results,
+    about="Write what is in a folder of results as a table.",
 )

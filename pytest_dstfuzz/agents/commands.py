@@ -1,0 +1,194 @@
+"""The commands that train a search: train-agent, train-bandit."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from functools import partial
+from pathlib import Path
+
+from pytest_dstfuzz.cli.command import Command, say
+from pytest_dstfuzz.config import ADAPTER, VALIDITIES, canonical_split
+from pytest_dstfuzz.config.command_line import Parser, adapter_options
+from pytest_dstfuzz.config.parsers import choice, integer, positive
+from pytest_dstfuzz.errors import needs_extra
+from pytest_dstfuzz.scale.commands.ray import RAY_OPTIONS, given_ray, ray_options
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
+
+ORDERS = ("distance", "reading")
+REWARDS = ("broken", "gini")
+DIALOGUES = ("right", "all")
+_SHARED = (
+    *("model", "checkpoint", "data", "slots", "attack", "seed", "device"),
+    "batch_size",
+)
+
+
+def _agent_options(parser: Parser) -> None:
+    parser.shared(*_SHARED, *ADAPTER, required=("model", "data"))
+    parser.option("--output", type=Path, required=True, metavar="DIR", help="folder for the policy")
+    value = parser.value
+    value("--split", _splits, "NAME,...", dest="splits", help="splits (default: val,test)")
+    profile = choice("validity profile", VALIDITIES)
+    value(
+        "--validity",
+        profile,
+        "PROFILE",
+        help="validity profile to learn in: strict (default), natural or edit-rate",
+    )
+    value(
+        "--order",
+        choice("order of positions", ORDERS),
+        "NAME",
+        help="what position parameters count through: distance from a slot value (default) or "
+        "reading order",
+    )
+    value(
+        "--reward",
+        choice("reward", REWARDS),
+        "NAME",
+        help="broken (pays for turns broken; default) or gini (the thesis')",
+    )
+    value(
+        "--calls",
+        integer(1),
+        "N",
+        help="contexts that the tracker may be asked for (default: 40000)",
+    )
+    value(
+        "--max-minutes",
+        positive("minutes"),
+        "M",
+        help="begin no round that would probably end later",
+    )
+    value("--attempts", integer(1), "N", help="attempts at each turn (default: 8)")
+    value(
+        "--ks",
+        _ks,
+        "K,...",
+        help="transformations associated in one variant; one of these is drawn for each dialogue "
+        "(default: 1,2,3,4,5,6)",
+    )
+    taken = "take only so many dialogues of each split"
+    value("--max-dialogues", integer(1), "N", help=taken)
+    value(
+        "--dialogues",
+        choice("choice of dialogues", DIALOGUES),
+        "NAME",
+        help="train on those that the tracker gets right at every turn (right; default) or on "
+        "all; the ones held out are the same",
+    )
+    goes_on = "go on from the last round in the output folder"
+    parser.option("--resume", action="store_true", help=goes_on)
+    parser.option("--tensorboard", type=Path, metavar="DIR", help="write TensorBoard events there")
+    ray_options(parser, "; the agent then learns after each round, and not between attempts")
+
+
+def _train_agent(options: Namespace) -> None:
+    on_ray = given_ray(options)
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    for name in RAY_OPTIONS:
+        given.pop(name, None)
+    with needs_extra("training an agent", "train", "torch"):
+        from pytest_dstfuzz.agents.training.train_agent import AgentRun, train_agent  # noqa: PLC0415
+        from pytest_dstfuzz.agents.training.trainer import TrainingConfig  # noqa: PLC0415
+    names = ("calls", "attempts", "reward", "ks", "seed")
+    config = TrainingConfig(**{name: given.pop(name) for name in names if name in given})
+    adapter = adapter_options(given)
+    run = AgentRun(**given, adapter=adapter, training=config)
+    if on_ray is None:
+        result = train_agent(run, say)
+    else:
+        from pytest_dstfuzz.scale.cluster.rounds import rounds_on_ray  # noqa: PLC0415 - needs numpy
+
+        # While Ray is there, what is printed is taken for Ray's own.
+        shown = partial(print, file=sys.stdout, flush=True)
+        with rounds_on_ray(on_ray) as rollouts:
+            result = train_agent(run, shown, rollouts=rollouts)
+    attempts = sum(item.attempts for item in result.history)
+    rounds = "1 round" if len(result.history) == 1 else f"{len(result.history)} rounds"
+    print(
+        f"{rounds}, {attempts:,} attempts (ended by {result.ended_by}); "
+        f"use it with --dst-search=agent:{result.policy}"
+    )
+
+
+def _bandit_options(parser: Parser) -> None:
+    names = [name for name in _SHARED if name != "attack"]
+    parser.shared(*names, *ADAPTER, required=("model", "data"))
+    parser.option("--output", type=Path, required=True, metavar="DIR", help="folder for the scorer")
+    value = parser.value
+    value("--split", _splits, "NAME,...", dest="splits", help="splits (default: val)")
+    profile = choice("validity profile", VALIDITIES)
+    learned_in = "validity profile to learn in: natural (default), strict or edit-rate"
+    value("--validity", profile, "PROFILE", help=learned_in)
+    calls = "contexts that the tracker may be asked for (default: 100000)"
+    value("--calls", integer(1), "N", help=calls)
+    value("--max-minutes", positive("minutes"), "M", help="begin no dialogues later")
+    value("--attempts", integer(1), "N", help="attempts at each turn (default: 12)")
+    taken = "take only so many dialogues of each split"
+    value("--max-dialogues", integer(1), "N", help=taken)
+
+
+def _train_bandit(options: Namespace) -> None:
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    with needs_extra("training a bandit", "train", "torch"):
+        from pytest_dstfuzz.agents.training.train_bandit import ScorerRun, train_bandit  # noqa: PLC0415
+    run = ScorerRun(**{"adapter": adapter_options(given), **given})
+    result = train_bandit(run, say)
+    print(
+        f"{result.attempts:,} attempts, {result.calls:,} calls (ended by {result.ended_by}); "
+        f"use it with --dst-search=bandit:{result.scorer}"
+    )
+
+
+def _splits(text: str) -> tuple[str, ...]:
+    splits = tuple(canonical_split(part) for part in text.split(","))
+    if len(set(splits)) < len(splits):
+        raise ValueError("names a split twice")
+    return splits
+
+
+def _ks(text: str) -> tuple[int, ...]:
+    highest = len(TRANSFORMATIONS)
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and 1 <= int(part) <= highest for part in parts):
+        raise ValueError(f"must be whole numbers from 1 to {highest}, parted by commas")
+    return tuple(sorted({int(part) for part in parts}))
+
+
+TRAIN_AGENT = Command(
+    "train-agent",
+    "train the agent that chooses what to change, against a tracker",
+    "every finished round is kept; the same command with --resume goes on from there",
+    """\
+  dstfuzz train-agent --model trade --data multiwoz21 --split val,test --output my-agent
+  dstfuzz train-agent --model trade --data multiwoz21 --output my-agent --resume
+  dstfuzz train-agent --model trade --data multiwoz21 --output my-agent --ray --ray-actors 4
+  dstfuzz train-agent --model mybot.tracker:track --data talks.jsonl --split test --output my-agent
+  pytest --dst-model=trade --dst-search=agent:my-agent   tests with what was trained""",
+    _agent_options,
+    _train_agent,
+    about="Train the agent that chooses what to change, against a tracker.\n\n"
+    "It is trained on 80 % of the dialogues that the tracker gets right at every turn (with\n"
+    "--dialogues all on those that it gets wrong too), and never sees the other 20 %; the\n"
+    "policy's metadata names those. Turns without labels are judged by the tracker's own\n"
+    "clean answers. With --ray the dialogues of a round are played by actors of Ray, and the\n"
+    "agent learns after each round: another policy, the same for any number of actors.",
+)
+
+TRAIN_BANDIT = Command(
+    "train-bandit",
+    "train the scorer of edits that the search bandit takes, against a tracker",
+    "interrupted, it is fitted to what was tried so far, and written",
+    """\
+  dstfuzz train-bandit --model trade --data multiwoz21 --output my-bandit
+  dstfuzz train-bandit --model mybot.tracker:track --data talks.jsonl --output my-bandit
+  pytest --dst-model=trade --dst-search=bandit:my-bandit   tests with what was trained""",
+    _bandit_options,
+    _train_bandit,
+    about="Train the scorer of edits that the search bandit takes, against a tracker.\n\n"
+    "Every turn gets some attempts, by chance at first; the scorer learns which edits change\n"
+    "which slots. No labels are needed. Whoever compares searches afterwards does so on\n"
+    "dialogues of other splits: all dialogues of these are played while the calls last.",
+)

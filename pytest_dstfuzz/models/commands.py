@@ -1,0 +1,175 @@
+"""The command that trains a tracker: train-tracker."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import types
+import typing
+from argparse import BooleanOptionalAction, Namespace
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_dstfuzz.cli.command import Command, say
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.parsers import choice
+from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.errors import UserError, needs_extra
+from pytest_dstfuzz.models.simpletod.config import SimpleTodTrainingConfig
+from pytest_dstfuzz.models.trade.config import TradeTrainingConfig
+
+#: Setting that all trainings have -> its help.
+_COMMON = {
+    "data": "dialogues with labels, in the splits train and val",
+    "output": "folder for the model and for what a resumed run needs",
+    "layout": "layout to read the data in; 'any' finds it by looking",
+    "epochs": "most passes over the training dialogues",
+    "learning_rate": "highest learning rate",
+    "warmup_steps": "steps over which the learning rate rises",
+    "gradient_clip": "longest gradient",
+    "dropout": "share of activations that are dropped",
+    "average_decay": "decay of the moving average of the weights",
+    "max_minutes": "begin no epoch that would probably end later",
+    "resume": "go on from the last epoch in the output folder",
+    "max_dialogues": "take only so many dialogues of each split",
+    "seed": "seed of every draw",
+    "device": "cpu, cuda, ...",
+    "bfloat16": "large products in 16 bits: only for processors that have bfloat16",
+    "report_every": "steps between lines of progress",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How one tracker is trained.
+
+    Attributes:
+        config: dataclass of its settings; the command has an option for each.
+        function: ``module:function`` that takes such a config and a callback for lines.
+        help: what each setting does, `_COMMON` apart.
+    """
+
+    config: Any
+    function: str
+    help: Mapping[str, str]
+
+
+TRAININGS: dict[str, Training] = {
+    "trade": Training(
+        TradeTrainingConfig,
+        "pytest_dstfuzz.models.trade.training:train_trade",
+        {
+            "batch_size": "turns of one step",
+            "hidden": "size of the recurrent layers",
+            "embedding": "size of the word vectors",
+            "word_mask": "share of words that are read as unknown",
+            "history_limit": "words of history that are read",
+            "patience": "epochs without a better validation accuracy before the end",
+            "pretrained_vectors": (
+                "start from word vectors learnt from the training split (gensim)"
+            ),
+        },
+    ),
+    "simpletod": Training(
+        SimpleTodTrainingConfig,
+        "pytest_dstfuzz.models.simpletod.training:train_simpletod",
+        {
+            "base": (
+                "fine-tune this causal language model, a folder or a name on the hub, instead "
+                "of training one from random weights"
+            ),
+            "batch_tokens": "tokens of one step",
+            "dropout": "share of activations that are dropped, without --base",
+            "vocabulary": "subwords, without --base",
+            "hidden": "width, without --base",
+            "layers": "layers, without --base",
+            "heads": "attention heads, without --base",
+            "positions": "tokens of context and belief together, without --base",
+            "weight_decay": "weight decay of AdamW",
+            "context_weight": "weight of the context's tokens in the loss; a belief's weigh 1",
+            "exchange": "share of dialogues whose values are exchanged for others",
+        },
+    ),
+}
+
+
+def _tracker_options(parser: Parser) -> None:
+    names = ", ".join(TRAININGS)
+    parser.add_argument(
+        "name",
+        metavar="TRACKER",
+        nargs="?",
+        type=choice("tracker to train", TRAININGS),
+        help=f"one of {names}; each has options of its own: dstfuzz train-tracker TRACKER --help",
+    )
+
+
+def _train_tracker(given: Namespace) -> None:
+    name: str | None = given.name
+    if name is None:
+        names = ", ".join(TRAININGS)
+        raise UserError(
+            f"a tracker to train is missing: {names} (see dstfuzz train-tracker --help)"
+        )
+    training = TRAININGS[name]
+    parser = Parser(f"dstfuzz train-tracker {name}", f"Train {name} on labelled dialogues.")
+    hints = typing.get_type_hints(training.config)
+    texts = {**_COMMON, **training.help}
+    for field in dataclasses.fields(training.config):
+        _add_field(parser, field, hints[field.name], texts[field.name])
+    config = training.config(**vars(parser.parse_all(given.rest)))
+    module, _, function = training.function.partition(":")
+    with needs_extra(f"training {name}", name, "torch", "transformers", "tokenizers"):
+        train = getattr(importlib.import_module(module), function)
+    result = train(config, say)
+    accuracy = percent(result.joint_goal_accuracy)
+    print(
+        f"best epoch {result.best_epoch}: joint goal accuracy {accuracy} on validation, "
+        f"in {result.model} (ended by {result.ended_by})"
+    )
+
+
+def _add_field(parser: Parser, field: dataclasses.Field[Any], hint: Any, text: str) -> None:
+    flag = "--" + field.name.replace("_", "-")
+    required = field.default is dataclasses.MISSING
+    how: dict[str, Any] = {"dest": field.name, "required": required, "help": text}
+    if not required:
+        how["default"] = field.default
+        if field.default is not None:
+            how["help"] += f" (default: {field.default})"
+    if hint is bool:
+        parser.option(flag, action=BooleanOptionalAction, **how)
+        return
+    kind = _kind(hint)
+    convert = _layout if field.name == "layout" else kind
+    parser.option(flag, type=convert, metavar=_METAVARS[kind], **how)
+
+
+_METAVARS: dict[Callable[[str], Any], str] = {Path: "PATH", str: "NAME", int: "N", float: "X"}
+
+
+def _kind(hint: Any) -> Callable[[str], Any]:
+    """Return the type of a field, without the ``None`` that stands for no limit."""
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    kind: Callable[[str], Any] = next(kind for kind in kinds if kind is not types.NoneType)
+    return kind
+
+
+def _layout(text: str) -> str | None:
+    return None if text == "any" else text
+
+
+TRAIN_TRACKER = Command(
+    "train-tracker",
+    "train TRADE or SimpleTOD on labelled dialogues",
+    "every finished epoch is kept; the same command with --resume goes on from there",
+    """\
+  dstfuzz train-tracker trade --data multiwoz21 --output my-trade --layout any
+  dstfuzz train-tracker trade --data multiwoz21 --output my-trade --layout any --resume
+  dstfuzz train-tracker simpletod --data multiwoz21 --output my-simpletod --base distilgpt2
+  pytest --dst-model=trade --dst-checkpoint=my-trade     tests what was trained""",
+    _tracker_options,
+    _train_tracker,
+    chooses=True,
+)
