@@ -218,6 +218,8 @@ def _registered(problems: list[str]) -> list[dict[str, str]]:
     for group in sorted(group for group in points.groups if group.startswith("pytest_dstfuzz.")):
         kind = group.partition(".")[2]
         for point in sorted(points.select(group=group), key=lambda point: point.name):
+            if point.dist and point.dist.name == _NAME:
+                continue  # A wing that ships with the core.
             problem = ""
             try:
                 # What an import prints is not ours to show.

@@ -18,7 +18,9 @@ from pytest_dstfuzz.cli.command import ProgressLine
 from pytest_dstfuzz.dialogue import fetch as datasets
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.models.commands import TRAININGS
 from pytest_dstfuzz.models.trade.config import TradeTrainingConfig
+from pytest_dstfuzz.papers.commands import EXPERIMENTS
 
 
 @pytest.fixture(autouse=True)
@@ -192,14 +194,14 @@ def test_an_interrupt_says_what_was_kept(
     assert capsys.readouterr().err == f"\ndstfuzz: interrupted; {cli.COMMANDS.find(name).kept}\n"
 
 
-@pytest.mark.parametrize("name", list(training.TRAININGS))
+@pytest.mark.parametrize("name", list(TRAININGS))
 def test_every_setting_of_a_training_is_an_option(
     capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     with pytest.raises(SystemExit):
         cli.main(["train-tracker", name, "--help"])
     shown = capsys.readouterr().out
-    for field in dataclasses.fields(training.TRAININGS[name].config):
+    for field in dataclasses.fields(TRAININGS[name].config):
         assert f"--{field.name.replace('_', '-')} " in shown
 
 
@@ -244,7 +246,7 @@ def test_training_without_torch_names_the_extra(
     assert 'pip install "pytest-dstfuzz[trade]"' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", list(training.EXPERIMENTS))
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
 def test_every_experiment_has_its_own_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["experiment", name, "--help"])
@@ -290,8 +292,7 @@ def test_progress_elsewhere_is_a_line_now_and_then(
 
 
 def test_commands_describe_themselves() -> None:
-    assert all(
-        command.summary and command.kept for command in map(cli.COMMANDS.find, cli.COMMANDS.names)
-    )
+    commands = [cli.COMMANDS.find(name) for name in cli.COMMANDS.names]
+    assert all(command.summary and command.kept for command in commands)
     with pytest.raises(UserError):
         cli.COMMANDS.find("experiment").run(["--nothing"])
