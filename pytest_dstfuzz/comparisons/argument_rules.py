@@ -14,10 +14,10 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from pytest_dstfuzz.comparisons.instants import instant_of, is_moment
-from pytest_dstfuzz.comparisons.number_words import with_digits
 from pytest_dstfuzz.comparisons.own import digest_of
 from pytest_dstfuzz.dialogue.calls import canonical, text_of, value_of
+from pytest_dstfuzz.dialogue.dates import instant_of, is_moment
+from pytest_dstfuzz.dialogue.number_words import with_digits
 from pytest_dstfuzz.dialogue.values import plain_marks
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.registry import blamed

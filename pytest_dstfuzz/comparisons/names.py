@@ -8,6 +8,7 @@ from typing import Final
 
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
 from pytest_dstfuzz.comparisons.polarity import stem
+from pytest_dstfuzz.dialogue.dates import MONTHS, WEEKDAYS
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.words import Word, listed, take_apart
@@ -21,10 +22,8 @@ _LOOKED_BACK: Final = 40
 _LINKS: Final = listed("of the and de la le du van von der 's ’s & al el at on in")
 #: Words with a capital that name nothing: they, too, may stand within a name.
 _PLAIN: Final = listed(
-    """i i'm i'll i've i'd ok okay hi hello dear yes no thanks mr mrs ms dr sir madam am pm a.m p.m
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june
-    july august september october november december mon tue wed thu fri sat sun"""
-)
+    "i i'm i'll i've i'd ok okay hi hello dear yes no thanks mr mrs ms dr sir madam am pm a.m p.m"
+).union(WEEKDAYS, MONTHS, (day[:3] for day in WEEKDAYS))
 #: More capitals than this share of the words are a habit of writing, not names.
 _HABIT: Final = 0.6
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Final
 
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
-from pytest_dstfuzz.comparisons.quantities import Quantity, quantities
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.quantities import Quantity, quantities
 
 _HALF_A_DAY: Final = 12 * 60
 #: Digits of a reference that may be a number: Python reads no more than 4,300.

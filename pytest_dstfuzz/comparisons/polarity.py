@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
 from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.number_words import SEVERAL
 from pytest_dstfuzz.perturb.words import listed
 
 _IDLE: Final = re.compile(
@@ -100,9 +101,7 @@ _OPPOSITE: Final = {
     for word in sorted({word for pair in _OPPOSITES for word in pair})
 }
 #: The amount behind a bound, and the verb before a side.
-_AMOUNT: Final = (
-    r"(?= (?:[£$€]?\d|an?\b|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty))"
-)
+_AMOUNT: Final = rf"(?= (?:[£$€]?\d|an?\b|{SEVERAL}))"
 _TURN: Final = r"\b(?:turn|keep|bear|go|on the|to the|on your|to your)"
 _PHRASES: Final = (
     (

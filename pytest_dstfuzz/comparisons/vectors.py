@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pytest_dstfuzz.comparisons.quantities import without_quantities
+from pytest_dstfuzz.dialogue.quantities import without_quantities
 from pytest_dstfuzz.perturb.words import word_list
 
 Vector = np.ndarray[Any, np.dtype[np.float32]]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from pytest_dstfuzz.dialogue.dates import WEEKDAYS
+
 _SLOTS_OF: Final = {
     "attraction": "area,name,type",
     "hotel": "area,book day,book people,book stay,internet,name,parking,pricerange,stars,type",
@@ -26,7 +28,6 @@ SLOTS: Final = tuple(
 #: Domains of the data outside the 30 slots; their labels are left out.
 OTHER_DOMAINS: Final = ("bus", "hospital", "police")
 
-DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 AREAS: Final = ("centre", "east", "north", "south", "west")
 PRICES: Final = ("cheap", "expensive", "moderate")
 ATTRACTION_TYPES: Final = (
@@ -54,7 +55,7 @@ KINDS: Final[Mapping[str, str]] = {
 _CLOSED: Final[Mapping[str, tuple[str, ...]]] = {
     "area": AREAS,
     "attraction type": ATTRACTION_TYPES,
-    "day": DAYS,
+    "day": WEEKDAYS,
     "hotel type": ("guesthouse", "hotel"),
     "number": tuple(str(number) for number in range(1, 9)),
     "price": PRICES,

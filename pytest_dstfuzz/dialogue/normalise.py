@@ -35,7 +35,9 @@ from functools import lru_cache
 from typing import Final
 
 from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue.dates import WEEKDAYS, hour_of_day
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState
+from pytest_dstfuzz.dialogue.number_words import digits_up_to
 from pytest_dstfuzz.dialogue.values import list_text, members_of, parsed_list, plain_marks
 from pytest_dstfuzz.errors import DataError, unknown_name
 
@@ -70,12 +72,7 @@ _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\.0+")
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-9]{2})(?: ?([ap])\.?m\.?)?")
 #: From here on floats leave out whole numbers, and none of them is a count.
 _EXACT: Final = 2.0**53
-_NUMBER_WORDS: Final[Mapping[str, str]] = {
-    word: str(number)
-    for number, word in enumerate(
-        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    )
-}
+_NUMBER_WORDS: Final = digits_up_to(12)
 _NUMBER = re.compile(r"([0-9]+|[a-z]+)(?:[ -]?(?:stars?|people|persons?|guests?|nights?|days?))?")
 _TIME = re.compile(
     r"(?:(?:after|before|by|at|around|about) )?"
@@ -291,7 +288,7 @@ def _hours(text: str, hour: int, minute: int, half: str) -> str:
     if hour > 24 or minute > 59 or (half and not 1 <= hour <= 12):
         return text
     if half:
-        hour = hour % 12 + (12 if half == "p" else 0)
+        hour = hour_of_day(hour, half)
     return f"{hour % 24:02d}:{minute:02d}"
 
 
@@ -327,7 +324,7 @@ def _name(text: str) -> str:
 _RULES: Final[Mapping[str, Callable[[str], str]]] = {
     "area": _area,
     "attraction type": lambda text: multiwoz.TYPE_REPAIRS.get(text, text),
-    "day": _starts_with(multiwoz.DAYS),
+    "day": _starts_with(WEEKDAYS),
     "food": lambda text: multiwoz.FOOD_REPAIRS.get(text, text),
     "hotel type": _hotel_type,
     "name": _name,

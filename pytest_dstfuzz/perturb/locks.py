@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import Ontology
+from pytest_dstfuzz.dialogue.quantities import NUMBER_MARKS
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb import labels, names
 from pytest_dstfuzz.perturb.draft import LOCKED, SHUT, Mask
@@ -47,11 +48,6 @@ _AFFIRMATIONS: Final = (
 )
 #: What people write with a capital wherever it stands.
 _GREETINGS: Final = listed("thanks thank please hi hello hey bye goodbye can could")
-#: Marks that turn the number before them into a price, a time or a share.
-_UNITS: Final = listed(
-    "am pm a.m p.m gbp usd eur pound pounds dollar dollars euro euros percent pence p "
-    "o'clock oclock hrs hr st nd rd th"
-)
 _CLITIC: Final = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$|^n['’]t$")
 #: Cue words of at least so many letters may take a typing error.
 _TYPO_LENGTH: Final = 5
@@ -260,7 +256,7 @@ class Locks:
             joined=joined,
             contracted=contracted,
             number=not text.isalpha() and any(map(str.isdigit, text)),
-            unit=lower in _UNITS,
+            unit=lower in NUMBER_MARKS,
             unknown=self._is_name(plain),
             place=lower in self._names_known.places,
             given=lower in self._names_known.given,

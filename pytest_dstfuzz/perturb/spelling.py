@@ -7,16 +7,13 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Final
 
+from pytest_dstfuzz.dialogue.dates import CLOCK_TIME, hour_of_day
+from pytest_dstfuzz.dialogue.number_words import digits_up_to
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.value_index import canonical
 from pytest_dstfuzz.perturb.words import word_list
 
-_CLOCK: Final = re.compile(r"(\d{1,2})[:.](\d\d)")
 _HOUR: Final = re.compile(r"(\d{1,2})(am|pm)")
-_NUMBERS: Final = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve"),
-)
 
 
 class Mentions:
@@ -52,10 +49,10 @@ def spelled(word: str) -> str:
     >>> [spelled(word) for word in ("8:15", "7pm", "two", "hotels")]
     ['08:15', '19:00', '2', 'hotel']
     """
-    if clock := _CLOCK.fullmatch(word):
+    if clock := CLOCK_TIME.fullmatch(word):
         return f"{int(clock[1]):02}:{clock[2]}"
     if hour := _HOUR.fullmatch(word):
-        return f"{int(hour[1]) % 12 + 12 * (hour[2] == 'pm'):02}:00"
+        return f"{hour_of_day(int(hour[1]), hour[2]):02}:00"
     return _digits().get(word) or canonical(word)
 
 
@@ -87,4 +84,4 @@ def _idle() -> frozenset[str]:
 def _digits() -> dict[str, str]:
     # `one` mostly points at something: `the one in the north`.
     pointing = load_lexicon().references
-    return {word: str(n) for n, word in enumerate(_NUMBERS) if word not in pointing}
+    return {word: n for word, n in digits_up_to(12).items() if word not in pointing}

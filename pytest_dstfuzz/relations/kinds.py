@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, Literal
 
+from pytest_dstfuzz.dialogue.dates import CLOCK_TIME, WEEKDAYS
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
+from pytest_dstfuzz.dialogue.quantities import COUNTED
 from pytest_dstfuzz.perturb.spelling import spelled
 from pytest_dstfuzz.perturb.words import listed
 
@@ -21,8 +23,7 @@ FLAG_VALUES: Final = frozenset({*REFUSED, *REFUSED.values()})
 UNSPOKEN: Final = FLAG_VALUES | {DONTCARE}
 
 _YES_NO: Final = FLAG_VALUES | listed("y n")
-_DAYS: Final = listed("monday tuesday wednesday thursday friday saturday sunday today tomorrow")
-_TIME: Final = re.compile(r"\d{1,2}[:.]\d\d")
+_DAYS: Final = frozenset({*WEEKDAYS, "today", "tomorrow"})
 #: Words in the names of slots that are the two ends of a journey, by their letters.
 _STARTS: Final = ("depart", "origin", "source", "pickup", "from", "start")
 _GOALS: Final = ("destin", "dropoff", "to")
@@ -32,15 +33,6 @@ _ARRIVES: Final = ("arriv", "return", "inbound")
 _MOST: Final = 0.6
 #: A choice has at most so many values, and names have more words.
 _FEW: Final = 40
-#: Nouns that are counted, those of one row for one slot.
-_COUNTED: Final = (
-    listed("people person persons guest guests adult adults passenger passengers traveller "
-           "travellers traveler travelers us ticket tickets seat seats"),
-    listed("night nights day days stay"),
-    listed("star stars"),
-    listed("room rooms"),
-    listed("bag bags suitcase suitcases luggage"),
-)  # fmt: skip
 
 
 def name_words(slot: str) -> list[str]:
@@ -82,7 +74,7 @@ def kind_of(slot: str, values: Collection[str]) -> SlotKind:
 
     if values and _YES_NO.issuperset(values):
         return "yes-no"
-    if mostly(sum(bool(_TIME.match(value)) for value in values)):
+    if mostly(sum(bool(CLOCK_TIME.match(value)) for value in values)):
         return "time"
     if mostly(sum(value in _DAYS for value in values)):
         return "day"
@@ -128,7 +120,7 @@ def counted_by(slot: str) -> frozenset[str]:
     (True, False)
     """
     words = frozenset(name_words(slot))
-    return words.union(*(row for row in _COUNTED if row & words))
+    return words.union(*(row for row in COUNTED if row & words))
 
 
 def alike(one: Iterable[str], other: Iterable[str]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
+from pytest_dstfuzz.dialogue.dates import CLOCK, hour_of_day
 from pytest_dstfuzz.perturb.spelling import content, spelled
 from pytest_dstfuzz.perturb.words import Parts, take_apart
 
@@ -15,8 +16,6 @@ from pytest_dstfuzz.perturb.words import Parts, take_apart
 #: apostrophe, or in another spelling.
 Spelling = Literal["exact", "number", "time", "other"]
 
-#: A time of day as people write it: hour, mark, minutes, blank and half of the day.
-CLOCK: Final = r"(\d{1,2})(?:([:.])(\d\d))?( ?)(am|pm|a\.m\.?|p\.m\.?)?"
 _CLOCK: Final = re.compile(rf"(?<![\d:.]){CLOCK}(?![\d:a-z])", re.IGNORECASE)
 _TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
@@ -106,7 +105,7 @@ class SpokenText(NamedTuple):
             half = (match[5] or "")[:1].lower()
             if not match[3] and not half:
                 continue
-            said = int(match[1]) % 12 + 12 * (half == "p") if half else int(match[1])
+            said = hour_of_day(int(match[1]), half) if half else int(match[1])
             if said != int(hour) or (match[3] or "00") != minute:
                 continue
             end = match.end(5) if half else match.end(3)

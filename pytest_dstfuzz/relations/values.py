@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Final
 
+from pytest_dstfuzz.dialogue.dates import clock_like
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_value
 from pytest_dstfuzz.dialogue.values import members_of
@@ -24,7 +25,6 @@ from pytest_dstfuzz.relations.kinds import (
     kind_of,
     name_words,
 )
-from pytest_dstfuzz.relations.mentions import CLOCK
 
 #: In how many dialogues a value has to be labelled to count, where there are `_MANY` labelled ones:
 #: ontologies and labels hold slips of annotators.
@@ -32,8 +32,6 @@ _SUPPORT: Final = 3
 _MANY: Final = 50
 #: Kinds whose values mean something wherever they stand, also inside a name.
 _CLOSED: Final = frozenset({"choice", "day", "number", "time"})
-_CLOCK: Final = re.compile(CLOCK, re.IGNORECASE)
-_TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 #: A mark before, a number with decimals or without, and a unit.
 _AMOUNT: Final = re.compile(r"([^\w\s]?) ?(\d+)([.,]\d+)? ?([^\W\d]*|\W)")
 _SMALL_WORDS: Final = frozenset({"and", "of", "the", "in", "at", "on", "s"})
@@ -205,7 +203,7 @@ def written(kind: SlotKind, value: str, model: str) -> str | None:
     ('Three', 'The Old Mill')
     """
     if kind == "time":
-        return _clock(value, model)
+        return clock_like(value, model)
     if kind == "number":
         # The noun that is counted stays as it is: `1 night`, `2 nights`.
         if not value.isdigit() or (value == "1") != (spelled(model.lower()) in {"1", "one"}):
@@ -252,20 +250,3 @@ def _cased(value: str, model: str) -> str:
         part if part in _SMALL_WORDS and place else part[:1].upper() + part[1:]
         for place, part in enumerate(parts)
     )
-
-
-def _clock(value: str, model: str) -> str | None:
-    new, old = _TIME.fullmatch(value), _CLOCK.fullmatch(model)
-    if new is None or old is None:
-        return None
-    hour, minutes = int(new[1]), new[2]
-    half = old[5]
-    if half:
-        # The other half of the day would have to be written as well.
-        if (hour >= 12) != half.lower().startswith("p"):
-            return None
-        hour = hour % 12 or 12
-    if not old[3]:
-        return f"{hour}{old[4]}{half}" if minutes == "00" else None
-    padded = f"{hour:02}" if len(old[1]) == 2 and not half else str(hour)
-    return f"{padded}{old[2]}{minutes}{old[4]}{half or ''}"

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.dates import CLOCK_TIME
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.dialogue.multiwoz import CUE_WORDS
 from pytest_dstfuzz.dialogue.values import list_text, members_of
@@ -20,7 +21,6 @@ from pytest_dstfuzz.perturb.value_index import canonical
 from pytest_dstfuzz.perturb.words import listed, word_list
 from pytest_dstfuzz.weaknesses.edited import Edited, blamed
 
-_TIME: Final = re.compile(r"\d{1,2}[:.]\d\d")
 _ENDING: Final = re.compile("(?:ing|ed|es|al|e)$")
 #: Letters of a word without its ending that say which name it is of: `leaving`, `leaveat`.
 _STEM: Final = 4
@@ -169,7 +169,7 @@ def family_of(change: ChangedSlot) -> str:
         return "any"
     if all(value in ("yes", "no", "true", "false") for value in values):
         return "yes-no"
-    if any(_TIME.fullmatch(value) or value.isdecimal() for value in values):
+    if any(CLOCK_TIME.fullmatch(value) or value.isdecimal() for value in values):
         return "number"
     if not _ENDS.isdisjoint(names):
         return "end"

@@ -74,8 +74,7 @@ ALLOWED: dict[str, set[str]] = {
 
 #: Wing -> rooms and wings it may import.
 WINGS: dict[str, set[str]] = {
-    "models": BASE
-    | {"dialogue", "trackers", "comparisons.vectors", "comparisons.number_words", "cli.command"},
+    "models": BASE | {"dialogue", "trackers", "comparisons.vectors", "cli.command"},
     "agents": BASE
     | {"dialogue", "perturb", "trackers", "relations", "search", "campaign", "cli.command"}
     | {"models.neural", "models.runs", "scale"},

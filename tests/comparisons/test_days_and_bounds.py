@@ -55,6 +55,7 @@ def test_other_words_for_them_are_the_same(before: str, found: str) -> None:
         ("You need at least 8 people.", "You need at most 8 people."),
         ("More than 8 people is fine.", "Fewer than 8 people is fine."),
         ("Up to 8 people fit.", "At least 8 people fit."),
+        ("Up to eleven people fit.", "At least eleven people fit."),
         ("Turn left at the old bridge.", "Turn right at the old bridge."),
         ("Your train leaves from platform B.", "Your train leaves from platform D."),
         ("Option A is the cheaper one.", "Option B is the cheaper one."),

@@ -41,6 +41,7 @@ SPELLINGS = [
     ("hotel-stars", "4-star", "4"),
     ("hotel-stars", "many", "many"),
     ("hotel-book people", "Two people", "2"),
+    ("hotel-book people", "eleven people", "11"),
     ("hotel-book stay", "a while", "a while"),
     ("hotel-book day", "sunday>monday", "sunday"),
     ("hotel-book day", "sundaymonday", "sunday"),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pytest_dstfuzz.comparisons.number_words import with_digits
+from pytest_dstfuzz.dialogue.number_words import with_digits
 from pytest_dstfuzz.models.assistant.features import (
     SlotsAsked,
     TurnText,

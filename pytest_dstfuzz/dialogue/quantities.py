@@ -7,8 +7,8 @@ import unicodedata
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.comparisons.number_words import with_digits
-from pytest_dstfuzz.comparisons.weekdays import DAYS_PATTERN, days_of
+from pytest_dstfuzz.dialogue.dates import DAYS_PATTERN, MONTH, WEEKDAY, days_of, month_number
+from pytest_dstfuzz.dialogue.number_words import with_digits
 
 
 class Quantity(NamedTuple):
@@ -31,14 +31,7 @@ class Quantity(NamedTuple):
     spare: bool = False
 
 
-_MONTHS: Final = (
-    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
-    *("october", "november", "december"),
-)
-_MONTH: Final = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
-)
+_MONTH: Final = rf"(?:{MONTH})\b\.?"
 #: Name of a unit as it is compared, factor, spellings.
 _UNITS: Final[tuple[tuple[str, float, str], ...]] = (
     ("£", 1, r"£|gbp|pounds?|quid"),
@@ -63,6 +56,28 @@ _UNITS: Final[tuple[tuple[str, float, str], ...]] = (
     ("°", 1, r"°[cf]?|degrees?(?: (?:celsius|fahrenheit))?"),
     ("GB", 1, r"gb|gigabytes?"),
     ("MB", 1, r"mb|megabytes?"),
+)
+#: Nouns that are counted, those of one row for one thing.
+COUNTED: Final = tuple(
+    frozenset(row.split())
+    for row in (
+        (
+            "people person persons guest guests adult adults passenger passengers traveller "
+            "travellers traveler travelers us ticket tickets seat seats"
+        ),
+        "night nights day days stay",
+        "star stars",
+        "room rooms",
+        "bag bags suitcase suitcases luggage",
+    )
+)
+#: Marks that turn the number before them into a price, a time or a share.
+NUMBER_MARKS: Final = frozenset(
+    [
+        *("am", "pm", "a.m", "p.m", "o'clock", "oclock", "hrs", "hr", "st", "nd", "rd", "th"),
+        *("gbp", "usd", "eur", "pound", "pounds", "dollar", "dollars", "euro", "euros"),
+        *("percent", "pence", "p"),
+    ]
 )
 _UNIT: Final = "|".join(spelled for _, _, spelled in _UNITS)
 _MERIDIEM: Final = (
@@ -95,7 +110,7 @@ _PARTS: Final = (
     rf"(?P<month>\b(?P<m3>{_MONTH})(?:,?\s+(?:of\s+)?(?P<my>\d{{4}})\b)?)",
     DAYS_PATTERN,
     (
-        r"(?P<weekday>\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:tomorrow|yesterday)\b"
+        rf"(?P<weekday>\b{WEEKDAY}\b|\b(?:tomorrow|yesterday)\b"
         r"|\b(?-i:Mon|Tues?|Thu(?:rs?)?|Fri)\b|(?<=[-–/])(?-i:Wed|Sat|Sun)\b"
         r"|\b(?-i:Wed|Sat|Sun)(?=[-–/]))"
     ),
@@ -223,7 +238,7 @@ def _slashed(match: re.Match[str], said: str) -> Quantity | None:
 
 
 def _dated(match: re.Match[str], said: str) -> Quantity:
-    month = _month(match["m1"] or match["m2"])
+    month = month_number(match["m1"] or match["m2"])
     return Quantity(
         "date", said, date=(int(match["dy"] or 0), month, int(match["d1"] or match["d2"]))
     )
@@ -235,11 +250,7 @@ def _of_month(match: re.Match[str], said: str) -> Quantity | None:
     verb = name.lower() in ("may", "march", "mar", "dec", "jan") or len(name) == 3
     if verb and not (name[0].isupper() and (match["my"] or _BEFORE_MONTH.search(before))):
         return None
-    return Quantity("date", said, date=(int(match["my"] or 0), _month(name), 0))
-
-
-def _month(name: str) -> int:
-    return next(n for n, month in enumerate(_MONTHS, 1) if month.startswith(name[:3].lower()))
+    return Quantity("date", said, date=(int(match["my"] or 0), month_number(name), 0))
 
 
 def _weekday(match: re.Match[str], said: str) -> Quantity:

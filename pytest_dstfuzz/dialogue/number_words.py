@@ -1,11 +1,12 @@
-"""Numbers that are written as words, brought to digits, in running text."""
+"""Numbers that are written as words: their table, and from words to digits in running text."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-_UNITS: Final = (
+#: The numbers that are one word, from 0 on.
+NUMBER_WORDS: Final = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
     "nineteen",
@@ -13,7 +14,7 @@ _UNITS: Final = (
 _TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _SCALES: Final = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 _VALUES: Final = {
-    **{word: n for n, word in enumerate(_UNITS)},
+    **{word: n for n, word in enumerate(NUMBER_WORDS)},
     **{word: 10 * n for n, word in enumerate(_TENS, 2)},
     "fourty": 40,
 }
@@ -28,9 +29,11 @@ _ORDINALS: Final = {
     "twelfth": 12,
     **{f"{word[:-1]}ieth": 10 * n for n, word in enumerate(_TENS, 2)},
     **{f"{word}th": _VALUES[word] for word in ("four", "six", "seven", "ten", "eleven")},
-    **{f"{word}th": _VALUES[word] for word in _UNITS[13:]},
+    **{f"{word}th": _VALUES[word] for word in NUMBER_WORDS[13:]},
 }
 _CARDINAL: Final = "|".join(sorted(_VALUES, key=lambda word: (-len(word), word)))
+#: A number of at least two, for patterns.
+SEVERAL: Final = "|".join(word for word, value in _VALUES.items() if value > 1)
 _SCALE: Final = "|".join(_SCALES)
 _ORDINAL: Final = "|".join(sorted(_ORDINALS, key=lambda word: (-len(word), word)))
 _NUMBER: Final = re.compile(
@@ -49,6 +52,15 @@ _TIMES: Final = re.compile(r"\b(?:(twice)|thrice)\b", re.IGNORECASE)
 #: Hours and minutes, as in `eight thirty`.
 _HOURS: Final = range(1, 13)
 _MINUTES: Final = range(10, 60)
+
+
+def digits_up_to(last: int) -> dict[str, str]:
+    """Return the words of the numbers from 0 to ``last``, 19 at most, each with its digits.
+
+    >>> digits_up_to(2)
+    {'zero': '0', 'one': '1', 'two': '2'}
+    """
+    return {word: str(number) for number, word in enumerate(NUMBER_WORDS[: last + 1])}
 
 
 def with_digits(text: str) -> str:

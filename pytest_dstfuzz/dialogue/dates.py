@@ -1,7 +1,7 @@
-"""Instants of time, dates and clock times as arguments of tools spell them.
+"""Dates, days of the week and clock times: their words, and from texts to points in time.
 
-A text is read as a whole or not at all: `tomorrow`, `next week` and `05/03/2024`, of which nobody
-knows which number is the month, name no instant, and are compared as texts.
+An instant is read from a whole text or not at all: `tomorrow`, `next week` and `05/03/2024`, of
+which nobody knows which number is the month, name none.
 """
 
 from __future__ import annotations
@@ -14,23 +14,46 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.values import plain_marks
 
-_MONTHS: Final = (
-    *("jan", "feb", "mar", "apr", "may", "jun"),
-    *("jul", "aug", "sep", "oct", "nov", "dec"),
+WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
+    *("october", "november", "december"),
 )
-_MONTH: Final = (
+#: For patterns: a month, in full or shortened, and a day of the week in full, or several of it.
+MONTH: Final = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
 )
-_WEEKDAY: Final = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,?\s+)?"
+WEEKDAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+#: A time of day as people write it: hour, mark, minutes, blank and half of the day.
+CLOCK: Final = r"(\d{1,2})(?:([:.])(\d\d))?( ?)(am|pm|a\.m\.?|p\.m\.?)?"
+#: Hour and minutes of a time in digits.
+CLOCK_TIME: Final = re.compile(r"(\d{1,2})[:.](\d\d)")
+_CLOCK_ALONE: Final = re.compile(CLOCK, re.IGNORECASE)
+_TWO_DIGITS: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
+_WEEK: Final = tuple(day[:3] for day in WEEKDAYS)
+_DAY_OF_WEEK: Final = rf"(?:{WEEKDAY}|(?-i:Mon|Tues?|Weds?|Thu(?:rs?)?|Fri|Sat|Sun))"
+#: The group ``days`` of a pattern that ignores case. An `every day except Monday` is left alone.
+DAYS_PATTERN: Final = (
+    rf"(?P<days>\b(?:(?P<first>{_DAY_OF_WEEK})"
+    r"\s*(?:-|–|to|through|thru|until|till|up to(?: and including)?)"
+    rf"\s*(?P<last>{_DAY_OF_WEEK})\b"
+    rf"|(?<=between )(?P<from>{_DAY_OF_WEEK}) and (?P<upto>{_DAY_OF_WEEK})\b"
+    r"|(?P<working>(?:(?:on|every|each|all) )?weekdays|(?:every|each|on any) weekday)\b"
+    r"|(?P<free>(?:(?:at|on|over|during) (?:the )?|every |each )weekends?|weekends)\b"
+    r"|(?P<all>(?:(?:every|each)(?: single)? day|7 days a week)\b"
+    r"|daily\b(?=[,.;:!?]|\s*$| (?:from|at|between|until|till|to)\b)))"
+    r"(?! (?:except|but|apart|other)))"
+)
+_DAY_BEFORE: Final = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,?\s+)?"
 _DATE: Final = (
     r"(?:(?P<y>\d{4})[-/](?P<m>\d{1,2})[-/](?P<d>\d{1,2})"
     r"|(?P<y2>\d{4})(?P<m2>\d\d)(?P<d2>\d\d)(?=T)"
     r"|(?P<d3>\d{1,2})\.(?P<m3>\d{1,2})\.(?P<y3>\d{4})"
     r"|(?P<one>\d{1,2})/(?P<other>\d{1,2})/(?P<y4>\d{4})"
-    rf"|{_WEEKDAY}(?:the\s+)?(?P<d5>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m5>{_MONTH})\.?"
+    rf"|{_DAY_BEFORE}(?:the\s+)?(?P<d5>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m5>{MONTH})\.?"
     r"(?:,?\s+(?P<y5>\d{4}))?"
-    rf"|{_WEEKDAY}(?P<m6>{_MONTH})\.?\s+(?:the\s+)?(?P<d6>\d{{1,2}})(?:st|nd|rd|th)?"
+    rf"|{_DAY_BEFORE}(?P<m6>{MONTH})\.?\s+(?:the\s+)?(?P<d6>\d{{1,2}})(?:st|nd|rd|th)?"
     r"(?:,?\s+(?P<y6>\d{4}))?)"
 )
 _TIME: Final = (
@@ -66,6 +89,66 @@ class Instant(NamedTuple):
     #: ``instant`` (in UTC), ``local`` (no zone is named), ``yearly`` (no year), ``time`` (no date).
     kind: str
     at: datetime
+
+
+def days_of(match: re.Match[str]) -> tuple[str, ...]:
+    """Return the days that a match of the pattern names, from Monday on.
+
+    >>> days_of(re.search(DAYS_PATTERN, "Sat to Mon", re.IGNORECASE))
+    ('mon', 'sat', 'sun')
+    """
+    if match["working"]:
+        return _WEEK[:5]
+    if match["free"]:
+        return _WEEK[5:]
+    if match["all"]:
+        return _WEEK
+    first, last = (
+        _WEEK.index((match[name] or match[other])[:3].lower())
+        for name, other in (("first", "from"), ("last", "upto"))
+    )
+    span = {(first + step) % 7 for step in range((last - first) % 7 + 1)}
+    return tuple(day for place, day in enumerate(_WEEK) if place in span)
+
+
+def month_number(name: str) -> int:
+    """Return the number of a month, from 1; its name may be shortened to three letters.
+
+    >>> month_number("Sept"), month_number("may")
+    (9, 5)
+    """
+    return next(n for n, month in enumerate(MONTHS, 1) if month.startswith(name[:3].lower()))
+
+
+def hour_of_day(hour: int, half: str) -> int:
+    """Return an hour of the 24 from one of twelve, and ``am``, ``p.m.`` or the like after it.
+
+    >>> hour_of_day(12, "am"), hour_of_day(7, "P.M.")
+    (0, 19)
+    """
+    return hour % _NOON + (_NOON if half[:1].lower() == "p" else 0)
+
+
+def clock_like(value: str, model: str) -> str | None:
+    """Return a time ``HH:MM`` as another is written; ``None`` if it cannot be written so.
+
+    >>> clock_like("17:30", "9.15 pm"), clock_like("09:15", "7pm")
+    ('5.30 pm', None)
+    """
+    new, old = _TWO_DIGITS.fullmatch(value), _CLOCK_ALONE.fullmatch(model)
+    if new is None or old is None:
+        return None
+    hour, minutes = int(new[1]), new[2]
+    half = old[5]
+    if half:
+        # The other half of the day would have to be written as well.
+        if (hour >= _NOON) != half.lower().startswith("p"):
+            return None
+        hour = hour % _NOON or _NOON
+    if not old[3]:
+        return f"{hour}{old[4]}{half}" if minutes == "00" else None
+    padded = f"{hour:02}" if len(old[1]) == 2 and not half else str(hour)
+    return f"{padded}{old[2]}{minutes}{old[4]}{half or ''}"
 
 
 def is_moment(text: str) -> bool:
@@ -143,11 +226,11 @@ def _date(found: re.Match[str]) -> tuple[int, int, int] | None:
             return int(found[year]), int(found[month]), int(found[day])
     for year, month, day in (("y5", "m5", "d5"), ("y6", "m6", "d6")):
         if found[month]:
-            named = 1 + _MONTHS.index(found[month][:3].lower())
+            named = month_number(found[month])
             return int(found[year] or 0), named, int(found[day])
     if found["y4"]:
         one, other = int(found["one"]), int(found["other"])
-        if (one > len(_MONTHS)) == (other > len(_MONTHS)) and one != other:
+        if (one > len(MONTHS)) == (other > len(MONTHS)) and one != other:
             raise ValueError("either of them may be the month")
         return int(found["y4"]), min(one, other), max(one, other)
     return None
@@ -166,7 +249,7 @@ def _clock(found: re.Match[str]) -> timedelta | None:
     if found["half"]:
         if not 1 <= hour <= _NOON:
             raise ValueError("no hour of twelve")
-        hour = hour % _NOON + (_NOON if found["half"].lower() == "p" else 0)
+        hour = hour_of_day(hour, found["half"])
     part = int((found["part"] or "0").ljust(6, "0")[:6])
     return _time(hour, int(found["minute"] or 0), int(found["second"] or 0), part)
 
