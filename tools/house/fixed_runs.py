@@ -89,19 +89,27 @@ def write_reports(folder: Path, names: Sequence[str]) -> None:
     (folder / _STATUSES).write_text(json.dumps(statuses, indent=1) + "\n", encoding="utf-8")
 
 
-def _carry_out(arguments: list[str], prepare: Callable[[Path], None], report: Path) -> int:
-    """Run pytest in a folder of its own and return its exit status."""
+def environment() -> dict[str, str]:
+    """Return the variables of a run: those of this process, but for what CI sets."""
     known = {
         name: text for name, text in os.environ.items() if not name.startswith(("CI", "GITHUB"))
     }
-    known |= {"PYTHONPATH": str(TOP), "OMP_NUM_THREADS": "1"}
+    return {**known, "PYTHONPATH": str(TOP), "OMP_NUM_THREADS": "1"}
+
+
+def _carry_out(arguments: list[str], prepare: Callable[[Path], None], report: Path) -> int:
+    """Run pytest in a folder of its own and return its exit status."""
     report.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder))
         outputs = [f"--rootdir={folder}", "--dst-cache=no", f"--dst-report={report}"]
-        command = [sys.executable, "-m", "pytest", "-q", *arguments, *outputs]
         done = subprocess.run(  # noqa: S603 - our own interpreter
-            command, cwd=folder, env=known, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "pytest", "-q", *arguments, *outputs],
+            cwd=folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
         )
     if not report.exists():
         sys.exit(f"{' '.join(arguments)} left no report:\n{done.stdout}{done.stderr}")
