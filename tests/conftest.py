@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
 import functools
+import gc
 import importlib
 import os
 import shutil
@@ -10,11 +12,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from processes import LIGHT
 
 from pytest_dstfuzz.dialogue import load
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
@@ -27,6 +31,11 @@ from pytest_dstfuzz.dialogue.readers.source import SourceFile
 for _name in ("numpy", "scipy.stats", "torch", "httpcore"):
     with suppress(ModuleNotFoundError):
         importlib.import_module(_name)
+
+# Where Python may keep no bytecode, each of the hundreds of processes that tests start would
+# compile the package anew.
+if sys.dont_write_bytecode and "PYTEST_XDIST_WORKER" not in os.environ:
+    compileall.compile_dir(Path(load.__file__).parents[1], quiet=2)
 
 # A machine under load is slow, and that is no failure; all else is as hypothesis has it there.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -57,6 +66,34 @@ def _read_once(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
 
 load._READERS["original"] = _read_once
 
+_INSTALLED = tuple(sys.path)
+_entry_points = metadata.Distribution.entry_points.fget
+_files = metadata.Distribution.files.fget
+assert _entry_points
+assert _files
+
+
+def _read_of_installed(read: Callable[[metadata.Distribution], Any]) -> property:
+    """Read what an installed package says of itself once: each run of pytest asks several times.
+
+    What tests put on the path of imports themselves is read each time.
+    """
+    known: dict[Path, Any] = {}
+
+    def once(self: metadata.Distribution) -> Any:
+        at = getattr(self, "_path", None)
+        if not isinstance(at, Path) or str(at.parent) not in _INSTALLED:
+            return read(self)
+        if at not in known:
+            known[at] = read(self)
+        return known[at]
+
+    return property(once)
+
+
+metadata.Distribution.entry_points = _read_of_installed(_entry_points)  # type: ignore[assignment]
+metadata.Distribution.files = _read_of_installed(_files)  # type: ignore[assignment]
+
 # What pytest itself looks at: under `CI` its short summary repeats whole messages, and the
 # others add options or colour. The runs within tests are to read the same everywhere.
 _OUTSIDE = (
@@ -75,16 +112,11 @@ _OUTSIDE = (
 )
 
 
-#: Runs within tests do without the plugin of hypothesis: to load it is three quarters of what
-#: starting pytest takes, and there are many hundreds of them.
-_LIGHT = ("-p", "no:hypothesispytest")
-
-
 @pytest.fixture(autouse=True)
 def _same_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in _OUTSIDE:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(_LIGHT))
+    monkeypatch.setenv("PYTEST_ADDOPTS", LIGHT)
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +131,7 @@ def _checked(run: Callable[..., pytest.RunResult]) -> Callable[..., pytest.RunRe
     @functools.wraps(run)
     def checked(self: pytest.Pytester, *args: Any, **options: Any) -> pytest.RunResult:
         # Its fixture takes the variable away.
-        result = run(self, *_LIGHT, *args, **options)
+        result = run(self, *LIGHT.split(), *args, **options)
         crashed = [line for line in result.outlines if line.startswith("INTERNALERROR>")]
         if result.ret == pytest.ExitCode.INTERNAL_ERROR or crashed:
             pytest.fail("a run of pytest within this test crashed, see what it printed")
@@ -146,6 +178,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         test = item.nodeid.partition("[")[0]
         item.stash[_MEASURED] = test not in seen and item.get_closest_marker("unmeasured") is None
         seen.add(test)
+
+
+def pytest_collection_finish() -> None:
+    """Keep all that is there until the end from each search for garbage: items, modules, torch."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import run_python
 from started_ray import StartedRay, started_ray
 
 from tools.scale.kills import actors_of
@@ -49,10 +50,10 @@ OPTIONS = ("--data=made.jsonl", "--turns=all", "--variants=1", "--relation=metam
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Dialogues of four blocks, a bot, and the report of an undisturbed run in one process."""
+    """Dialogues of three blocks, a bot, and the report of an undisturbed run in one process."""
     folder = tmp_path_factory.mktemp("campaigns")
     (folder / "wordbot.py").write_text(BOT, encoding="utf-8")
-    lines = [json.dumps(entry) + "\n" for entry in entries(900, 0)]
+    lines = [json.dumps(entry) + "\n" for entry in entries(520, 0)]
     (folder / "made.jsonl").write_text("".join(lines), encoding="utf-8")
     done = subprocess.run(
         line("plain", "--report=plain.json"),
@@ -79,11 +80,12 @@ def line(results: str, *words: str, model: str = "heard") -> list[str]:
 def ran(
     folder: Path, ray: StartedRay | None, *words: str, model: str = "heard"
 ) -> subprocess.CompletedProcess[str]:
-    joined = () if ray is None else (f"--ray={ray.address}",)
+    if ray is None:
+        return run_python(*line(*words, model=model)[1:], cwd=folder)
     return subprocess.run(
-        line(words[0], *words[1:], *joined, model=model),
+        line(*words, f"--ray={ray.address}", model=model),
         cwd=folder,
-        env=None if ray is None else ray.surroundings,
+        env=ray.surroundings,
         capture_output=True,
         text=True,
         check=False,

@@ -20,6 +20,7 @@ from typing import ClassVar
 
 import pytest
 from pages_of_docs import ROOT, all_blocks, case, of, texts, title
+from processes import run_python
 
 from pytest_dstfuzz.cli import COMMANDS
 from pytest_dstfuzz.config import ADAPTER, OPTIONS
@@ -157,8 +158,7 @@ def test_what_a_guide_shows_runs_in_pytest(page: str, options: str, my_bot: Path
     words = [*shlex.split(options), "-p", "no:cacheprovider", "-q"]
     if "hypothesis" not in page:
         words += ["--dst-turns=10", "--dst-variants=2", "--dst-preflight-seconds=60"]
-    command = [sys.executable, "-m", "pytest", *words]
-    done = subprocess.run(command, cwd=my_bot, capture_output=True, text=True, check=False)
+    done = run_python("-m", "pytest", *words, cwd=my_bot)
     # A tracker of one answer fails the rule that such runs never pass, and the ten-line one
     # breaks under hypothesis: what counts is that the block is found, loaded and run.
     assert done.returncode in (0, 1), done.stdout + done.stderr
@@ -200,8 +200,7 @@ def test_a_bot_of_single_messages_is_tested(my_bot: Path) -> None:
         text = block.text.replace("localhost:5000", f"127.0.0.1:{server.server_address[1]}")
         (my_bot / "one_message.py").write_text(text, encoding="utf-8")
         words = [*shlex.split(command)[1:], "-q", "-p", "no:cacheprovider", "--dst-report=r.json"]
-        run = [sys.executable, "-m", "pytest", *words]
-        done = subprocess.run(run, cwd=my_bot, capture_output=True, text=True, check=False)
+        done = run_python("-m", "pytest", *words, cwd=my_bot)
         server.shutdown()
     assert done.returncode in (0, 1), done.stdout + done.stderr
     states = [

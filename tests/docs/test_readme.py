@@ -7,11 +7,10 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 
@@ -38,10 +37,10 @@ def test_the_first_baseline_is_written_as_it_says(tmp_path: Path) -> None:
     (tmp_path / "conversations.jsonl").write_text("\n".join(talks), encoding="utf-8")
     bot = "def track(context):\n    return {'name': context.user.strip().lower()[:4]}\n"
     (tmp_path / "my_bot.py").write_text(bot, encoding="utf-8")
-    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+    run = ("-m", "pytest", "-p", "no:cacheprovider", *words)
     for more in (["--dst-update-baseline"], []):
-        done = subprocess.run([*run, *more], cwd=tmp_path, capture_output=True, check=False)
-        assert b"the outcomes of" in done.stdout if more else b"verdict: " in done.stdout
+        done = run_python(*run, *more, cwd=tmp_path)
+        assert "the outcomes of" in done.stdout if more else "verdict: " in done.stdout
     assert (tmp_path / "baseline.json").is_file()
 
 
@@ -51,8 +50,8 @@ def test_the_violation_shown_is_printed(tmp_path: Path) -> None:
     if not TRADE.is_file():
         pytest.skip("this checkout has no trained checkpoint")
     command, shown = BLOCKS[0][1].split("\n", 1)
-    words = [sys.executable, "-m", *shlex.split(command.removeprefix("$ ")), "--color=no"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    words = ("-m", *shlex.split(command.removeprefix("$ ")), "--color=no")
+    done = run_python(*words, cwd=tmp_path, with_torch=True)
     assert done.returncode == 1, done.stdout + done.stderr
     assert shown in done.stdout
 
@@ -67,8 +66,8 @@ def test_the_expected_failures_are_those_shown(tmp_path: Path) -> None:
     assert found is not None
     # Violations need not be made smaller for a figure, nor explained one by one.
     more = ["--no-dst-shrink", "--dst-max-failure-rate=100%", "-q"]
-    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *shlex.split(command), *more]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    words = ("-m", "pytest", "-p", "no:cacheprovider", *shlex.split(command), *more)
+    done = run_python(*words, cwd=tmp_path, with_torch=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"expected failures {found[1]} of 1,000 user turns ({found[2]})" in done.stdout
     noise = (ROOT / "docs" / "concepts" / "noise.md").read_text(encoding="utf-8")
@@ -101,11 +100,9 @@ def assert_prints(words: list[str], shown: list[str], folder: Path) -> None:
     if not TRADE.is_file():
         pytest.skip("this checkout has no trained checkpoint")
     # As in a fresh checkout: without what an earlier run has kept.
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", *words]
+    command = ("-m", "pytest", "-p", "no:cacheprovider", "--color=no", *words)
     wide = {**os.environ, "COLUMNS": "100"}
-    done = subprocess.run(
-        command, cwd=folder, env=wide, capture_output=True, text=True, check=False
-    )
+    done = run_python(*command, cwd=folder, env=wide, with_torch=True)
     assert done.returncode == 0, done.stdout + done.stderr
     printed = iter(done.stdout.splitlines())
     for line in shown:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from pages_of_docs import ROOT, of, title
+from processes import run_python
 
 PAGE = "guides/replies.md"
 FILES = {
@@ -98,8 +99,8 @@ def test_orders_and_checks_of_ones_own(folder: Path) -> None:
     (command,) = (b for page, b in of("shell") if page == PAGE and "names-its-topic" in b.text)
     (folder / "conftest.py").write_text(shown.text, encoding="utf-8")
     words = shlex.split(command.text.replace("\\\n", " "))[1:]
-    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--dst-report=r.json"]
-    done = subprocess.run([*run, *words], cwd=folder, capture_output=True, text=True, check=False)
+    run = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--dst-report=r.json")
+    done = run_python(*run, *words, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((folder / "r.json").read_text("utf-8"))
     (figures,) = (one for one in report["mortar"] if one["relation"] == "same-context")

@@ -6,11 +6,11 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from pages_of_docs import ROOT, of, texts, title
+from processes import run_python
 
 from tools.docs.pages import blocks
 
@@ -55,14 +55,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     module = {"pytest": "pytest", "dstfuzz": "pytest_dstfuzz.cli"}[program]
     plain = ["-p", "no:cacheprovider", "--color=no"] if program == "pytest" else []
     environment = {**os.environ, "COLUMNS": "100", "PYTHONPATH": str(folder)}
-    return subprocess.run(
-        [sys.executable, "-m", module, *plain, *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python("-m", module, *plain, *words, cwd=folder, env=environment)
 
 
 def test_every_tutorial_is_carried_out() -> None:

@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from ci_project import CI, project
+from processes import run_python
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import COMMANDS
@@ -94,12 +94,8 @@ def test_what_a_recipe_names_exists(command: str) -> None:
             parse_option(FLAGS[flag].name, value, word)
     if words and words[0] == "dstfuzz":
         assert words[1] in COMMANDS.names
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest_dstfuzz.cli", words[1], "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = run_python("-m", "pytest_dstfuzz.cli", words[1], "--help", cwd=Path.cwd())
+        done.check_returncode()
         for word in words[2:]:
             assert not word.startswith("--") or word.partition("=")[0] in done.stdout, word
 

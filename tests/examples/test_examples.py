@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run_python
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHIPPED = Path(__file__).parents[2] / "pytest_dstfuzz" / "models" / "resources" / "trade"
@@ -25,9 +26,9 @@ def run(tmp_path: Path) -> Run:
     def run(name: str, *options: str) -> subprocess.CompletedProcess[str]:
         folder = tmp_path / name
         shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
-        command += [f"--dst-report={tmp_path / 'report.json'}", *options]
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        command = ("-m", "pytest", "-p", "no:cacheprovider")
+        report = f"--dst-report={tmp_path / 'report.json'}"
+        return run_python(*command, report, *options, cwd=folder)
 
     return run
 

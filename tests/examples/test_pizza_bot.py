@@ -6,11 +6,11 @@ import importlib.util
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -34,9 +34,9 @@ def track() -> Track:
 
 
 def suite(report: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q"]
+    command = ["-m", "pytest", "-p", "no:cacheprovider", "-q"]
     command += ["--dst-data=conversations.jsonl", f"--dst-report={report}", *options]
-    return subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+    return run_python(*command, cwd=FOLDER)
 
 
 def test_the_suite_fails_where_an_order_is_lost(tmp_path: Path) -> None:

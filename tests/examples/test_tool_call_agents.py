@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 from tools.docs.pages import blocks
 
@@ -32,9 +32,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def changes(folder: Path, model: str) -> set[tuple[str, str, str]]:
     """Return tool, argument and what came of it, of each change in the violations of a run."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += [f"--dst-model={model}", "--dst-report=report.json", "--dst-repeatable=yes"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = run_python(*command, cwd=folder)
     assert done.returncode == 1, done.stdout + done.stderr
     report = json.loads((folder / "report.json").read_text("utf-8"))
     found = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 #: An assistant whose ids are new each time, and that calls its tools in no fixed order.
 AGENT = """
@@ -80,11 +80,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "--color=no", *ARGUMENTS, *words]
-    environment = {**os.environ, "COLUMNS": "100"}
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    command = ("-m", "pytest", "--color=no", *ARGUMENTS, *words)
+    return run_python(*command, cwd=folder, env={**os.environ, "COLUMNS": "100"})
 
 
 def test_rules_are_taken_from_everywhere(folder: Path) -> None:

@@ -6,11 +6,11 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run_python
 
 BOT = '''
 """Reads only `people` and `taxi` as they are spelled, and writes down what it is asked."""
@@ -102,11 +102,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run in a process of its own."""
-    command = [sys.executable, "-m", "pytest", *OPTIONS, *options]
     known = {**os.environ, **env}
-    return subprocess.run(
-        command, cwd=folder, env=known, check=False, capture_output=True, text=True
-    )
+    return run_python("-m", "pytest", *OPTIONS, *options, cwd=folder, env=known)
 
 
 def report(folder: Path) -> list[str]:
@@ -186,8 +183,8 @@ def test_what_was_remembered_is_asked_again_promoted_and_accepted(
 
 
 def dstfuzz(folder: Path, *words: str) -> str:
-    command = [sys.executable, "-m", "pytest_dstfuzz.cli", *words]
-    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    done = run_python("-m", "pytest_dstfuzz.cli", *words, cwd=folder)
+    done.check_returncode()
     return done.stdout
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 BOT = """
 ANSWERS = {
@@ -60,15 +60,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run pytest in a folder, in a terminal of 100 columns."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", *words]
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ("-m", "pytest", "-p", "no:cacheprovider", "--color=no", *words)
+    return run_python(*command, cwd=folder, env={**os.environ, "COLUMNS": "100"})
 
 
 @pytest.fixture(scope="module")

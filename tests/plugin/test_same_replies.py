@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 BOT = '''
 """Rewords what it says at each repetition, and writes down what it is asked."""
@@ -69,8 +69,7 @@ def run(folder: Path, *options: str, dies_after: int | None = None) -> list[str]
         env["BOT_DIES_AFTER"] = str(dies_after)
     path = folder / "out.json"
     path.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", *OPTIONS, *options]
-    done = subprocess.run(command, cwd=folder, env=env, check=False, capture_output=True, text=True)
+    done = run_python("-m", "pytest", *OPTIONS, *options, cwd=folder, env=env)
     if dies_after is not None:
         assert done.returncode == -signal.SIGKILL
         return []

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import run_python
 
 #: A tracker that writes a time in two ways, by how the user is heard, and one of the other build.
 BOT = """
@@ -50,14 +49,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, tracker: str, *words: str) -> str:
     model = f"--dst-model=bot:{tracker}"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--color=no", model, *ARGUMENTS, *words],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ("-m", "pytest", "--color=no", model, *ARGUMENTS, *words)
+    done = run_python(*command, cwd=folder, env={**os.environ, "COLUMNS": "200"})
     return done.stdout + done.stderr
 
 

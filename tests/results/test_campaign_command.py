@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run_python
 
 from pytest_dstfuzz import Settings
 from pytest_dstfuzz.config.command_line import Parser
@@ -39,8 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ran(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", *words]
-    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+    return run_python("-m", *words, cwd=folder)
 
 
 def campaign(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

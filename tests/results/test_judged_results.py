@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run_python
 
 # Loaded before any inner run, which forgets the modules that it was the first to load.
 import pytest_dstfuzz.plugin.hooks  # noqa: F401 - see above
@@ -45,8 +45,7 @@ PLAIN = ("-p", "no:cacheprovider", "--rootdir=.")
 
 
 def campaign(folder: Path, *words: str) -> None:
-    line = [sys.executable, "-m", "pytest_dstfuzz.cli", "campaign", *words]
-    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+    done = run_python("-m", "pytest_dstfuzz.cli", "campaign", *words, cwd=folder)
     assert done.returncode == 0, done.stderr
 
 

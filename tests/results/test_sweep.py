@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import run_python
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.scale.results.sweep_file import SweepPlan, read_sweep
@@ -58,7 +59,7 @@ def command(*words: str) -> list[str]:
 
 
 def swept(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, check=False)
+    return run_python(*command(*words)[1:], cwd=folder)
 
 
 def table(path: Path) -> list[dict[str, str]]:
