@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,7 @@ FENCES: dict[str, tuple[str, ...]] = {
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
 def imports(path: Path) -> list[tuple[int, str]]:
     """Return line and dotted name of every import in a file, nested ones too."""
     found: list[tuple[int, str]] = []
