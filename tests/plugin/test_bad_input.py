@@ -102,6 +102,21 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((MODEL, "--dst-report=/proc/dstfuzz/out.json"), "cannot write /proc/dstfuzz/out.json"),
 ]
 
+#: One of each stage at which a mistake is found: options, tracker, preflight, data, relation,
+#: locks, report. With workers it is found by the process that starts them.
+STAGES = {
+    ("--dst-turns=0",),
+    ("--dst-model=trad",),
+    ("--dst-model=broken:steady",),
+    ("--dst-model=mybot:NeedsArguments",),
+    ("--dst-model=mybot:Raising",),
+    ("--dst-model=mybot:Random",),
+    (MODEL, "--dst-data=nowhere"),
+    (MODEL, "--dst-data=talk.jsonl", "--dst-relation=gold"),
+    (MODEL, "--dst-lock=/[/"),
+    (MODEL, "--dst-report=empty"),
+}
+
 MARKERS: list[tuple[str, str]] = [
     ("transformation=2", "unknown argument of @pytest.mark.dst 'transformation'. Did you mean"),
     ("flat_edit_rate=1", "'1' must be yes or no"),
@@ -145,8 +160,14 @@ def folder(bot: pytest.Pytester) -> Path:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
-@pytest.mark.parametrize(("options", "message"), CASES, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(
+    ("options", "message", "workers"),
+    [
+        *((*case, ()) for case in CASES),
+        *((*case, ("-n", "2")) for case in CASES if case[0] in STAGES),
+    ],
+    ids=lambda value: str(value)[:60],
+)
 def test_a_usage_error_is_one_message(
     bot: pytest.Pytester, options: tuple[str, ...], message: str, workers: tuple[str, ...]
 ) -> None:
@@ -198,8 +219,10 @@ LATER: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
-@pytest.mark.parametrize(("answer", "reason"), LATER)
+@pytest.mark.parametrize(
+    ("answer", "reason", "workers"),
+    [*((*case, ()) for case in LATER), (*LATER[-2], ("-n", "1"))],
+)
 def test_nonsense_that_comes_late_is_an_error_of_its_turn(
     bot: pytest.Pytester, answer: str, reason: str, workers: tuple[str, ...]
 ) -> None:
