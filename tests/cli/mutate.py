@@ -27,7 +27,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 def damaged(value: Any, draws: random.Random) -> tuple[str, Any]:
     """Return a description of a change, and a copy of ``value`` that has it."""
-    new = copy.deepcopy(value)
+    new = json.loads(json.dumps(value))  # a third of the time of a deep copy
     path = draws.choice(list(places(new)))
     inner = new
     for name in path[:-1]:
