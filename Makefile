@@ -36,12 +36,15 @@ types: $(VENV)/.dev  ## mypy --strict
 # Coverage is measured without ../shared, so that the figure is the same everywhere; the
 # tests that need those files run on their own afterwards, and skip where they are absent.
 # Of a test with many cases the first is measured: with DSTFUZZ_MEASURE_ALL=1 all of them are.
+# Files stay whole, so that what the tests of one share is made once; and torch takes one thread,
+# for the workers have the cores.
 tests: $(VENV)/.docs  ## tests with branch coverage, then those on shared data
 	$(BIN)/coverage erase
-	DSTFUZZ_SHARED=/nonexistent $(BIN)/coverage run -m pytest -n $(JOBS) -q
+	OMP_NUM_THREADS=1 DSTFUZZ_SHARED=/nonexistent $(BIN)/coverage run -m pytest -q \
+		-n $(JOBS) --dist=loadfile --no-loadscope-reorder
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90
-	$(BIN)/pytest -q -m shared_data
+	$(BIN)/pytest -q -m shared_data $$(grep -rlw shared_data --include='test_*.py' tests)
 
 matrix: $(VENV)/.dev  ## the tests on each Python that is found, with pytest 8 and 9
 	$(BIN)/nox
