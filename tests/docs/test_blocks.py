@@ -46,6 +46,12 @@ NOT_MADE_AGAIN = {
     "conversations, split test, read in the layout 'messages'": "docs/test_data_guide.py makes it",
     "reader -> Dialogue": "a drawing of how data flows",
 }
+#: Whether a block runs shows in a few.
+FEW_EXAMPLES = """
+from hypothesis import settings
+settings.register_profile("few", max_examples=10, deadline=None)
+settings.load_profile("few")
+"""
 #: Commands beside pytest and dstfuzz that shell blocks may hold.
 OTHERS = {"pip", "git", "python", "cd", "export", "make", "for", "do", "done", "dstfuzz", "pytest"}
 OTHERS |= {"./release_gate.sh", ".venv/bin/pre-commit", ".venv/bin/pytest"}
@@ -153,6 +159,7 @@ def test_python_is_typed(tmp_path: Path) -> None:
 def test_what_a_guide_shows_runs_in_pytest(page: str, options: str, my_bot: Path) -> None:
     if "hypothesis" in page:
         pytest.importorskip("hypothesis")
+        (my_bot / "conftest.py").write_text(FEW_EXAMPLES, encoding="utf-8")
     for place, (_, block) in enumerate(entry for entry in of("python") if entry[0] == page):
         (my_bot / (title(block) or f"test_{place}.py")).write_text(block.text, encoding="utf-8")
     words = [*shlex.split(options), "-p", "no:cacheprovider", "-q"]
