@@ -102,9 +102,8 @@ def _server(owner: int, with_torch: bool) -> subprocess.Popen[str]:
 
 
 def _end(server: subprocess.Popen[str], owner: int) -> None:
-    if os.getpid() == owner and server.stdin is not None:
-        server.stdin.close()
-        server.wait()
+    if os.getpid() == owner:
+        server.communicate()
 
 
 def _serve(requests: IO[str], answers: IO[str]) -> None:

@@ -118,7 +118,8 @@ def test_dialogues_are_let_go_of_as_they_are_stored():
         before = alive()
         for number in range(100):
             yield talk(number)
-            assert alive() - before <= 10
+            # It looks at each object of the process.
+            assert number % 10 or alive() - before <= 10
 
     assert len(gathered(made())) == 100
 

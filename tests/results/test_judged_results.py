@@ -39,7 +39,7 @@ def failing(context):
 """
 #: In the place of the tracker, where none may be asked.
 NO_BOT = 'raise RuntimeError("the tracker was asked for")\n'
-OPTIONS = ("--turns=120", "--variants=3", "--relation=metamorphic,value-swap", "--slip-rate=20%")
+OPTIONS = ("--turns=48", "--variants=3", "--relation=metamorphic,value-swap", "--slip-rate=20%")
 TYPED = tuple(word.replace("--", "--dst-", 1) for word in OPTIONS)
 PLAIN = ("-p", "no:cacheprovider", "--rootdir=.")
 
@@ -219,7 +219,7 @@ def spoiled(results: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--dst-turns=100",), "--dst-turns: found holds results with turns = 120, not 100"),
+        (("--dst-turns=100",), "--dst-turns: found holds results with turns = 48, not 100"),
         (("--dst-seed=7",), "--dst-seed: found holds results with seed = 0, not 7"),
         (("--dst-model=trade",), "with model = wordbot:heard, not trade"),
         (("--dst-relation=gold",), "relation = metamorphic,value-swap, not gold"),
