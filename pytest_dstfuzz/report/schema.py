@@ -17,10 +17,10 @@ def problems(value: Any, schema: Mapping[str, Any], *, complete: bool = True) ->
     import jsonschema_rs  # noqa: PLC0415
 
     errors = jsonschema_rs.validator_for(dict(schema)).iter_errors(value)
-    return [_told(error) for error in errors if complete or error.kind.name != "required"]
+    return [_message(error) for error in errors if complete or error.kind.name != "required"]
 
 
-def _told(error: Any) -> str:
+def _message(error: Any) -> str:
     place = "".join(
         f"[{one}]" if isinstance(one, int) else f".{one}" for one in error.instance_path
     )
