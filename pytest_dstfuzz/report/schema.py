@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,13 @@ def problems(value: Any, schema: Mapping[str, Any], *, complete: bool = True) ->
     # Only a file that is read is checked.
     import jsonschema_rs  # noqa: PLC0415
 
-    errors = jsonschema_rs.validator_for(dict(schema)).iter_errors(value)
+    validator = jsonschema_rs.validator_for(dict(schema))
+    try:
+        errors = list(validator.iter_errors(value))
+    except UnicodeEncodeError:
+        # A lone surrogate, which only Python takes for a character.
+        text = json.dumps(value, ensure_ascii=False).encode(errors="replace")
+        errors = list(validator.iter_errors(json.loads(text)))
     return [_message(error) for error in errors if complete or error.kind.name != "required"]
 
 
