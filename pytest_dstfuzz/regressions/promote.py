@@ -59,9 +59,10 @@ def promoted(regression: Regression, existing: str = "") -> str:
             f"plain test does not have: ask for it with --dst-replay={regression.id} "
             "--dst-history=own"
         )
-    verb = "follows" if regression.expected else "survives"
-    what = _TESTED[regression.outcome]
-    name = f"test_{what}_{verb}_{regression.id}"
+    verb = "follow" if regression.expected else "survive"
+    subject = _TESTED[regression.outcome]
+    singular = "" if subject.endswith("s") else "s"
+    name = f"test_{subject}_{verb}{singular}_{regression.id}"
     try:
         module = ast.parse(existing)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -85,16 +86,17 @@ def promoted_all(regressions: Iterable[Regression], existing: str = "") -> str:
 def _test(regression: Regression, name: str) -> str:
     changes = "; ".join(regression.lines_of(regression.changed))
     what = regression.done
-    summary = f"Turn {regression.turn}: {what} changed {changes}."
+    summary = f"Turn {regression.turn}: {what} changed {changes}"
     slots = [change.slot for change in regression.changed]
     expected = ""
     if regression.expected:
-        summary = f"Turn {regression.turn}: after {what} {changes}."
+        summary = f"Turn {regression.turn}: after {what} {changes}"
         slots = sorted({*slots, *(delta.slot for delta in regression.expected)})
         expected = "".join(map(_delta, regression.expected))
+    ended = summary if summary.endswith((".", "?", "!")) else f"{summary}."
     return _TEST.format(
         name=name,
-        summary=" ".join(printable(summary).replace("\\", "\\\\").replace('"', "'").split()),
+        summary=" ".join(printable(ended).replace("\\", "\\\\").replace('"', "'").split()),
         recorded=_transcripts(regression),
         clean=_context(regression.clean, "recorded"),
         seen=_context(regression.seen, "recorded" if regression.given is None else "given"),
