@@ -42,7 +42,7 @@ def test_an_ini_file_and_a_marker_name_several(bot: pytest.Pytester) -> None:
             dst_turn.assert_unchanged()
         """
     )
-    assert len([name for name in collected(bot) if "test_both" in name]) == 4
+    assert len([name for name in collected(bot) if "test_both[" in name]) == 4
 
 
 def test_each_relation_has_its_result(suite: pytest.Pytester) -> None:

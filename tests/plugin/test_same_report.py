@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from pytest_dstfuzz.report.packing import unpacked
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -81,10 +84,14 @@ def test_nor_do_those_of_relations_with_edits_of_their_own(suite: pytest.Pyteste
 
 
 def test_a_turn_does_not_depend_on_the_others(suite: pytest.Pytester) -> None:
-    whole = [line.rstrip(",") for line in report(suite) if '"dialogue_id"' in line]
-    some = [line.rstrip(",") for line in report(suite, "-k", "t1]") if '"dialogue_id"' in line]
-    assert some
-    assert set(some) < set(whole)
+    def turns(*options: str) -> dict[str, Any]:
+        lines = [line.rstrip(",") for line in report(suite, *options) if '"dialogue_id"' in line]
+        # A turn refers to what those before it in the report say.
+        return {turn["id"]: turn for turn in unpacked(map(json.loads, lines))}
+
+    whole, some = turns(), turns("-k", "t1]")
+    assert 0 < len(some) < len(whole)
+    assert some == {name: whole[name] for name in some}
 
 
 def test_ids_are_the_same_in_every_process(suite: pytest.Pytester) -> None:

@@ -21,7 +21,7 @@ def note():
 
 def slow(context):
     note()
-    time.sleep(0.08)
+    time.sleep(0.3)
     return {"hotel-name": "any"}
 
 
