@@ -77,7 +77,8 @@ def nasty_report(texts: Sequence[str] = NASTY) -> dict[str, Any]:
     info = replace(
         INFO, data=texts[0], split=texts[-1], notes=tuple(texts), command=texts[0], ended=texts[-1]
     )
-    settings = Settings.of(model=texts[0], lock=tuple(texts))
+    # Blanks alone name no model.
+    settings = Settings.of(model=texts[0] if texts[0].strip() else "model", lock=tuple(texts))
     return build([nasty_turn(text) for text in texts], judgement(texts[0]), settings, info)
 
 
