@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from processes import LIGHT
+from processes import COVERAGE, LIGHT, OUTSIDE
 
 from pytest_dstfuzz.dialogue import load
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
@@ -76,7 +76,7 @@ assert _files
 def _read_of_installed(read: Callable[[metadata.Distribution], Any]) -> property:
     """Read what an installed package says of itself once: each run of pytest asks several times.
 
-    What tests put on the path of imports themselves is read each time.
+    A package that a test puts on the path of imports itself is read each time.
     """
     known: dict[Path, Any] = {}
 
@@ -94,27 +94,10 @@ def _read_of_installed(read: Callable[[metadata.Distribution], Any]) -> property
 metadata.Distribution.entry_points = _read_of_installed(_entry_points)  # type: ignore[assignment]
 metadata.Distribution.files = _read_of_installed(_files)  # type: ignore[assignment]
 
-# What pytest itself looks at: under `CI` its short summary repeats whole messages, and the
-# others add options or colour. The runs within tests are to read the same everywhere.
-_OUTSIDE = (
-    "CI",
-    "BUILD_NUMBER",
-    "PYTEST_ADDOPTS",
-    "FORCE_COLOR",
-    "PY_COLORS",
-    "COLUMNS",
-    "GITHUB_ACTIONS",
-    "GITHUB_STEP_SUMMARY",
-    # Read by the transport of services.
-    "DSTFUZZ_TOKEN",
-    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
-    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
-)
-
 
 @pytest.fixture(autouse=True)
 def _same_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in _OUTSIDE:
+    for name in OUTSIDE:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTEST_ADDOPTS", LIGHT)
 
@@ -162,8 +145,6 @@ def browser() -> Iterator[Any]:
 
 #: Set where each case is to be measured, however long it takes.
 _MEASURE_ALL = "DSTFUZZ_MEASURE_ALL"
-#: What hands the measuring of coverage on to the processes that a test starts.
-_HANDED_ON = "COVERAGE_PROCESS_CONFIG"
 _MEASURED = pytest.StashKey[bool]()
 
 
@@ -194,14 +175,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     measuring = module and module.Coverage.current()
     if measuring is None or item.stash[_MEASURED] or _MEASURE_ALL in os.environ:
         return (yield)
-    handed_on = os.environ.pop(_HANDED_ON, None)
+    handed_on = os.environ.pop(COVERAGE, None)
     measuring.stop()
     try:
         return (yield)
     finally:
         measuring.start()
         if handed_on is not None:
-            os.environ[_HANDED_ON] = handed_on
+            os.environ[COVERAGE] = handed_on
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,9 +1,9 @@
 """Commands of Python in processes of their own, without the time that Python takes to start.
 
 One process loads pytest and the package, and makes a copy of itself for each command. So a command
-has its own modules, working folder, environment and standard streams, and begins at once. What a
-command finds loaded is what is said under `LOADED`. Tests of what is loaded, of the seed of hashes
-or of signals start Python themselves.
+has its own modules, working folder, environment and standard streams, and begins at once. A
+command finds the modules of `LOADED` loaded. Tests of loaded modules, of the seed of hashes or of
+signals start Python themselves.
 """
 
 from __future__ import annotations
@@ -38,10 +38,19 @@ LOADED = (
 #: Runs within tests do without the plugin of hypothesis: to load it is three quarters of what
 #: starting pytest takes, and there are many hundreds of them.
 LIGHT = "-p no:hypothesispytest"
-#: What Python reads when it starts: commands for which it differs start Python themselves.
+#: Variables that would change a run within a test: under `CI` the short summary of pytest repeats
+#: whole messages, and the others add options, colour or a proxy.
+OUTSIDE = (
+    *("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", "COLUMNS"),
+    *("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"),
+    # The transport of services reads these.
+    *("DSTFUZZ_TOKEN", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+)
+#: Python reads these when it starts: commands for which one differs start Python themselves.
 _AT_THE_START = ("PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8", "LANG", "LC_ALL")
-#: What hands the measuring of coverage on to the processes that a test starts.
-_MEASURED = "COVERAGE_PROCESS_CONFIG"
+#: coverage measures a process that a test starts if this is set there.
+COVERAGE = "COVERAGE_PROCESS_CONFIG"
 
 
 def run_python(
@@ -89,7 +98,7 @@ def run_python(
 @functools.cache
 def _server(owner: int, with_torch: bool) -> subprocess.Popen[str]:
     """Return the process that makes copies of itself for commands of the process ``owner``."""
-    surroundings = {name: value for name, value in os.environ.items() if name != _MEASURED}
+    surroundings = {name: value for name, value in os.environ.items() if name != COVERAGE}
     server = subprocess.Popen(
         [sys.executable, __file__, *(["torch"] if with_torch else [])],
         env=surroundings,
@@ -140,7 +149,7 @@ def _run(request: dict[str, Any]) -> NoReturn:
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     status = 1
     try:
-        if _MEASURED in os.environ:
+        if COVERAGE in os.environ:
             importlib.import_module("coverage").process_startup(force=True)
         status = _ended(request["words"])
     except BaseException:  # noqa: BLE001 - Python itself prints whatever ends a command

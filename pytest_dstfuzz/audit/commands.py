@@ -26,7 +26,7 @@ def _audit_options(parser: Parser) -> None:
         "--fine-decoys", integer(0), "N", help="such as small as a slip, besides (default: 0)"
     )
     parser.value("--seed", integer(0), "N", help="seed of the sample (default: 0)")
-    parser.option("--relation", metavar="NAME", help="of which one, where the report has several")
+    parser.option("--relation", metavar="NAME", help="the one to judge, if the report has several")
     parser.option("--judge", metavar="NAME", default="judge", help="who judges (default: judge)")
     parser.option("--sheet", type=Path, metavar="PATH", help="write a sheet, .csv or .jsonl")
     parser.option("--html", type=Path, metavar="PATH", help="write a page to judge in")

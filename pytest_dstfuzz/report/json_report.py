@@ -221,7 +221,7 @@ def read_report(path: Path) -> dict[str, Any]:
     if missing:
         raise DataError(f"{path} is no report: {', '.join(missing)} missing")
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    # A key that is missing is told by the part that cannot do without it.
+    # The part that cannot do without a key says so if it is missing.
     if found := problems(report, schema, complete=False):
         more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         raise DataError(f"{path} is damaged: {found[0].removeprefix('$.')}{more}")

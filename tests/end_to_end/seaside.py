@@ -288,7 +288,7 @@ QUESTIONS = {
     "finn": ["The wifi does not work in my room"],
     "gita": ["Do my children get breakfast as well?"],
 }
-#: What guests ask an assistant for, and what it should call then.
+#: Questions of guests, and the calls that an assistant should make then.
 REQUESTS = {
     "anna": [("Please book us a room for 3 guests on friday with a balcony", (3, "friday", True))],
     "ben": [

@@ -26,7 +26,8 @@ from user_runs import (
 pytest.importorskip("jinja2")
 
 ALL_FILES = ("--dst-report=report.json", "--dst-html=page.html", "--junitxml=junit.xml")
-#: What each run has found since the tests were written. Noise models, lexicon and seeds decide it.
+#: Findings of each run, the same since the tests were written. Noise models, lexicon and seeds
+#: decide them.
 OUTCOMES = {
     "state": {"carried": 3, "held": 57, "violation": 15},
     "reply": {"held": 32, "violation": 13},

@@ -18,20 +18,17 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from processes import LIGHT, OUTSIDE
 
-#: What pytest or the plugin would read of the surroundings of these tests.
-_OUTSIDE = (
-    *("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "FORCE_COLOR", "PY_COLORS"),
-    *("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "DSTFUZZ_TOKEN", "PYTEST_XDIST_WORKER"),
-    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"),
-)
+#: Variables of the session that runs these tests.
+_SESSION = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER")
 #: Plugins of others that only cost time here.
-_LIGHT = ("-p", "no:hypothesispytest", "-p", "no:unraisableexception", "--color=no")
+_LIGHT = (*LIGHT.split(), "-p", "no:unraisableexception", "--color=no")
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a run left behind: its exit status, what it printed, and the folder it ran in."""
+    """A run that ended: its exit status, the text that it printed, and its folder."""
 
     status: int
     printed: str
@@ -110,7 +107,7 @@ def body(folder: Path, name: str = "report.json") -> list[str]:
 
 
 def _environment(extra: dict[str, str] | None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _OUTSIDE}
+    kept = {name: value for name, value in os.environ.items() if name not in (*OUTSIDE, *_SESSION)}
     return {**kept, "COLUMNS": "100", **(extra or {})}
 
 

@@ -1,1 +1,1 @@
-"""What shows that a rebuild of the package keeps its results, and what it costs to read."""
+"""Tools that show whether a rebuild of the package keeps its results, and how large it is."""

@@ -1,4 +1,4 @@
-"""What the ordinary runs need beside the fixed ones: two trackers, and dialogues as in SGD."""
+"""Two trackers, and dialogues as in SGD, for the ordinary runs that are no fixed ones."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-#: What each wing holds: its own folder, and the paths where the same code lies before it moves.
+#: Wing -> paths of its code before the move, to measure earlier commits; since then its folder.
 WINGS: Final[Mapping[str, Sequence[str]]] = {
     "models": (
         *("trackers/trade", "trackers/simpletod", "trackers/neural.py", "trackers/runs.py"),
