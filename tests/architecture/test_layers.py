@@ -231,15 +231,6 @@ def test_every_room_is_in_the_table() -> None:
     assert rooms - {"__init__", "lexicon"} == {*ALLOWED, *WINGS}
 
 
-def test_files_stay_readable() -> None:
-    long = {
-        str(path.relative_to(PACKAGE)): count
-        for path in MODULES
-        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 400
-    }
-    assert long == {}
-
-
 def test_the_options_that_every_run_reads_are_those_of_the_table() -> None:
     assert TABLE.read_text(encoding="utf-8") == table_text(), (
         "the option table was changed: python -m tools.options"
