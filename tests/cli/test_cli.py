@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,9 +16,6 @@ from pytest_dstfuzz.cli.command import ProgressLine
 from pytest_dstfuzz.dialogue import fetch as datasets
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.models.commands import TRAININGS
-from pytest_dstfuzz.models.trade.config import TradeTrainingConfig
-from pytest_dstfuzz.papers.commands import EXPERIMENTS
 
 
 @pytest.fixture(autouse=True)
@@ -72,15 +67,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("evaluate --model cli_bot:track --domains hotle", "unknown domain 'hotle'"),
         ("fetch", "required: NAME"),
         ("fetch multiwoz25", "unknown data set 'multiwoz25'. Did you mean 'multiwoz2"),
-        ("train-tracker", "a tracker to train is missing: trade, simpletod"),
-        ("train-tracker trade", "required: --data, --output"),
-        ("train-tracker simpletod --data x --output y --heads 3", "a multiple of heads (3)"),
-        ("train-tracker trad --data x --output y", "unknown tracker to train 'trad'"),
-        ("train-tracker trade --data x --output y --epochs few", "--epochs: invalid int value"),
-        ("train-tracker trade --data x --output y --epochs 0", "epochs must be at least 1, not 0"),
-        ("train-tracker trade --data x --output y --epohcs 1", "did you mean --epochs?"),
-        ("experiment", "required: NAME"),
-        ("experiment rq11", "unknown experiment 'rq11'. Did you mean 'rq1'?"),
     ],
 )
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], line: str, message: str) -> None:
@@ -92,9 +78,7 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], line: str, me
     assert message in errors
 
 
-@pytest.mark.parametrize(
-    "line", ["--help", "evaluate --help", "fetch -h", "train-tracker -h", "experiment -h"]
-)
+@pytest.mark.parametrize("line", ["--help", "evaluate --help", "fetch -h"])
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str], line: str) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(line.split())
@@ -194,66 +178,6 @@ def test_an_interrupt_says_what_was_kept(
     assert capsys.readouterr().err == f"\ndstfuzz: interrupted; {cli.COMMANDS.find(name).kept}\n"
 
 
-@pytest.mark.parametrize("name", list(TRAININGS))
-def test_every_setting_of_a_training_is_an_option(
-    capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["train-tracker", name, "--help"])
-    shown = capsys.readouterr().out
-    for field in dataclasses.fields(TRAININGS[name].config):
-        assert f"--{field.name.replace('_', '-')} " in shown
-
-
-def test_training_gets_what_was_given(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[TradeTrainingConfig] = []
-
-    def fake(config: TradeTrainingConfig, progress: Any) -> object:
-        seen.append(config)
-        progress("epoch 1")
-        return SimpleNamespace(
-            best_epoch=1, joint_goal_accuracy=0.5, model="out", ended_by="epochs"
-        )
-
-    monkeypatch.setitem(
-        sys.modules, "pytest_dstfuzz.models.trade.training", SimpleNamespace(train_trade=fake)
-    )
-    line = "train-tracker trade --data d --output o --epochs 3 --layout any --no-pretrained-vectors"
-    assert cli.main([*line.split(), "--max-minutes", "2.5", "--resume"]) == 0
-    assert seen == [
-        TradeTrainingConfig(
-            Path("d"),
-            Path("o"),
-            layout=None,
-            epochs=3,
-            pretrained_vectors=False,
-            max_minutes=2.5,
-            resume=True,
-        )
-    ]
-    shown = capsys.readouterr().out
-    assert shown.startswith("epoch 1\nbest epoch 1: joint goal accuracy 50.00 % on validation")
-
-
-def test_training_without_torch_names_the_extra(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(sys.modules, "pytest_dstfuzz.models.trade.training", raising=False)
-    monkeypatch.setitem(sys.modules, "torch", None)
-    assert cli.main(["train-tracker", "trade", "--data", "d", "--output", "o"]) == 2
-    assert 'pip install "pytest-dstfuzz[trade]"' in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", list(EXPERIMENTS))
-def test_every_experiment_has_its_own_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["experiment", name, "--help"])
-    assert ended.value.code == 0
-    assert f"dstfuzz experiment {name}" in capsys.readouterr().out
-
-
 def test_a_reader_that_goes_away_is_no_error() -> None:
     line = ["evaluate", "--model", "cli_bot:track", "--json"]
     with subprocess.Popen(
@@ -295,4 +219,4 @@ def test_commands_describe_themselves() -> None:
     commands = [cli.COMMANDS.find(name) for name in cli.COMMANDS.names]
     assert all(command.summary and command.kept for command in commands)
     with pytest.raises(UserError):
-        cli.COMMANDS.find("experiment").run(["--nothing"])
+        cli.COMMANDS.find("fetch").run(["--nothing"])

@@ -29,7 +29,6 @@ from pytest_dstfuzz.report.json_report import (
 from pytest_dstfuzz.report.packing import packed, unpacked
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.scale.results.folder import DialogueResults, EncodedResults
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
 SETTINGS = Settings.of(variants=5, shrink=False)
@@ -90,11 +89,9 @@ def test_twice_the_turns_take_twice_the_room(
     assert sum(len(turn.violations) for turn in long) > LONG // 4
 
     def sizes(results: list[TurnResult]) -> dict[str, int]:
-        line = DialogueResults(0, "metamorphic", tuple(results))
         return {
             "report": len(report_text({"turns": report_of(results)["turns"]})),
             "page": len(json.dumps(page_data(results))),
-            "results": len(EncodedResults.of(line).text),
         }
 
     few, many = sizes(short), sizes(long)

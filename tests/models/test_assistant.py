@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toys import MUSIC, TABLE, TOOLS, WEATHER, assistant, calls, text, tool, user
 
 from pytest_dstfuzz.models.assistant.assistant import Assistant
 from pytest_dstfuzz.models.assistant.network import shipped_weights
-from tests.assistant.toys import MUSIC, TABLE, TOOLS, WEATHER, assistant, calls, text, tool, user
 
 ASSISTANT = Assistant()
 

@@ -9,11 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz import BeliefState, Campaign, Context, Settings, UserError
+from pytest_dstfuzz import (
+    BeliefState,
+    Campaign,
+    Context,
+    Dialogue,
+    DialogueSet,
+    Settings,
+    Turn,
+    UserError,
+)
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.scale.results.blocks import blocks_of
-from pytest_dstfuzz.scale.results.folder import ResultFolder
+from pytest_dstfuzz.scale.results.folder import DialogueResults, EncodedResults, ResultFolder
 from pytest_dstfuzz.scale.results.running import run_into
 
 SETTINGS = Settings.of(variants=3, turns=40, relation="metamorphic,negation")
@@ -123,3 +132,15 @@ def test_blocks_hold_the_plan_in_its_order(turns: int) -> None:
     assert [one.planned for one in together] == list(plan)
     for block in blocks[:-1]:
         assert sum(one.planned[1] + 1 for one in block[:-1]) < turns
+
+
+def test_twice_the_turns_take_twice_the_room() -> None:
+    def size(turns: int) -> int:
+        said = (
+            Turn(n, "Is there more?", f"A cheap room for guest {n} please") for n in range(turns)
+        )
+        data = DialogueSet("inn", "test", (Dialogue("one", tuple(said)),))
+        found = Campaign(heard, data, Settings.of(variants=3, turns="all"))
+        return len(EncodedResults.of(DialogueResults(0, "metamorphic", tuple(found))).text)
+
+    assert size(20) <= 2.3 * size(10)

@@ -14,6 +14,19 @@ from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE
 from pytest_dstfuzz.plugin.options import read_settings
 
+BOT = '''
+def steady(context):
+    return {"hotel-area": "north"}
+
+def fragile(context):
+    """Changes with every edit of the newest utterance."""
+    return {"hotel-name": context.user}
+
+def second_turn_fails(context):
+    if len(context.exchanges) == 2:
+        raise RuntimeError("no second turn please")
+    return {"hotel-area": "north"}
+'''
 OPTIONS = ("--dst-model=mybot:steady", "--dst-turns=6", "--dst-report=out.json")
 
 
@@ -43,6 +56,13 @@ def write_policy(path: Path, seed: int = 0) -> str:
     )
     save_policy(path, weights, about)
     return load_policy(path).fingerprint
+
+
+@pytest.fixture
+def bot(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A folder with the trackers above in ``mybot.py``, and no test."""
+    pytester.makepyfile(mybot=BOT)
+    return pytester
 
 
 @pytest.fixture
