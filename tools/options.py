@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz import plugin
-from pytest_dstfuzz.config import OPTIONS, Option
+from pytest_dstfuzz.config import MARKER_NAMES, OPTIONS, Option
 from pytest_dstfuzz.config.parsers import PARTS
 
 #: The file of data.
@@ -30,7 +30,7 @@ def option_table() -> dict[str, Any]:
     spellings: dict[str, list[Any]] = {}
     for item in OPTIONS:
         flag, off = f"--dst-{item.flag}", f"--no-dst-{item.flag}"
-        if item.kinds:  # A key of a tracker, which `--dst-tracker` takes.
+        if not item.has_flag:
             continue
         flags = [flag]
         if item.is_switch:
@@ -51,14 +51,14 @@ def _row(item: Option, flags: list[str]) -> dict[str, Any]:
         "name": item.name,
         "flags": flags,
         "group": [f"dstfuzz-{item.part}", f"dstfuzz: {PARTS[item.part]}"],
-        "per_test": "test" in item.scopes,
-        "ini": ["linelist"] if item.value.separator else _ini_kinds(item),
         "command_line": {"help": item.help.replace("%", "%%")} | ({} if len(flags) > 1 else how),
     }
 
 
 def _ini_kinds(item: Option) -> list[str]:
-    """Return what an ini key holds, by the type of the setting: a text, or also a number."""
+    """Return what an ini key holds, by the type of the setting: lines, a text, or also a number."""
+    if item.value.separator:
+        return ["linelist"]
     kinds = {bool if item.is_switch else item.value.holds} - {str}
     if float in kinds:
         kinds.add(int)  # 0 is a rate too
@@ -69,12 +69,15 @@ def _ini_kinds(item: Option) -> list[str]:
 def table_text() -> str:
     """Return what the file of data holds: a line for every run, then one for each option.
 
-    The first line says which ini keys there are, what they hold, and what the marker takes.
+    The first line says which ini keys there are, what they hold and, of those that are no option,
+    what they are for; and what the marker takes.
     """
     table = option_table()
+    keys = [item for item in OPTIONS if not item.kinds]
     always = {
-        "ini": {row["name"]: " ".join(row["ini"]) for row in table["options"]},
-        "marker": [row["name"] for row in table["options"] if row["per_test"]],
+        "ini": {item.name: " ".join(_ini_kinds(item)) for item in keys},
+        "help": {item.name: item.help for item in keys if not item.has_flag},
+        "marker": MARKER_NAMES,
     }
     rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in table["options"])
     spellings = json.dumps(table["spellings"])

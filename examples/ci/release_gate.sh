@@ -26,8 +26,8 @@ run() {
 }
 
 if [ -f "$DST_BASELINE" ]; then
-  run --dst-max-regression=2pp --dst-inconclusive=fail \
-    --dst-max-clean-drift="$DST_MAX_CLEAN_DRIFT" \
+  run -o dst_inconclusive=fail \
+    -o dst_max_clean_drift="$DST_MAX_CLEAN_DRIFT" \
     --dst-max-failure-rate="$DST_MAX_FAILURE_RATE" \
     --dst-report="$DST_OUT/report.json" --dst-html="$DST_OUT/report.html" \
     --junitxml="$DST_OUT/junit.xml" "$@"

@@ -18,7 +18,7 @@ judge() {
 }
 
 if [ -f "$DST_BASELINE" ]; then
-  judge --dst-max-regression=2pp --dst-inconclusive=fail \
+  judge -o dst_inconclusive=fail \
     --dst-report="$DST_OUT/report.json" --dst-html="$DST_OUT/report.html" \
     --junitxml="$DST_OUT/junit.xml" "$@"
 else

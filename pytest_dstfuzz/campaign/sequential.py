@@ -178,8 +178,8 @@ def sequential_test(settings: TrackerSettings) -> SequentialTest | None:
 
 def idle_test(settings: TrackerSettings, who: str) -> str:
     """Say that a test is asked for in vain: ``who`` answers says that answers do not vary."""
-    asked = {"noise-floor": settings.noise_floor, "error-rate": settings.error_rate}
-    names = [f"--dst-{name}" for name, value in asked.items() if value is not None]
+    asked = {"dst_noise_floor": settings.noise_floor, "--dst-error-rate": settings.error_rate}
+    names = [name for name, value in asked.items() if value is not None]
     return (
         f"{' and '.join(names)} did nothing: {who} says that it repeats itself, so nothing is put "
         "to a test; if its answers vary, say --dst-repeatable=no"

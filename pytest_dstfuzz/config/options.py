@@ -48,12 +48,14 @@ _TRACKER = (
         Value(parsers.votes, "N", int),
         "answers of a vote, where the tracker need not repeat itself: an odd number, 1 for no "
         "vote (default: 3)",
+        scopes=("ini",),
     ),
     Option(
         "noise_floor",
         parsers.count(2, 32),
         "ask each clean turn so often before it is perturbed; a sequential test then takes the "
         "place of the vote (default: a vote; 5 with error-rate)",
+        scopes=("ini",),
     ),
     Option(
         "error_rate",
@@ -141,10 +143,11 @@ _VARIANT = (
         f"transformations that one variant associates, 1 to {len(TRANSFORMATIONS)}, or more with "
         "those of others (default: 3)",
     ),
-    _decides(
+    Option(
         "redraws",
         parsers.count(0, 1000),
         "draw a vacuous, duplicate or invalid variant again, up to N times (default: 5)",
+        scopes=("test", "decides", "ini"),
     ),
     _decides(
         "stop_at_first",
@@ -201,10 +204,11 @@ _VARIANT = (
         Value(rates.parse_rate, "R", float),
         "limit of both edit rates (default: 0.25)",
     ),
-    _decides(
+    Option(
         "flat_edit_rate",
         SWITCH,
         "hold short utterances to the word limit too, as the thesis does (default: no)",
+        scopes=("test", "decides", "ini"),
     ),
     _decides(
         "lock",
@@ -234,10 +238,11 @@ _BUDGET = (
         parsers.SECONDS,
         "stop the run gracefully after so many seconds; no answer is waited for beyond that",
     ),
-    _place(
+    Option(
         "preflight_seconds",
         parsers.SECONDS,
         "seconds that testing the tracker before the run may take (default: 300)",
+        scopes=("place", "ini"),
     ),
     _session("max_calls", parsers.count(1), "stop it gracefully after so many predicted contexts"),
     _session(
@@ -255,11 +260,12 @@ _BUDGET = (
         "one in pytest's cache folder)",
         scopes=("path", "written", "place"),
     ),
-    _place(
+    Option(
         "cache_size",
         Value(parsers.integer(1, 1_000_000), "MB", int),
         "megabytes that this file may take; what was not used for longest goes first (default: "
         "500)",
+        scopes=("place", "ini"),
     ),
 )
 _OUTPUT = (

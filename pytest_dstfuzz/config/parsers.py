@@ -43,7 +43,8 @@ PARTS = {
 #: - ``place``: where something lies or how it is reached; in a report it is in ``run``.
 #: - ``decides``: which variants are made, and what is a violation; builds that are compared
 #:   have the same.
-Scope = Literal["test", "session", "path", "written", "baseline", "place", "decides"]
+#: - ``ini``: pytest has no option for it: an ini file sets it, or ``-o dst_NAME=VALUE``.
+Scope = Literal["test", "session", "path", "written", "baseline", "place", "decides", "ini"]
 
 
 class Value(NamedTuple):
@@ -79,6 +80,16 @@ class Option(NamedTuple):
     def flag(self) -> str:
         """The name with dashes."""
         return self.name.replace("_", "-")
+
+    @property
+    def has_flag(self) -> bool:
+        """Whether pytest has an option of this name."""
+        return not self.kinds and "ini" not in self.scopes
+
+    @property
+    def spelled(self) -> str:
+        """How messages call it: the option of pytest, or its key of an ini file."""
+        return f"--dst-{self.flag}" if self.has_flag else f"dst_{self.name}"
 
     @property
     def is_switch(self) -> bool:

@@ -150,16 +150,18 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         "distance up to which two replies say the same, from 0 (the same) to 2, where the "
         "comparison has distances",
     ),
-    _reply(
+    Option(
         "cited",
         Value(expression, "REGEX"),
         "what is an id that a reply cites, for the comparison ids (default: [3], #17, addresses)",
+        scopes=("test", "ini"),
     ),
-    _reply(
+    Option(
         "fallback",
         Value(expressions, "REGEX", str, "\n"),
         "what else a bot says instead of an answer, beside I do not know and its like; may be "
         "given several times",
+        scopes=("test", "ini"),
     ),
     Option(
         "judge",
@@ -176,12 +178,14 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         "judge_prices",
         Value(prices, "IN,OUT", float, separator=","),
         "what a million tokens of the judge's prompts and of its answers cost, for the report",
+        scopes=("ini",),
     ),
     Option(
         "judge_calls",
         count(2, 1_000_000_000),
         "at most so many calls of the judge, two for each pair of replies; what is beyond is no "
         "violation (default: no limit)",
+        scopes=("ini",),
     ),
     Option(
         "history",
@@ -212,6 +216,8 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     ),
     *CALL_OPTIONS,
 )
+#: Name of each -> how messages call it.
+_SPELLED: Final = {item.name: item.spelled for item in REPLY_OPTIONS}
 
 
 def refuse_without_replies(settings: ReplySettings) -> None:
@@ -220,7 +226,7 @@ def refuse_without_replies(settings: ReplySettings) -> None:
     no_ids = IDS not in (settings.compare or "").split(",")
     if settings.outcome == REPLY and settings.cited is not None and no_ids:
         raise UserError(
-            f"--dst-cited says what an id is for the comparison {IDS}: add --dst-compare={IDS}, "
+            f"dst_cited says what an id is for the comparison {IDS}: add --dst-compare={IDS}, "
             "alone or in a list, or leave it out"
         )
     for item in fields(ReplySettings):
@@ -235,7 +241,7 @@ def refuse_without_replies(settings: ReplySettings) -> None:
             continue  # Slots of belief states have the same rules.
         if getattr(settings, item.name) != getattr(plain, item.name):
             raise UserError(
-                f"--dst-{item.name.replace('_', '-')} is for {whose}: add "
+                f"{_SPELLED[item.name]} is for {whose}: add "
                 f"--dst-outcome={outcome}, or leave it out"
             )
 
@@ -250,6 +256,6 @@ def refuse_without_judge(settings: ReplySettings, given: Mapping[str, object]) -
     for name in ("judge_model", "judge_prices", "judge_calls"):
         if given.get(name) is not None and settings.judge is None:
             raise UserError(
-                f"--dst-{name.replace('_', '-')} is about a judge, and none is named: add "
+                f"{_SPELLED[name]} is about a judge, and none is named: add "
                 "--dst-judge=openai+http://..., or leave it out"
             )

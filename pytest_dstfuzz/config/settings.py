@@ -280,7 +280,7 @@ def _refuse_vote_and_test(tracker: TrackerSettings) -> None:
     for name in ("noise_floor", "error_rate"):
         if getattr(tracker, name) is not None:
             raise UserError(
-                f"--dst-votes is a vote of so many answers, and --dst-{name.replace('_', '-')} has "
+                f"dst_votes is a vote of so many answers, and {option(name).spelled} has "
                 "a sequential test in its place, which asks as often as it takes: give one of them"
             )
 
@@ -290,7 +290,7 @@ def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
     for name in ("noise_floor", "error_rate"):
         if getattr(tracker, name) is not None:
             raise UserError(
-                f"--dst-{name.replace('_', '-')} is for answers that vary, and --dst-repeatable "
+                f"{option(name).spelled} is for answers that vary, and --dst-repeatable "
                 "says that these do not: leave one of them out, or say --dst-repeatable=no"
             )
 

@@ -183,7 +183,7 @@ def judge_drift(
     if drifted and disagreement:
         reason += (
             f"; two answers of this tracker to one clean turn differ in {percent(disagreement)} "
-            "of cases, so some changes may be chance: --dst-max-clean-drift allows a share"
+            "of cases, so some changes may be chance: dst_max_clean_drift allows a share"
         )
     if drift.changed and compared:
         reason += f"; {compared}"

@@ -137,7 +137,7 @@ class Judgement:
 
         Args:
             compared: whether there is a baseline; without one every failure is a 1.
-            policy: the option ``--dst-inconclusive``.
+            policy: the option ``dst_inconclusive``.
         """
         if self.verdict == "inconclusive" and policy != "fail":
             return PASSED

@@ -48,11 +48,11 @@ _PLAIN_IMPORTS: pytest.StashKey[PlainImports] = pytest.StashKey()
 
 
 @cache
-def _always() -> tuple[dict[str, str], list[str]]:
-    """Return the ini keys with what they hold, and the names that the marker takes."""
+def _always() -> dict[str, Any]:
+    """Return the ini keys with what they hold and are for, and the names that the marker takes."""
     with _TABLE.open(encoding="utf-8") as file:
-        line = json.loads(file.readline())
-    return line["ini"], line["marker"]
+        line: dict[str, Any] = json.loads(file.readline())
+    return line
 
 
 @cache
@@ -70,17 +70,17 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     given they are unset: that is what ``config.option`` and ``config.getoption`` say of them.
     All defaults are ``None``: what was not given must be told apart from what was.
     """
-    keys = _always()[0]
+    keys, help_ = _always()["ini"], _always()["help"]
     types = {holds: _ini_type(holds) for holds in set(keys.values())}
     for name, holds in keys.items():
-        flag = f"--dst-{name.replace('_', '-')}"
-        parser.addini(f"dst_{name}", f"same as {flag}", types[holds], default=None)
+        about = help_.get(name, f"same as --dst-{name.replace('_', '-')}")
+        parser.addini(f"dst_{name}", about, types[holds], default=None)
     config: pytest.Config | None = pluginmanager.get_plugin("pytestconfig")
     if config is None or _may_be_given(config):
         _add_options(parser)
     else:
         unset = vars(config.option)
-        for name in keys:
+        for name in (name for name in keys if name not in help_):
             unset[f"dst_{name}"] = unset[f"--dst-{name.replace('_', '-')}"] = None
 
 
@@ -159,7 +159,7 @@ def pytest_load_initial_conftests(
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and listen for results of tests."""
-    names = ", ".join(_always()[1])
+    names = ", ".join(_always()["marker"])
     config.addinivalue_line(
         "markers",
         "dst(name=value, ...): settings of one robustness test of a dialogue state tracker, such "
@@ -361,7 +361,7 @@ class PlainImports(MetaPathFinder):
 
 def _is_given(config: pytest.Config) -> bool:
     """Whether the command line or the ini file gives an option of the plugin a value."""
-    names = [f"dst_{name}" for name in _always()[0]]
+    names = [f"dst_{name}" for name in _always()["ini"]]
     try:
         return any(
             config.getoption(name, None) is not None or config.getini(name) is not None

@@ -60,7 +60,7 @@ _STYLES: Final[Mapping[Verdict, Style]] = {
 #: Dialogues of each kind, and turns whose clean answer changed, that are named.
 _MOST_NAMES: Final = 5
 _UNDECIDED: Final = (
-    "an inconclusive gate fails no run: this one passes it (--dst-inconclusive=fail: exit status 7)"
+    "an inconclusive gate fails no run: this one passes it (dst_inconclusive=fail: exit status 7)"
 )
 #: Weaknesses, new or fixed, that are described.
 _MOST_WEAKNESSES: Final = 10
@@ -284,7 +284,7 @@ class SessionGate:
             yield from map(StyledLine, _changed_answers(comparison))
             yield StyledLine(
                 "if the new answers are right: accept them with --dst-update-baseline, or allow a "
-                "share of the turns with --dst-max-clean-drift",
+                "share of the turns with dst_max_clean_drift",
                 "dim",
             )
         elif finding.verdict == "regression":
@@ -336,7 +336,7 @@ def _remedy(judgement: Judgement) -> str:
     written = (judgement.comparison or {}).get("baseline", {}).get("version", __version__)
     text = (
         "make the baseline again with --dst-update-baseline, on the build that it is of; "
-        "--dst-inconclusive=allow lets runs pass that compare nothing"
+        "dst_inconclusive=allow lets runs pass that compare nothing"
     )
     if written != __version__:
         text = (

@@ -30,7 +30,7 @@ from pytest_dstfuzz.config.call_options import table_rules
 from pytest_dstfuzz.config.tracker_keys import TABLE as KEY_TABLE
 from pytest_dstfuzz.config.tracker_keys import table_keys
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
 
 #: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
@@ -51,6 +51,10 @@ class Given(NamedTuple):
 
 def given_options(config: pytest.Config) -> tuple[Given, ...]:
     """Return the options that the command line or else the ini file gives a value."""
+    keys = {item.name for item in OPTIONS if not item.kinds}
+    for name in _overridden(config):
+        if name not in keys:
+            raise unknown_name("key of -o:", f"dst_{name}", [f"dst_{key}" for key in keys])
     items = (item for item in OPTIONS if not item.kinds)
     found = [given for item in items if (given := _given(config, item)) is not None]
     return (*found, *_shipped_assistant(found))
@@ -167,20 +171,36 @@ def repeat_options(config: pytest.Config, seed: int) -> str:
     off = [
         f"--no-dst-{item.flag}"
         for item in OPTIONS
-        if not item.kinds and item.name not in session and _is_off(config, item.name)
+        if item.has_flag and item.name not in session and _is_off(config, item.name)
     ]
     words = [
-        f"--dst-{given.name.replace('_', '-')}={value}"
+        f"--dst-{option(given.name).flag}={value}"
         for given in given_options(config)
-        if given.on_command_line and given.name not in (*session, "seed")
+        if given.shown_as.startswith("--") and given.name not in (*session, "seed")
         for value in given.value.splitlines()
     ]
-    return shlex.join([*off, *masked_words(words), f"--dst-seed={seed}"])
+    keys = [
+        word
+        for name, value in _overridden(config).items()
+        if name not in (*session, "seed")
+        for word in ("-o", f"dst_{name}={value}")
+    ]
+    return shlex.join([*off, *masked_words([*words, *keys]), f"--dst-seed={seed}"])
+
+
+def _overridden(config: pytest.Config) -> dict[str, str]:
+    """Return the keys of the plugin that ``-o dst_NAME=VALUE`` sets; a later one counts."""
+    pairs = (word.partition("=") for word in config.getoption("override_ini", None) or ())
+    return {key.removeprefix("dst_"): value for key, _, value in pairs if key.startswith("dst_")}
 
 
 def _is_off(config: pytest.Config, name: str) -> bool:
-    """Whether the command line switches off what an ini file or a table says of an option."""
-    return config.getoption(f"dst_{name}", default=None) in (False, [])
+    """Whether the command line takes back what an ini file or a table says of an option.
+
+    ``--no-dst-NAME`` does, and ``-o dst_NAME=`` with nothing behind it.
+    """
+    taken_back = config.getoption(f"dst_{name}", default=None) in (False, [])
+    return taken_back or _overridden(config).get(name) == ""
 
 
 def _given(config: pytest.Config, item: Option) -> Given | None:
@@ -200,9 +220,13 @@ def _typed(config: pytest.Config, item: Option) -> Given | None:
 
 
 def _in_ini(config: pytest.Config, item: Option) -> Given | None:
-    """Return what the ini file gives an option."""
+    """Return what the ini file gives an option, or ``-o`` in its place."""
     written = _written(config, item)
-    return None if written is None else Given(item.name, written, f"dst_{item.name} (ini)", False)
+    if written is None:
+        return None
+    if item.name in _overridden(config):
+        return Given(item.name, written, f"-o dst_{item.name}", True)
+    return Given(item.name, written, f"dst_{item.name} (ini)", False)
 
 
 def _written(config: pytest.Config, item: Option) -> str | None:
@@ -233,5 +257,5 @@ def _beside_ini(config: pytest.Config, name: str, value: str) -> str:
 
 def spelled(name: str, settings: Settings, marked: bool) -> str:
     """Return a setting as the user wrote it: in the marker of a test, or as an option."""
-    text = f"{name}={settings.option(name)}"
-    return f"@pytest.mark.dst({text})" if marked else f"--dst-{text}"
+    value = settings.option(name)
+    return f"@pytest.mark.dst({name}={value})" if marked else f"{option(name).spelled}={value}"

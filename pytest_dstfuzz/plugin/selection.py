@@ -180,7 +180,7 @@ def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
         if name in OPTION_NAMES and name not in MARKER_NAMES:
             raise UserError(
                 f"@pytest.mark.dst does not take {name!r}, which holds for a whole session "
-                f"(--dst-{name.replace('_', '-')}). Valid: {', '.join(sorted(MARKER_NAMES))}."
+                f"({option(name).spelled}). Valid: {', '.join(sorted(MARKER_NAMES))}."
             )
         if name not in MARKER_NAMES:
             raise unknown_name("argument of @pytest.mark.dst", name, MARKER_NAMES)

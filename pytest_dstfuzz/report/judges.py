@@ -43,7 +43,7 @@ def judge_texts(told: WhoJudged, took: WhatItTook) -> Iterator[tuple[str, Style]
     yield text, "plain"
     if told.is_tested_model:
         yield "the judge is the tested model, and such a judge favours its own words", "warning"
-    past = f", {took.past_budget:,} not asked by --dst-judge-calls" if took.past_budget else ""
+    past = f", {took.past_budget:,} not asked by dst_judge_calls" if took.past_budget else ""
     undecided = took.unsure + took.past_budget
     text = (
         f"{counted(took.pairs, 'pair')} asked in both orders; {undecided:,} unsure{past}, which "

@@ -58,7 +58,7 @@ class SpreadTally:
             return
         if not spreads:
             if any(replied for replied, *_ in turns):
-                why = "by --dst-votes=1, or since the bot says that it repeats itself"
+                why = "by dst_votes=1, or since the bot says that it repeats itself"
                 yield f"not measured: each clean turn was asked once, {why}", "plain"
             return
         unstable = int(sum(row[1] for row in turns))

@@ -203,7 +203,7 @@ def disagreement_text(measured: Disagreement, settings: TrackerSettings) -> str:
         "each before the run, got different answers"
     )
     if votes == 1:
-        return f"{text}: nothing is asked again (--dst-votes=1), and violations may be noise"
+        return f"{text}: nothing is asked again (dst_votes=1), and violations may be noise"
     if test is not None:
         return (
             f"{text}: each clean turn is asked {test.floor} times at least, and a sequential test "
@@ -235,7 +235,7 @@ def noise_text(noise: Noise, violations: int) -> str:
         "outvoted"
     )
     if noise.expected_noise > max(1.0, _MUCH * violations):
-        return f"{text}. Causes and smallest edits may be noise too; more votes (--dst-votes) help"
+        return f"{text}. Causes and smallest edits may be noise too; more votes (dst_votes) help"
     return text
 
 

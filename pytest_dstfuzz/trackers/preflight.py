@@ -119,7 +119,7 @@ def _changes_its_mind(who: str, moved: str, again: str) -> str:
 @contextmanager
 def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
     """Let making and testing a tracker of this process end in time, by an `OutOfReachError`."""
-    option = "--dst-preflight-seconds; dstfuzz: --preflight-seconds"
+    option = "dst_preflight_seconds; dstfuzz: --preflight-seconds"
     with deadline.within(seconds, f"the {seconds:g} seconds for testing the tracker ({option})"):
         try:
             with ended_with(deadline):

@@ -7,7 +7,7 @@ draws from a generator of its own, it makes another one: always the same other o
 case), or one with another number of guests each time. Planted into it are faults: variants for
 which it books in another part of town, but for a chance of w, with which it makes the right call.
 So the truth is known: those, and nothing else. Decided are they by three answers to each context
-and the majority (three fixed votes), by ``--dst-votes``, or by the sequential test.
+and the majority (three fixed votes), by ``dst_votes``, or by the sequential test.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def row(seed: int, wobble: float, *, same: bool, **options: object) -> Counted:
 
 DECIDES: Mapping[str, Mapping[str, object]] = {
     "three fixed votes": {},
-    "--dst-votes=3": {"votes": 3},
+    "dst_votes=3": {"votes": 3},
     "--dst-error-rate=5%": {"error_rate": 0.05},
     "--dst-error-rate=5%,20%": {"error_rate": (0.05, 0.2)},
     "--dst-error-rate=1%": {"error_rate": 0.01},

@@ -147,7 +147,7 @@ def test_options_name_the_test_and_not_a_vote_as_well() -> None:
     for value in ("0", "50%", "1%,2%,3%", "x"):
         with pytest.raises(UserError, match="error_rate"):
             Settings.of(error_rate=value)
-    with pytest.raises(UserError, match="--dst-votes is a vote of so many answers"):
+    with pytest.raises(UserError, match="dst_votes is a vote of so many answers"):
         Settings.of(error_rate=0.05, votes=5)
 
 
@@ -229,6 +229,6 @@ def test_a_test_of_answers_that_do_not_vary_is_refused() -> None:
     settings = Settings.of(error_rate="5%", noise_floor=9)
     dialogues: Sequence[object] = [talk("d", "cheap")]
     with pytest.raises(
-        UserError, match="noise-floor and --dst-error-rate did nothing: the tracker"
+        UserError, match="noise_floor and --dst-error-rate did nothing: the tracker"
     ):
         list(Campaign(WordBot(), dialogues, settings))

@@ -164,7 +164,7 @@ def test_what_a_guide_shows_runs_in_pytest(page: str, options: str, my_bot: Path
         (my_bot / (title(block) or f"test_{place}.py")).write_text(block.text, encoding="utf-8")
     words = [*shlex.split(options), "-p", "no:cacheprovider", "-q"]
     if "hypothesis" not in page:
-        words += ["--dst-turns=10", "--dst-variants=2", "--dst-preflight-seconds=60"]
+        words += ["--dst-turns=10", "--dst-variants=2", "-odst_preflight_seconds=60"]
     done = run_python("-m", "pytest", *words, cwd=my_bot)
     # A tracker of one answer fails the rule that such runs never pass, and the ten-line one
     # breaks under hypothesis: what counts is that the block is found, loaded and run.
@@ -302,11 +302,15 @@ def check_pytest(words: list[str], page: str) -> None:
             name = following.partition("=")[0].replace("-", "_")
             own = page == "guides/extending.md" and name == "slot"  # of the page's own tracker
             assert own or name in ADAPTER, following
+        if word == "-o" and following.startswith("dst_"):
+            key, _, value = following.removeprefix("dst_").partition("=")
+            FLAGS[key.replace("_", "-")].value.parse(value)
         if not word.startswith(("--dst-", "--no-dst-")):
             continue
         spelled = word.removeprefix("--no-dst-").removeprefix("--dst-")
         name, equals, value = spelled.partition("=")
         assert name in FLAGS, f"{page}: there is no --dst-{name}"
+        assert FLAGS[name].has_flag, f"{page}: there is no --dst-{name}"
         assert equals or FLAGS[name].is_switch or word.startswith("--no-") or name == "tracker", (
             word
         )

@@ -128,8 +128,8 @@ def test_a_baseline_is_the_same_bytes_however_it_is_made(kind: BotKind, known: D
         ("fragile", ["--dst-max-failure-rate=20%"], 0, "pass"),
         ("fragile", ["--dst-max-failure-rate=19.99%"], 1, "regression"),
         ("fragile", ["--dst-max-failure-rate=50%", "--dst-fail-on=violation"], 1, "pass"),
-        ("forgetful", ["--dst-min-accuracy=60%"], 0, "pass"),
-        ("forgetful", ["--dst-min-accuracy=61%"], 1, "regression"),
+        ("forgetful", ["-odst_min_accuracy=60%"], 0, "pass"),
+        ("forgetful", ["-odst_min_accuracy=61%"], 1, "regression"),
         ("fragile", ["--dst-fail-on=gate"], 0, None),
         ("tired", ["--dst-max-failure-rate=50%"], 1, "infrastructure"),
     ],
@@ -175,7 +175,7 @@ def few(new_folder: Callable[[], Path]) -> Path:
 
 @pytest.mark.parametrize(("policy", "status"), [("warn", 0), ("fail", 7), ("allow", 0)])
 def test_few_dialogues_decide_nothing(few: Path, policy: str, status: int) -> None:
-    loose = (f"--dst-inconclusive={policy}", "--dst-max-new-violations=100")
+    loose = (f"-odst_inconclusive={policy}", "-odst_max_new_violations=100")
     done = run_pytest(few, *STATES.run_options(), *FEW, *loose)
     assert (done.status, gate(done)["verdict"]) == (status, "inconclusive")
     assert findings(done)["max-regression"] == "inconclusive"

@@ -260,6 +260,6 @@ def test_an_estimate_needs_its_search(folder: Path) -> None:
     assert 0 < found["per_1000"] < 1000
     low, high = found["interval"]
     assert low <= found["per_1000"] <= high
-    limit = "--dst-max-expected-failures=0.1"
+    limit = "-odst_max_expected_failures=0.1"
     assert run_pytest(folder, *STATES.run_options(), *noise, limit).status == 1
     assert run_pytest(folder, *STATES.run_options(), limit).status == 4

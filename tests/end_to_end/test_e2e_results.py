@@ -150,12 +150,12 @@ def test_what_was_said_is_not_remembered_by_a_redacted_run(fresh: Path) -> None:
     ("kind", "bot", "options", "violations"),
     [
         (STATES, "moody", ["--dst-repeatable=no"], 0),
-        (STATES, "moody", ["--dst-repeatable=no", "--dst-votes=5"], 0),
-        (STATES, "moody", ["--dst-repeatable=no", "--dst-noise-floor=5"], 0),
+        (STATES, "moody", ["--dst-repeatable=no", "-odst_votes=5"], 0),
+        (STATES, "moody", ["--dst-repeatable=no", "-odst_noise_floor=5"], 0),
         (STATES, "fragile", ["--dst-repeatable=no"], 15),
         (STATES, "fragile", ["--dst-repeatable=no", "--dst-error-rate=5%"], 15),
         (REPLIES, "reply", ["--dst-error-rate=5%"], 13),
-        (CALLS, "answer", ["--dst-noise-floor=4"], 11),
+        (CALLS, "answer", ["-odst_noise_floor=4"], 11),
     ],
 )
 def test_answers_that_vary_are_put_to_the_vote(

@@ -85,10 +85,14 @@ def test_pages_about_baselines_pin_this_version(page: str) -> None:
 def test_what_a_recipe_names_exists(command: str) -> None:
     words = shlex.split(command)
     for word in words:
+        if word.startswith("dst_"):
+            name, _, value = word.removeprefix("dst_").partition("=")
+            assert "$" in value or parse_option(name, value, word) is not None
         if not word.startswith("--dst-"):
             continue
         flag, given, value = word.removeprefix("--dst-").partition("=")
         assert flag in FLAGS, f"{word}: there is no such option"
+        assert FLAGS[flag].has_flag, f"{word}: an ini key alone"
         assert given or FLAGS[flag].is_switch, f"{word}: needs a value"
         if given and "$" not in value:
             parse_option(FLAGS[flag].name, value, word)
@@ -107,7 +111,7 @@ def test_the_recipes_do_what_they_are_for() -> None:
         (nightly,) = (line for line in runs if "--dst-turns=all" in line)
         assert "--junitxml=" in smoke
         assert "--dst-baseline=" in nightly
-        assert "--dst-inconclusive=fail" in nightly
+        assert "-o dst_inconclusive=fail" in nightly
 
 
 #: --dst-model -> the extra without which it is refused; none for a tracker of one's own.

@@ -234,7 +234,7 @@ def test_two_builds_of_other_seeds_in_every_report(pytester: pytest.Pytester) ->
     pytester.makepyfile(mybot=BOT)
     session(pytester, "steady", "--dst-update-baseline")
     shown = "expected failures of 1,000 user turns: 0 in the baseline, * now, on the * turns that"
-    result, report = session(pytester, "fragile", "--dst-seed=5", "--dst-max-expected-rise=2")
+    result, report = session(pytester, "fragile", "--dst-seed=5", "-odst_max_expected_rise=2")
     result.stdout.fnmatch_lines(
         [
             f"dstfuzz: {shown} both have (+*; 95 % interval +*): the builds are told apart",

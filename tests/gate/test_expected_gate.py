@@ -65,7 +65,7 @@ def run(bot: pytest.Pytester, *options: str) -> pytest.RunResult:
 
 
 def test_a_run_over_the_limit_fails_and_one_within_passes(bot: pytest.Pytester) -> None:
-    result = run(bot, *NATURAL, "--dst-max-expected-failures=2.5")
+    result = run(bot, *NATURAL, "-odst_max_expected_failures=2.5")
     assert result.ret == 1
     result.assert_outcomes(passed=40)
     result.stdout.fnmatch_lines(
@@ -91,14 +91,14 @@ def test_a_run_over_the_limit_fails_and_one_within_passes(bot: pytest.Pytester) 
 def test_a_session_without_a_density_is_refused_before_it_runs(
     bot: pytest.Pytester, options: tuple[str, ...], reason: str
 ) -> None:
-    rise = ("--dst-baseline=b", "--dst-update-baseline", "--dst-max-expected-rise=5")
-    for given in (("--dst-max-expected-failures=5",), rise, ()):
+    rise = ("--dst-baseline=b", "--dst-update-baseline", "-odst_max_expected_rise=5")
+    for given in (("-odst_max_expected_failures=5",), rise, ()):
         result = run(bot, *options, *given)
         assert result.ret == 4
         needs = "needs --dst-search=noise and --dst-validity=natural"
         result.stderr.fnmatch_lines([f"ERROR: a limit of expected failures * {needs}: {reason}*"])
         bot.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-expected-failures = 5\n")
-    assert run(bot, *options, "--no-dst-max-expected-failures").ret == 1  # violations fail
+    assert run(bot, *options, "-odst_max_expected_failures=").ret == 1  # violations fail
 
 
 def test_a_search_of_others_that_has_a_density_will_do(bot: pytest.Pytester) -> None:
@@ -109,7 +109,7 @@ def test_a_search_of_others_that_has_a_density_will_do(bot: pytest.Pytester) -> 
         "    name = 'mine'\n"
         "register_search('mine', Mine)\n"
     )
-    options = ("--dst-search=mine", "--dst-max-expected-failures=900")
+    options = ("--dst-search=mine", "-odst_max_expected_failures=900")
     assert run(bot, *options, "--dst-validity=strict").ret == 4
     assert run(bot, *options).ret == 0
 
@@ -118,11 +118,11 @@ def test_one_variant_alone_is_repeated_whatever_the_limit(bot: pytest.Pytester) 
     bot.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-expected-failures = 5\n")
     result = run(bot, *NATURAL, "--dst-variant=1")
     assert result.ret == 0
-    passes = "dstfuzz: an inconclusive gate fails no run: this one passes it (--dst-inconclusive=*"
+    passes = "dstfuzz: an inconclusive gate fails no run: this one passes it (dst_inconclusive=*"
     result.stdout.fnmatch_lines(
         ["dstfuzz: inconclusive: there is no figure of expected failures*", passes]
     )
-    fails = run(bot, *NATURAL, "--dst-variant=1", "--dst-inconclusive=fail")
+    fails = run(bot, *NATURAL, "--dst-variant=1", "-odst_inconclusive=fail")
     assert fails.ret == 7
     fails.stdout.no_fnmatch_line(passes)
 
@@ -134,7 +134,7 @@ def test_markers_that_draw_otherwise_leave_no_figure(bot: pytest.Pytester) -> No
         "def test_state(dst_turn):\n"
         "    dst_turn.assert_unchanged()\n"
     )
-    result = run(bot, *NATURAL, "--dst-max-expected-failures=5", "--dst-suite=no")
+    result = run(bot, *NATURAL, "-odst_max_expected_failures=5", "--dst-suite=no")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         ["*inconclusive: *: the search does not estimate them, --dst-search=noise does"]

@@ -176,7 +176,7 @@ def test_a_build_that_got_better_passes(known: pytest.Pytester) -> None:
 
 @pytest.mark.parametrize(("policy", "status"), [("warn", 0), ("fail", 7)])
 def test_few_dialogues_are_inconclusive(bot: pytest.Pytester, policy: str, status: int) -> None:
-    few = ("--dst-turns=8", f"--dst-inconclusive={policy}", "--dst-max-new-violations=1000")
+    few = ("--dst-turns=8", f"-odst_inconclusive={policy}", "-odst_max_new_violations=1000")
     run(bot, "steady", "--dst-update-baseline", *few)
     result = run(bot, "broken", *few)
     assert result.ret == status
@@ -208,8 +208,8 @@ def test_another_campaign_is_named(known: pytest.Pytester, option: str, named: s
         ]
     )
     assert gate(known)["not_compared"] == [named]
-    assert run(known, "steady", option, "--dst-inconclusive=fail").ret == 9
-    assert run(known, "steady", option, "--dst-inconclusive=allow").ret == 0
+    assert run(known, "steady", option, "-odst_inconclusive=fail").ret == 9
+    assert run(known, "steady", option, "-odst_inconclusive=allow").ret == 0
 
 
 def test_a_baseline_of_another_version_names_both(known: pytest.Pytester) -> None:
@@ -282,7 +282,7 @@ def test_a_build_that_forgets_is_drift(known: pytest.Pytester, workers: tuple[st
     redacted = run(known, "forgetful", "--dst-redact", *workers)
     redacted.stdout.fnmatch_lines(["dstfuzz:   *-t*: hotel-area: x -> none"])
     redacted.stdout.no_fnmatch_line("*north*")
-    assert run(known, "forgetful", "--dst-max-clean-drift=20%").ret == 0
+    assert run(known, "forgetful", "-odst_max_clean_drift=20%").ret == 0
     assert run(known, "forgetful", "--dst-update-baseline").ret == 0
     assert run(known, "forgetful").ret == 0
 
@@ -323,14 +323,14 @@ def test_the_accuracy_of_the_clean_answers_is_shown_and_gated(bot: pytest.Pytest
     assert result.ret == 0
     result.stdout.fnmatch_lines(["accuracy*0.00 % of the clean answers are right: 0 of 45 turns *"])
     assert '"dst_accuracy" value="0.0000"' in (bot.path / "junit.xml").read_text(encoding="utf-8")
-    result = bot.runpytest_inprocess(*options, "--dst-min-accuracy=50%")
+    result = bot.runpytest_inprocess(*options, "-odst_min_accuracy=50%")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         ["dstfuzz: failed: the accuracy of * is under the limit of 50.00 %"]
     )
     assert gate(bot)["findings"][0]["gate"] == "min-accuracy"
     # It says nothing about violations: each still fails its test.
-    broken = ("--dst-model=mybot:broken", *OPTIONS, "--dst-min-accuracy=0%")
+    broken = ("--dst-model=mybot:broken", *OPTIONS, "-odst_min_accuracy=0%")
     assert bot.runpytest_inprocess(*broken).parseoutcomes()["failed"] == 45
 
 
@@ -338,7 +338,7 @@ def test_accuracy_without_labels_is_told_before_the_run(bot: pytest.Pytester) ->
     talk = {"dialogue_id": "p1", "utterances": ["A large one with olives", "Thin, please"]}
     (bot.path / "talks.jsonl").write_text(json.dumps(talk) + "\n", encoding="utf-8")
     result = bot.runpytest_inprocess(
-        "--dst-model=mybot:steady", "--dst-data=talks.jsonl", "--dst-min-accuracy=50%"
+        "--dst-model=mybot:steady", "--dst-data=talks.jsonl", "-odst_min_accuracy=50%"
     )
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: *min-accuracy* needs labels: the data 'talks' has none"])
@@ -463,11 +463,11 @@ def test_a_missing_baseline_is_one_message_before_the_run(bot: pytest.Pytester) 
     result.stderr.fnmatch_lines(["ERROR: there is no baseline *nowhere.json: *"])
 
 
-@pytest.mark.parametrize("option", ["--dst-update-baseline", "--dst-max-regression=1pp"])
+@pytest.mark.parametrize("option", ["--dst-update-baseline", "-odst_max_regression=1pp"])
 def test_what_needs_a_baseline_says_so(bot: pytest.Pytester, option: str) -> None:
     result = bot.runpytest_inprocess("--dst-model=mybot:steady", option)
     assert result.ret == 4
-    name = option.partition("=")[0]
+    name = option.partition("=")[0].replace("-o", "-o ")
     result.stderr.fnmatch_lines([f"ERROR: {name} needs a baseline: --dst-baseline=FILE names it"])
 
 
@@ -529,7 +529,7 @@ def test_options_go_before_the_table(known: pytest.Pytester) -> None:
         "max-new-violations = 1000\n",
     )
     assert run(known, "broken").ret == 0
-    assert run(known, "broken", "--dst-max-regression=1pp").ret == 1
+    assert run(known, "broken", "-odst_max_regression=1pp").ret == 1
     assert run(known, "broken", "--dst-max-failure-rate=1%").ret == 1
 
 

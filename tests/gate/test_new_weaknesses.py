@@ -243,9 +243,9 @@ def session(pytester: pytest.Pytester, model: str, *options: str) -> tuple[Any, 
             "--dst-search=random",
             "--dst-variants=2",
             "--dst-shrink=no",
-            "--dst-max-clean-drift=100%",
+            "-odst_max_clean_drift=100%",
         ),
-        *("-p", "no:cacheprovider", "--dst-baseline=base.json", "--dst-max-regression=99pp"),
+        *("-p", "no:cacheprovider", "--dst-baseline=base.json", "-odst_max_regression=99pp"),
         *options,
     )
     report = read_report(pytester.path / "out.json")
@@ -255,7 +255,7 @@ def session(pytester: pytest.Pytester, model: str, *options: str) -> tuple[Any, 
 def test_new_weaknesses_in_every_report(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(mybot=TWO)
     session(pytester, "steady", "--dst-update-baseline")
-    result, report = session(pytester, "two", "--dst-max-new-weaknesses=0")
+    result, report = session(pytester, "two", "-odst_max_new_weaknesses=0")
     found = report["gate"]["comparison"]["weaknesses"]
     assert len(found["new"]) > 1
     assert all(each["looked_for"] for each in found["new"])
@@ -275,16 +275,16 @@ def test_new_weaknesses_in_every_report(pytester: pytest.Pytester) -> None:
     bare, _ = session(pytester, "two")
     assert bare.ret == 0
     back, _ = session(pytester, "two", "--dst-update-baseline")
-    back, report = session(pytester, "steady", "--dst-max-new-weaknesses=0")
+    back, report = session(pytester, "steady", "-odst_max_new_weaknesses=0")
     assert back.ret == 0
     back.stdout.fnmatch_lines([f"dstfuzz: 0 new weaknesses, {len(found['new'])} fixed, 0 in both"])
 
 
 def test_the_limit_needs_a_baseline(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(mybot=BOT)
-    result = pytester.runpytest_inprocess("--dst-model=mybot:steady", "--dst-max-new-weaknesses=0")
+    result = pytester.runpytest_inprocess("--dst-model=mybot:steady", "-odst_max_new_weaknesses=0")
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*--dst-max-new-weaknesses needs a baseline*"])
+    result.stderr.fnmatch_lines(["*-o dst_max_new_weaknesses needs a baseline*"])
     pytester.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-new-weaknesses = 0\n")
     result = pytester.runpytest_inprocess("--dst-model=mybot:steady", "--dst-turns=3")
     assert result.ret == 0

@@ -31,7 +31,7 @@ def run(pytester: pytest.Pytester, *options: str) -> Any:
 
 def test_it_turns_valid_variants_into_variants_over_the_rate(talk: pytest.Pytester) -> None:
     usual = run(talk, "--dst-validity=edit-rate")
-    flat = run(talk, "--dst-validity=edit-rate", "--dst-flat-edit-rate=yes")
+    flat = run(talk, "--dst-validity=edit-rate", "-odst_flat_edit_rate=yes")
     assert (usual["settings"]["flat_edit_rate"], flat["settings"]["flat_edit_rate"]) == (0, 1)
     assert usual["summary"]["valid"] > 0
     assert usual["summary"]["over_rate"] == 0
@@ -43,7 +43,7 @@ def test_it_turns_valid_variants_into_variants_over_the_rate(talk: pytest.Pytest
 def test_strict_makes_no_such_edit_at_all(talk: pytest.Pytester) -> None:
     strict = "--dst-validity=strict"
     assert run(talk, strict)["summary"]["valid"] > 0
-    flat = run(talk, strict, "--dst-flat-edit-rate=yes")["summary"]
+    flat = run(talk, strict, "-odst_flat_edit_rate=yes")["summary"]
     assert flat["vacuous"] == flat["generated"] == 20
 
 
@@ -59,12 +59,11 @@ def test_a_marker_sets_it_for_one_test(talk: pytest.Pytester, value: str) -> Non
 
 
 def test_the_summary_says_so(talk: pytest.Pytester) -> None:
-    result = talk.runpytest_inprocess(*OPTIONS, "--dst-flat-edit-rate=yes", "--dst-validity=strict")
+    result = talk.runpytest_inprocess(*OPTIONS, "-odst_flat_edit_rate=yes", "--dst-validity=strict")
     result.stdout.fnmatch_lines(["*0.25 in short utterances too), relation*"])
 
 
 def test_another_word_is_refused(talk: pytest.Pytester) -> None:
-    result = talk.runpytest_inprocess("--dst-flat-edit-rate=true")
+    result = talk.runpytest_inprocess("-odst_flat_edit_rate=true")
     assert result.ret == 4
-    said = "*--dst-flat-edit-rate=no/--no-dst-flat-edit-rate: ignored explicit argument 'true'"
-    result.stderr.fnmatch_lines([said])
+    result.stderr.fnmatch_lines(["*-o dst_flat_edit_rate: 'true' must be yes or no"])

@@ -85,9 +85,9 @@ def test_the_deadline_ends_a_call_that_hangs(hanging: pytest.Pytester, way: str)
 @pytest.mark.parametrize(
     ("model", "option", "what"),
     [
-        ("at_once", "--dst-preflight-seconds=1", "the 1 seconds for testing the tracker"),
+        ("at_once", "-odst_preflight_seconds=1", "the 1 seconds for testing the tracker"),
         ("at_once", "--dst-max-seconds=1", "the budget of 1 seconds ended"),
-        ("Batches", "--dst-preflight-seconds=1", "the 1 seconds for testing the tracker"),
+        ("Batches", "-odst_preflight_seconds=1", "the 1 seconds for testing the tracker"),
     ],
 )
 def test_a_preflight_that_hangs_ends(
@@ -102,7 +102,7 @@ def test_a_preflight_that_hangs_ends(
 def test_a_module_that_hangs_when_it_is_imported_is_not_waited_for(
     hanging: pytest.Pytester,
 ) -> None:
-    result, seconds = run(hanging, "--dst-model=hangmodule:track", "--dst-preflight-seconds=1")
+    result, seconds = run(hanging, "--dst-model=hangmodule:track", "-odst_preflight_seconds=1")
     assert seconds < 60
     assert result.ret == 6
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
-from pytest_dstfuzz.config import KEYS, OPTIONS, Option, Settings
+from pytest_dstfuzz.config import KEYS, OPTIONS, Option, Settings, parse_option
 from pytest_dstfuzz.config.call_options import CALL_OPTIONS
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
@@ -96,8 +98,10 @@ VALUES = {
     "tool_choice": "auto",
     "fail_on": "gate",
 }
-SWITCHES = [item for item in OPTIONS if item.is_switch and not item.kinds]
+SWITCHES = [item for item in OPTIONS if item.is_switch and item.has_flag]
 VALUED = [item for item in OPTIONS if not item.is_switch and not item.kinds]
+#: Of those, what an ini file sets and no option does.
+KEYS_ALONE = [item for item in OPTIONS if not item.has_flag and not item.kinds]
 #: max_cost needs prices as well, cited its comparison, a judge something to judge, and results a
 #: folder that is there.
 NOT_ALONE = {"max_cost", "cited", "judge", "judge_model", "judge_prices", "judge_calls", "results"}
@@ -141,7 +145,33 @@ def test_the_command_line_takes_back_what_an_ini_file_says(
         ini = f"dst_outcome = {outcome}\n{ini}"
     default = Settings().option(item.name)
     assert settings(pytester, ini).option(item.name) != default
-    assert settings(pytester, ini, f"--no-dst-{item.flag}").option(item.name) == default
+    off = f"--no-dst-{item.flag}" if item.has_flag else f"-odst_{item.name}="
+    assert settings(pytester, ini, off).option(item.name) == default
+
+
+@pytest.mark.parametrize("item", named(KEYS_ALONE))
+def test_a_key_of_an_ini_file_is_set_once_on_the_command_line(
+    pytester: pytest.Pytester, item: Option
+) -> None:
+    text = VALUES.get(item.name, "yes")
+    words = [f"-odst_{item.name}={text}"]
+    if "baseline" in item.scopes:
+        words.append("--dst-baseline=b")
+    if item.part == "reply":
+        words += ["--dst-outcome=reply", "--dst-compare=ids,judge"]
+        words.append("--dst-judge=openai+http://localhost:1")
+    given = parse_option(item.name, text, "")
+    assert settings(pytester, "", *words).option(item.name) == given
+    assert f"-o {shlex.quote(words[0][2:])}" in repeat_options(pytester.parseconfig(*words), 0) or (
+        "session" in item.scopes
+    )
+    flag = f"--dst-{item.flag}={text}"
+    assert pytester.runpytest_inprocess(flag).ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_an_unknown_key_on_the_command_line_is_one_message(pytester: pytest.Pytester) -> None:
+    with pytest.raises(UserError, match="dst_redraws"):
+        settings(pytester, "", "-odst_redrwas=3")
 
 
 def test_a_list_may_begin_anew_on_the_command_line(pytester: pytest.Pytester) -> None:

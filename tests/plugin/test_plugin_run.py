@@ -120,7 +120,7 @@ def test_a_run_that_names_a_model_and_tests_no_turn_fails(bot: pytest.Pytester) 
 
 def test_a_run_without_a_valid_variant_fails(bot: pytest.Pytester) -> None:
     # Drawn often enough, a short utterance gets an edit that is no change by rate.
-    once = ("--dst-max-edit-rate=0", "--dst-redraws=0")
+    once = ("--dst-max-edit-rate=0", "-odst_redraws=0")
     result = bot.runpytest_inprocess("--dst-model=mybot:steady", *once, *FEW)
     result.assert_outcomes(skipped=4)
     assert result.ret == 1

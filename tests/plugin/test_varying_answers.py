@@ -51,7 +51,7 @@ def test_a_tracker_that_varies_is_refused_with_what_to_do(
 
 def test_an_option_says_that_it_varies(pytester: pytest.Pytester, bot: Any) -> None:
     bot("number % 5 == 0")
-    result, report = run(pytester, "--dst-repeatable=no", "--dst-votes=5")
+    result, report = run(pytester, "--dst-repeatable=no", "-odst_votes=5")
     assert result.ret == pytest.ExitCode.OK
     noise = report["summary"]["noise"]
     assert noise["answers"] == 5
@@ -68,9 +68,9 @@ def test_an_option_says_that_it_varies(pytester: pytest.Pytester, bot: Any) -> N
 
 def test_one_answer_each_measures_no_noise(pytester: pytest.Pytester, bot: Any) -> None:
     bot("False")
-    result, report = run(pytester, "--dst-repeatable=no", "--dst-votes=1")
+    result, report = run(pytester, "--dst-repeatable=no", "-odst_votes=1")
     assert report["summary"]["noise"] is None
-    assert "nothing is asked again (--dst-votes=1)" in words(result)
+    assert "nothing is asked again (dst_votes=1)" in words(result)
 
 
 def test_a_test_of_a_tracker_that_repeats_itself_is_noted(
@@ -105,8 +105,11 @@ def test_a_failing_test_shows_the_doubt(pytester: pytest.Pytester, bot: Any) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--dst-votes=4",), "*--dst-votes: '4' must be odd, so that there is a majority: 3 or 5*"),
-        (("--dst-votes=0",), "*--dst-votes: '0' must be a whole number from 1 to 99*"),
+        (
+            ("-odst_votes=4",),
+            "*-o dst_votes: '4' must be odd*: 3 or 5*",
+        ),
+        (("-odst_votes=0",), "*-o dst_votes: '0' must be a whole number from 1 to 99*"),
         (
             ("--dst-repeatable=maybe",),
             "*--dst-repeatable=no/--no-dst-repeatable: ignored explicit argument 'maybe'*",

@@ -64,7 +64,7 @@ def test_noise_is_told_with_the_interval_of_what_repeats() -> None:
     assert " real" not in text
     assert text.endswith(
         "12 more were outvoted. Causes and smallest edits may be noise too; more votes "
-        "(--dst-votes) help"
+        "(dst_votes) help"
     )
     assert noise_text(replace(NOISE, expected_noise=0.3), 22).endswith("outvoted")
 

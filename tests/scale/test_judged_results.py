@@ -135,8 +135,8 @@ def test_the_baseline_is_that_of_a_run(pytester: pytest.Pytester, results: Path)
 def test_the_gate_is_that_of_a_run(pytester: pytest.Pytester, results: Path, drift: str) -> None:
     before = BOT.replace("def heard", "def other").replace("def hasty", "def heard")
     run(pytester, "--dst-baseline=old.json", "--dst-update-baseline", bot=before)
-    limits = ("--dst-baseline=old.json", f"--dst-max-clean-drift={drift}")
-    limits += ("--dst-max-new-weaknesses=0", "--dst-max-regression=0.1pp")
+    limits = ("--dst-baseline=old.json", f"-odst_max_clean_drift={drift}")
+    limits += ("-odst_max_new_weaknesses=0", "-odst_max_regression=0.1pp")
     own = run(pytester, "--dst-report=own.json", *limits)
     done = judged(pytester, "--dst-report=found.json", *limits)
     assert done.ret == own.ret, results

@@ -40,10 +40,10 @@ _STATUSES: Final = {
         "the tracker could not be asked, or with `--dst-baseline` too much of the run is missing: "
         "see the table below"
     ),
-    "INCONCLUSIVE": "`--dst-inconclusive=fail`, and the comparison decides nothing",
+    "INCONCLUSIVE": "`dst_inconclusive=fail`, and the comparison decides nothing",
     "NOT_COMPARED": (
         "nothing could be compared with the baseline (other settings, words or data), and "
-        "`--dst-inconclusive=allow` was not given"
+        "`dst_inconclusive=allow` was not given"
     ),
     "DRIFT": "clean answers differ from the baseline's at more turns than is allowed",
 }
@@ -76,9 +76,12 @@ def options() -> str:
 
 
 def _option(item: Option) -> str:
-    spelling = f"--dst-{item.flag}" + ("" if item.is_switch else f"={item.value.metavar}")
-    facts = [f"off: `--no-dst-{item.flag}`"] if item.is_switch else []
-    facts.append(f"ini file: `dst_{item.name}`")
+    if not item.has_flag:
+        spelling, facts = f"dst_{item.name} = {item.value.metavar or 'yes|no'}", ["ini file alone"]
+    else:
+        spelling = f"--dst-{item.flag}" + ("" if item.is_switch else f"={item.value.metavar}")
+        facts = [f"off: `--no-dst-{item.flag}`"] if item.is_switch else []
+        facts.append(f"ini file: `dst_{item.name}`")
     if "test" in item.scopes:
         facts.append(f"marker: `{item.name}`")
     if default := _default(item):

@@ -157,7 +157,7 @@ def test_a_mistake_is_one_message() -> None:
     reply = {"outcome": "reply"}
     with pytest.raises(UserError, match=r"add --dst-compare=judge, alone or in a list"):
         Settings.of(judge="openai+http://x", compare="numbers", **reply)
-    with pytest.raises(UserError, match=r"--dst-judge-calls is about a judge, and none is named"):
+    with pytest.raises(UserError, match=r"dst_judge_calls is about a judge, and none is named"):
         build_settings({"judge_calls": 4, **reply})
     with pytest.raises(
         UserError, match=r"--dst-judge is no address of a chat model: openai\+http"

@@ -63,11 +63,11 @@ def test_a_service_that_dies_is_not_asked_for_all_the_rest(tmp_path: Path) -> No
 @pytest.mark.parametrize("model", ["rasa+{}", "openai+{}", "{}"])
 def test_every_adapter_is_cut_while_it_asks_what_is_there(tmp_path: Path, model: str) -> None:
     with running(STUCK["hangs from the first request"]) as service:
-        options = (f"--dst-model={model.format(service.url)}", "--dst-preflight-seconds=1")
+        options = (f"--dst-model={model.format(service.url)}", "-odst_preflight_seconds=1")
         seconds, returned, said = run_pytest(tmp_path, *options, "--dst-tracker=timeout=0.5")
     assert seconds < 1 + SLACK
     assert returned == 6
-    assert "the 1 seconds for testing the tracker (--dst-preflight-seconds; dstfuzz: " in said
+    assert "the 1 seconds for testing the tracker (dst_preflight_seconds; dstfuzz: " in said
     assert "verdict: infrastructure" in said
 
 
