@@ -19,9 +19,9 @@ import numpy.typing as npt
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE, Policy
-from pytest_dstfuzz.agents.weights import WeightsFile, check_shapes, read_weights, write_weights
 from pytest_dstfuzz.config import VALIDITIES
 from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.models.weights import WeightsFile, check_shapes, read_weights, write_weights
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 

@@ -13,8 +13,8 @@ import numpy as np
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.features import Floats
 from pytest_dstfuzz.agents.scorer import HIDDEN, Scorer, shapes
-from pytest_dstfuzz.agents.weights import check_shapes, read_weights, write_weights
 from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.models.weights import check_shapes, read_weights, write_weights
 
 #: Raised when the file, or what a feature means, changes.
 FORMAT_VERSION: Final = 1

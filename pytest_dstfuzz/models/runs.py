@@ -21,8 +21,8 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.models.neural import EMA, learning_rate, write_tensors
+from pytest_dstfuzz.models.run_settings import EpochFigures, RunSettings, TrainingRun
 from pytest_dstfuzz.seeding import derive, stream
-from pytest_dstfuzz.trackers.run_settings import EpochFigures, RunSettings, TrainingRun
 
 #: What a resumed run needs; what is said about the run is in its metadata.
 STATE_FILE = "training.safetensors"

@@ -81,7 +81,7 @@ WINGS: dict[str, set[str]] = {
     | {"models.neural", "models.runs", "scale"},
     "games": BASE
     | {"trackers.chat.client", "trackers.schemes", "plugin.options", "cli.command"}
-    | {"agents.weights", "models.neural", "models.runs"},
+    | {"models.weights", "models.neural", "models.runs"},
     "scale": BASE
     | {"dialogue", "trackers", "relations", "search", "campaign", "weaknesses", "report", "cli"}
     | {"agents.trained"},
@@ -114,7 +114,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         *(*NEURAL, "agents/training", "games/negotiation"),
         *("perturb/lexicon/word_sources", "relations/sources/generative"),
     ),
-    "safetensors": (*NEURAL, "agents/weights"),
+    "safetensors": (*NEURAL, "models/weights"),
     "transformers": (
         *("perturb/lexicon/word_sources", "models/simpletod", "relations/sources/generative"),
     ),

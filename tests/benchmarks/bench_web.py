@@ -31,9 +31,9 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
+from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.trackers.registry import tracker_for
-from pytest_dstfuzz.trackers.tokenise import tokenise
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.web.contract import answer_json, request_json
 

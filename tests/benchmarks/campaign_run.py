@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.dialogue.dialogues import Again, Context
+from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.types import Action, Variant
 from pytest_dstfuzz.trackers.registry import resolve_tracker
-from pytest_dstfuzz.trackers.tokenise import tokenise
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 BATCH = 64

@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("torch")
 
+from pytest_dstfuzz.models import fingerprints
+from pytest_dstfuzz.models.fingerprints import files_fingerprint
 from pytest_dstfuzz.models.trade.files import SHIPPED
 from pytest_dstfuzz.models.trade.tracker import load_trade
-from pytest_dstfuzz.trackers import fingerprints
-from pytest_dstfuzz.trackers.fingerprints import files_fingerprint
 from pytest_dstfuzz.trackers.tracker import fingerprint_of
 
 

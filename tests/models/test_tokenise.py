@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.vocabulary import SYSTEM_MARK, USER_MARK, history_words
-from pytest_dstfuzz.trackers.tokenise import tokenise
 
 # Text as typed, the same as the TRADE layout writes it, the common form.
 SAME = [

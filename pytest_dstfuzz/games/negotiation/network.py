@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from pytest_dstfuzz.agents.weights import check_shapes, read_weights, write_weights
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.models.weights import check_shapes, read_weights, write_weights
 
 PAD: Final = 0
 UNKNOWN: Final = 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.run_settings import EpochFigures, RunSettings
+from pytest_dstfuzz.models.run_settings import EpochFigures, RunSettings
 
 #: Tokens that a belief may take; the longest of MultiWOZ 2.1's training split takes about 110.
 LONGEST_BELIEF = 128

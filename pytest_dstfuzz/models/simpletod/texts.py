@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.trackers.tokenise import tokenise
+from pytest_dstfuzz.models.tokenise import tokenise
 
 START, CONTEXT, END_OF_CONTEXT = "<|endoftext|>", "<|context|>", "<|endofcontext|>"
 USER, SYSTEM = "<|user|>", "<|system|>"

@@ -16,6 +16,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.multiwoz import SLOTS
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import TrackerError, UserError, nearest
+from pytest_dstfuzz.models.fingerprints import files_fingerprint
 from pytest_dstfuzz.models.neural import fair_threads, move
 from pytest_dstfuzz.models.simpletod.config import LONGEST_BELIEF
 from pytest_dstfuzz.models.simpletod.decoder import SpeculativeDecoder
@@ -38,7 +39,6 @@ from pytest_dstfuzz.models.simpletod.texts import (
     BeliefParser,
     context_words,
 )
-from pytest_dstfuzz.trackers.fingerprints import files_fingerprint
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: The model that ships with the package.

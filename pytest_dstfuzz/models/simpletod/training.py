@@ -15,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
 from pytest_dstfuzz.models.neural import move
+from pytest_dstfuzz.models.run_settings import TrainingRun
 from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin
 from pytest_dstfuzz.models.simpletod.augment import SlotValueAugmenter, Spoken, spoken
 from pytest_dstfuzz.models.simpletod.config import SimpleTodEpoch, SimpleTodTrainingConfig
@@ -34,9 +35,8 @@ from pytest_dstfuzz.models.simpletod.sequences import (
     collate,
 )
 from pytest_dstfuzz.models.simpletod.texts import MARKS, belief_words, value_words
+from pytest_dstfuzz.models.tokenise import usual_spellings
 from pytest_dstfuzz.seeding import derive
-from pytest_dstfuzz.trackers.run_settings import TrainingRun
-from pytest_dstfuzz.trackers.tokenise import usual_spellings
 
 
 class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):

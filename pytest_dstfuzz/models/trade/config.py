@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pytest_dstfuzz.trackers.run_settings import EpochFigures, RunSettings
+from pytest_dstfuzz.models.run_settings import EpochFigures, RunSettings
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.fingerprints import files_fingerprint
+from pytest_dstfuzz.models.fingerprints import files_fingerprint
 
 FILES: Final = ("model.safetensors", "config.json", "vocabulary.json")
 MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE = FILES

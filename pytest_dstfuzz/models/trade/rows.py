@@ -11,9 +11,9 @@ from torch import Tensor
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue
 from pytest_dstfuzz.models.neural import TensorBatch, by_length, pad
+from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.network import GATE_DONTCARE, GATE_NONE, GATE_POINTER
 from pytest_dstfuzz.models.trade.vocabulary import END, PAD, Vocabulary, history_words
-from pytest_dstfuzz.trackers.tokenise import tokenise
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from torch import Tensor
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.models.neural import move
+from pytest_dstfuzz.models.run_settings import TrainingRun
 from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin, best
+from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.checkpoint import TradeReading, build_network, save_model
 from pytest_dstfuzz.models.trade.config import TradeEpoch, TradeTrainingConfig
 from pytest_dstfuzz.models.trade.loss import batch_loss, row_accuracy
@@ -25,8 +27,6 @@ from pytest_dstfuzz.models.trade.vocabulary import (
     training_vocabulary,
 )
 from pytest_dstfuzz.seeding import derive
-from pytest_dstfuzz.trackers.run_settings import TrainingRun
-from pytest_dstfuzz.trackers.tokenise import tokenise
 
 #: Turns decoded together while measuring.
 _MEASURE_BATCH = 64

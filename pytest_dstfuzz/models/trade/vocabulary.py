@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Dialogue
-from pytest_dstfuzz.trackers.tokenise import tokenise, usual_spellings
+from pytest_dstfuzz.models.tokenise import tokenise, usual_spellings
 
 #: Marks put before each utterance of a history.
 SYSTEM_MARK = "<sys>"
