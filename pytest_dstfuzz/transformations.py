@@ -18,7 +18,16 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.registry import Registry
 
-__all__ = ["SHIPPED", "Operator", "Transformation", "Typo", "operator", "register"]
+__all__ = [
+    "SHIPPED",
+    "TRANSFORMATIONS",
+    "Operator",
+    "Transformation",
+    "Typo",
+    "of_word_level",
+    "operator",
+    "register",
+]
 
 Level = Literal["word", "char"]
 F = TypeVar("F", bound=Callable[..., Any])

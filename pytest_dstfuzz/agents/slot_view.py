@@ -17,8 +17,8 @@ import numpy as np
 from pytest_dstfuzz.agents.candidates import Candidate, made_of
 from pytest_dstfuzz.agents.features import Floats, bucket
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
+from pytest_dstfuzz.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, TYPO, Source
-from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.perturb.value_index import canonical
 from pytest_dstfuzz.perturb.words import word_list

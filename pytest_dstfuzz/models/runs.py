@@ -16,8 +16,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from pytest_dstfuzz import load_dialogues
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.models.neural import EMA, learning_rate, write_tensors

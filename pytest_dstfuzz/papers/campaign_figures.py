@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_dstfuzz.campaign.attempts import lock_values
-from pytest_dstfuzz.campaign.expected import distinct_chances
 from pytest_dstfuzz.campaign.ledger import Counts, count
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.config import VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
+from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.weaknesses.keys import read
@@ -136,7 +135,7 @@ def turn_figures(
             number=number,
             key=reading.key.id,
             slot=reading.slot,
-            mass=math.fsum(distinct_chances([variant])),
+            mass=_chance(variant),
             operators=_operators(variant),
         )
 
@@ -159,6 +158,13 @@ def turn_figures(
             if variant.outcome == "violation"
         ),
     )
+
+
+def _chance(variant: VariantResult) -> float:
+    """Return how likely people type the turn so; 0 if its context is to blame."""
+    if variant.log_probability is None or (variant.context_edits and variant.cause != "turn"):
+        return 0.0
+    return math.exp(variant.log_probability)
 
 
 def _operators(variant: VariantResult) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_dstfuzz import load_dialogues
 from pytest_dstfuzz.agents.trained import trained
 from pytest_dstfuzz.agents.training.right_dialogues import (
     Paced,
@@ -28,13 +29,12 @@ from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.events import Event, TurnDone
 from pytest_dstfuzz.config import PROFILES, Settings, VariantSettings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import digest_of, write_text
 from pytest_dstfuzz.json_data import from_json, to_json
+from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.papers.campaign_figures import CampaignFigures, StrictVeto, all_turn_figures
 from pytest_dstfuzz.perturb.action import ActionSpace, inertia
-from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name

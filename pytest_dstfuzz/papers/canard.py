@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pytest_dstfuzz import load_dialogues
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, answer_of
-from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.readers.canard import questions
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
-from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.lexicon import Lexicon
 from pytest_dstfuzz.relations.contexts.questions import AskedQuestion, opening_of, round_of
 from pytest_dstfuzz.relations.contexts.texts import read
 

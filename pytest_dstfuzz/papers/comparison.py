@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_dstfuzz import __version__
+from pytest_dstfuzz import __version__, load_dialogues
 from pytest_dstfuzz.agents.trained import Trained, trained
 from pytest_dstfuzz.agents.training.right_dialogues import (
     RightDialogues,
@@ -18,7 +18,6 @@ from pytest_dstfuzz.agents.training.right_dialogues import (
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.papers.campaigns import CampaignRunner, Campaigns, Fingerprint
 from pytest_dstfuzz.papers.contenders import Contender

@@ -18,11 +18,11 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
 from pytest_dstfuzz.files import write_text
+from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.papers.canard import PERTURBED, Rewrites, half_of, load_rewrites
 from pytest_dstfuzz.papers.context_words import WordCheck, WordModel, train
 from pytest_dstfuzz.papers.formatting import csv_text, markdown_table, rate_columns, rate_text
 from pytest_dstfuzz.papers.resampling import Rate, Resamples
-from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.contexts.checks import (
     ContextCheck,
     context_checks_named,

@@ -20,6 +20,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import write_text
+from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.papers.canard import PERTURBED, Rewrites, load_rewrites
 from pytest_dstfuzz.papers.command_line import say
 from pytest_dstfuzz.papers.detections import (
@@ -35,7 +36,6 @@ from pytest_dstfuzz.papers.detections import (
 from pytest_dstfuzz.papers.mortar_sheet import drawn, key_text, sheet_text
 from pytest_dstfuzz.papers.mortar_tables import MortarTable, tables
 from pytest_dstfuzz.papers.retrieval_bot import RetrievalBot, faults
-from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 
 _ALL: Final = "all"
 #: Ways to test: what the command calls them, and what the tables do. The first one that is run

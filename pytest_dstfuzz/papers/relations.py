@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pytest_dstfuzz import __version__
+from pytest_dstfuzz import __version__, load_dialogues
 from pytest_dstfuzz.agents.training.right_dialogues import Paced, Say
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.events import Event, TurnDone
@@ -26,8 +26,8 @@ from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.files import write_text
+from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.papers.command_line import (
     command_line,
     ground_parser,
@@ -45,8 +45,7 @@ from pytest_dstfuzz.papers.formatting import (
     rate_text,
 )
 from pytest_dstfuzz.papers.resampling import Rate
-from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.locks import Locks
+from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.relations.applicable import reasons_by_label
 from pytest_dstfuzz.relations.registry import relations_named
 from pytest_dstfuzz.relations.relation import Relation
@@ -149,7 +148,7 @@ def _measure(
     predictor.refuse_if_given_up()
     by_gold = None
     if data.labelled:
-        guards = Locks(lexicon, data.ontology, data.cue_words, settings.variant.lock)
+        guards = Perturber.of(settings.variant, data, lexicon).guards
         scenes = Scenes(data, lexicon, guards, settings.variant.seed)
         by_gold = sum(not reason for reason in reasons_by_label(relation, data, scenes))
     return row_of(relation, data, results, by_gold)

@@ -14,7 +14,7 @@ from itertools import product
 from operator import attrgetter
 from pathlib import Path
 
-from pytest_dstfuzz import __version__
+from pytest_dstfuzz import __version__, load_dialogues
 from pytest_dstfuzz.agents.training.right_dialogues import Say, right_dialogues
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, ratio
@@ -22,7 +22,6 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.papers.campaign_figures import CampaignFigures
 from pytest_dstfuzz.papers.campaigns import CampaignRunner
 from pytest_dstfuzz.papers.command_line import (

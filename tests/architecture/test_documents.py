@@ -42,7 +42,7 @@ def test_rooms_import_only_what_stands_above_them_in_the_table() -> None:
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
 def test_what_a_page_points_to_exists(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
-    named = re.findall(r"`([\w.]+/[\w./]*)`", text) + re.findall(r"\]\(([\w./]+)", text)
+    named = re.findall(r"`([\w.]+/[\w./]*)`", text) + re.findall(r"\]\(([\w./-]+)", text)
     assert len(named) > 3
     # A page of the package may leave out its first folder.
     lost = [name for name in named if not ((ROOT / name).exists() or (PACKAGE / name).exists())]

@@ -20,7 +20,7 @@ from pytest_dstfuzz.campaign.judge import JudgedVariant, changes_before, judge_a
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
-from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.lexicon import Lexicon
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
 from pytest_dstfuzz.trackers.tracker import Prediction

@@ -30,7 +30,7 @@ from pytest_dstfuzz.agents.training.replay import ReplayBatch
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of

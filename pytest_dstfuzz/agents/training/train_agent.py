@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pytest_dstfuzz import __version__
+from pytest_dstfuzz import __version__, load_dialogues
 from pytest_dstfuzz.agents.checkpoint import POLICY_FILE, PolicyAbout, save_policy
 from pytest_dstfuzz.agents.training.asking import TrainingPredictor
 from pytest_dstfuzz.agents.training.environment import Environment, environment_spec
@@ -41,11 +41,10 @@ from pytest_dstfuzz.agents.training.trainer import (
 )
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.models.runs import SavedRun, check_output, write_run
-from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
 

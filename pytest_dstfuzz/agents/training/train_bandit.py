@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from pytest_dstfuzz import load_dialogues
 from pytest_dstfuzz.agents.scorer import Scorer
 from pytest_dstfuzz.agents.scorer_file import SCORER_FILE, ScorerAbout, save_scorer
 from pytest_dstfuzz.agents.training.exploring import ExploringSearch
@@ -24,11 +25,10 @@ from pytest_dstfuzz.agents.training.scorer_rows import TurnRows, turn_rows
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.models.runs import make_folder
-from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.registry import tracker_for

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
-from pytest_dstfuzz.dialogue.readers.chat_form import text_of_content
 from pytest_dstfuzz.models.assistant import texts
 from pytest_dstfuzz.models.assistant.memory import Memory, result_rows
 from pytest_dstfuzz.models.assistant.network import Weights, shipped_weights
@@ -51,7 +50,7 @@ class Assistant:
         if decision is not None and last.get("role") == "user":
             return _answer(decision, memory, len(messages))
         if last.get("role") == "tool":
-            rows = result_rows(text_of_content(last.get("content")))
+            rows = result_rows(_text_of(last.get("content")))
             return _text(texts.results(rows))
         return _text(texts.GREETING if decision is None else texts.MORE)
 
@@ -80,7 +79,7 @@ class Assistant:
         for place in range(done, len(messages)):
             message = messages[place]
             if message.get("role") == "user":
-                text = text_of_content(message.get("content"))
+                text = _text_of(message.get("content"))
                 decision = take_turn(self._weights, memory, tools, text)
                 self._keep(keys[place + 1], memory, decision)
             else:
@@ -97,14 +96,23 @@ def hear(memory: Memory, message: Mapping[str, Any], tools: Mapping[str, ToolVie
     """Note a message that is not the user's; what cannot be read of it is passed over."""
     role = message.get("role")
     if role in ("tool", "function"):
-        memory.hear_result(memory.active or "", text_of_content(message.get("content")))
+        memory.hear_result(memory.active or "", _text_of(message.get("content")))
     elif role == "assistant":
         for call in message.get("tool_calls") or ():
             function = call.get("function") if isinstance(call, Mapping) else None
             if isinstance(function, Mapping) and isinstance(function.get("name"), str):
                 given = _object(function.get("arguments"))
                 memory.hear_call(tools.get(function["name"]), function["name"], given)
-        memory.hear_text(text_of_content(message.get("content")))
+        memory.hear_text(_text_of(message.get("content")))
+
+
+def _text_of(content: object) -> str:
+    """Return the text of a message: its content, or the texts of its parts, a line each."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    found = [part.get("text") if isinstance(part, Mapping) else part for part in parts]
+    return "\n".join(text for text in found if isinstance(text, str))
 
 
 def _object(given: Any) -> Mapping[str, Any]:

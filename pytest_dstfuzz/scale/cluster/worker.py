@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz import Campaign
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.scale.results.blocks import BlockRunner, PlannedDialogue, blocks_of

@@ -82,7 +82,7 @@ def _campaign(given: Namespace) -> int:
 
 
 def _run_here(settings: Settings, results: Path, line: EstimateLine) -> ResultFolder:
-    from pytest_dstfuzz.campaign.campaign import Campaign  # noqa: PLC0415 - needs numpy
+    from pytest_dstfuzz import Campaign  # noqa: PLC0415 - needs numpy
     from pytest_dstfuzz.scale.results.running import run_into  # noqa: PLC0415 - likewise
 
     campaign = Campaign(settings.tracker.model, settings=settings)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz import Campaign
 from pytest_dstfuzz.campaign.engine import CampaignEngine, Planned
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.sampling import in_shard

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_dstfuzz import __version__
+from pytest_dstfuzz import Campaign, __version__
 from pytest_dstfuzz.agents.trained import describe_trained, is_trained
-from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.config import STATE, settings_json
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.report.json_report import RunInfo

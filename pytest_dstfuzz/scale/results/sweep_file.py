@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz.config import OPTIONS, Settings, default_search, names_of, settings_json
-from pytest_dstfuzz.config.settings import python_value
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.files import read_table
 
@@ -118,8 +117,7 @@ def _text(value: Any) -> str:
 
 def _cell(shown: Mapping[str, str], given: Mapping[str, Any], path: Path) -> SweepCell:
     try:
-        values = {name: python_value(name, value) for name, value in given.items()}
-        settings = Settings().replace_options(**values)
+        settings = Settings.of(**given)
     except UserError as error:
         of = ", ".join(f"{name} = {value}" for name, value in shown.items())
         raise UserError(f"{path}: {error} (in the cell {of})") from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz import Campaign
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.scale.results.folder import ResultFolder
