@@ -21,6 +21,8 @@ _HOMES = {
     "Tool": "dialogue.calls",
     "Transcript": "dialogue.calls",
     "load_dialogues": "dialogue.load",
+    "Reader": "dialogue.readers.source",
+    "register_reader": "dialogue.readers.registry",
     # What is tested.
     "Tracker": "trackers.tracker",
     "StatefulTracker": "trackers.tracker",

@@ -21,6 +21,8 @@ from pytest_dstfuzz.dialogue.dialogues import Turn as Turn
 from pytest_dstfuzz.dialogue.dialogues import diff_states as diff_states
 from pytest_dstfuzz.dialogue.load import load_dialogues as load_dialogues
 from pytest_dstfuzz.dialogue.outcome import Outcome as Outcome
+from pytest_dstfuzz.dialogue.readers.registry import register_reader as register_reader
+from pytest_dstfuzz.dialogue.readers.source import Reader as Reader
 from pytest_dstfuzz.errors import DataError as DataError
 from pytest_dstfuzz.errors import DstFuzzError as DstFuzzError
 from pytest_dstfuzz.errors import TrackerError as TrackerError

@@ -22,8 +22,8 @@ from processes import COVERAGE, LIGHT, OUTSIDE
 
 from pytest_dstfuzz.dialogue import load
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.dialogue.readers.multiwoz import read_original
-from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.readers.multiwoz import OriginalMultiwoz
+from pytest_dstfuzz.dialogue.readers.source import ReadOptions, SourceFile
 
 # A run within a test forgets the modules that it was the first to load. These may not be
 # loaded twice by one process: numpy and torch crash, scipy loads a part of numpy anew, and httpx
@@ -54,17 +54,18 @@ _SHIPPED = Path(load.__file__).parents[1] / "resources"
 
 @functools.cache
 def _shipped(file: SourceFile, normalisation: str) -> tuple[Dialogue, ...]:
-    return tuple(read_original(file, normalisation))
+    return tuple(_read_original(OriginalMultiwoz(), file, ReadOptions(normalisation)))
 
 
-def _read_once(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
+def _read_once(self: OriginalMultiwoz, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
     """Read the shipped dialogues once a process: many hundreds of runs within tests do."""
     if file.path.is_relative_to(_SHIPPED):
-        return iter(_shipped(file, normalisation))
-    return read_original(file, normalisation)
+        return iter(_shipped(file, how.normalisation))
+    return _read_original(self, file, how)
 
 
-load._READERS["original"] = _read_once
+_read_original = OriginalMultiwoz.read
+OriginalMultiwoz.read = _read_once  # type: ignore[method-assign]
 
 _INSTALLED = tuple(sys.path)
 _entry_points = metadata.Distribution.entry_points.fget

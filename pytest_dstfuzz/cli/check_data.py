@@ -30,6 +30,11 @@ No assistant is asked."""
 
 
 def _options(parser: Parser) -> None:
+    # Imported late, as below.
+    from pytest_dstfuzz.dialogue.readers.registry import forms, known_readers  # noqa: PLC0415
+
+    listed = "\n".join(f"  {line}" for line in forms(known_readers()))
+    parser.description = f"{parser.description}\n\nlayouts that are known:\n{listed}"
     parser.add_argument("file", nargs="?", metavar="FILE", help="dialogues; the same as --data")
     parser.shared(*_READ)
 

@@ -41,7 +41,7 @@ def _tools(given: Namespace) -> None:
     with needs_extra("dstfuzz tools", "mcp", "mcp"):
         from pytest_dstfuzz.dialogue.mcp_server import list_tools  # noqa: PLC0415 - needs the extra
     # Imported late: help and mistakes in the command line should not wait for them.
-    from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.readers.tools import read_tools  # noqa: PLC0415
     from pytest_dstfuzz.files import write_json  # noqa: PLC0415
 
     listed = list_tools(given.server, given.timeout)

@@ -21,8 +21,8 @@ from pytest_dstfuzz.cli.command import (
 from pytest_dstfuzz.config import ADAPTER, STATE, TOOL_CALLS, Settings, parse_option
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
-from pytest_dstfuzz.dialogue.choose import LAYOUTS
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
+from pytest_dstfuzz.dialogue.readers.registry import READERS
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.printable import printable
 
@@ -124,10 +124,10 @@ def _evaluate_options(parser: Parser) -> None:
     parser.shared(*_EVALUATED, required=("model",))
     parser.value(
         "--layout",
-        choice("layout", LAYOUTS),
+        choice("layout", READERS.single),
         "NAME",
-        help=f"read the data in this layout: {', '.join(LAYOUTS)} (default: the first of them "
-        "that holds the split)",
+        help=f"read the data in this layout: {', '.join(READERS.single)} (default: the first of "
+        "them that holds the split)",
     )
     parser.value(
         "--normalisation",

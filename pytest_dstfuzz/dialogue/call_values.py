@@ -15,7 +15,7 @@ from typing import Any, Final
 from pytest_dstfuzz.dialogue.calls import ToolCall, call_path, calls_outcome, value_of
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of
-from pytest_dstfuzz.dialogue.readers.tool_lists import enum_members
+from pytest_dstfuzz.dialogue.readers.tools import enum_members
 
 #: A text of more words is something to pass on, not a value of which there are some.
 _MOST_WORDS: Final = 6

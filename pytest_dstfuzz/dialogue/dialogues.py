@@ -281,7 +281,7 @@ class DialogueSet:
     ontology: Ontology | None = None
     #: Name of the value normalisation that was applied (``multiwoz`` or ``plain``).
     normalisation: str = "plain"
-    #: Layout that was found, one of `LAYOUTS`.
+    #: Layout that was found: the name of a reader.
     layout: str = "jsonl"
     #: Sentences for the user about choices made while reading; printed once.
     notes: tuple[str, ...] = ()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from importlib import resources
 from itertools import chain
 from pathlib import Path
@@ -15,24 +14,15 @@ from typing import Final, NamedTuple
 from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.dialogue import multiwoz
 from pytest_dstfuzz.dialogue.call_values import with_call_values
-from pytest_dstfuzz.dialogue.choose import (
-    LAYOUTS,
-    Catalogue,
-    SplitFiles,
-    catalogue,
-    choose,
-    split_of,
-)
+from pytest_dstfuzz.dialogue.choose import Catalogue, SplitFiles, catalogue, choose, split_of
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.fetch import DATASETS, fetched
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.dialogue.ontology import complete_ontology, labels_note, read_ontology
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
-from pytest_dstfuzz.dialogue.readers import canard, csv_log, jsonl, messages, sgd, trade, user_lines
-from pytest_dstfuzz.dialogue.readers import multiwoz as published
-from pytest_dstfuzz.dialogue.readers.sgd_schema import schema_phrases, schema_tools
-from pytest_dstfuzz.dialogue.readers.source import HALF, SURROGATE, SourceFile
-from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
+from pytest_dstfuzz.dialogue.readers.registry import READERS
+from pytest_dstfuzz.dialogue.readers.source import HALF, SURROGATE, ReadOptions, SourceFile
+from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.dialogue.spool import gathered
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.garbage import gc_paused
@@ -99,22 +89,9 @@ def _name_of(path: Path) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "data"
 
 
-_Reader = Callable[[SourceFile, str], Iterator[Dialogue]]
-_READERS: Final[Mapping[str, _Reader]] = {
-    "original": published.read_original,
-    "sharded": published.read_sharded,
-    "sgd": sgd.read_sgd,
-    "canard": canard.read_canard,
-    "trade": trade.read_json,
-    "trade-tsv": trade.read_tsv,
-}
-
-
 _NO_CALLS: Final = (
     "tools are what assistants call: a file of them (--dst-tools) needs --dst-outcome=tool-calls"
 )
-#: Layouts of data that are not MultiWOZ.
-_PLAIN: Final = ("jsonl", "messages", "sgd", "canard", "csv", "users")
 
 
 @gc_paused()
@@ -136,8 +113,8 @@ def load_dialogues(
             folder, a file or a zip, or a named data set that was fetched (``multiwoz21``).
         split: ``train``, ``val`` (``dev``, ``validation``) or ``test``.
         layout: read this layout (``original``, ``sharded``, ``trade``, ``sgd``, ``canard``,
-            ``messages``, ``jsonl``, ``csv``, ``users``);
-            by default the first of them that holds the split.
+            ``jsonl``, ``messages``, ``csv``, ``users``, or that of a reader of yours); by
+            default the first of them that holds the split.
         ontology: JSON file ``slot -> list of values``; by default the one found with
             the data, else the values of the labels.
         normalisation: ``multiwoz`` or ``plain``; by default ``plain`` for JSON Lines,
@@ -157,23 +134,24 @@ def load_dialogues(
     location = locate(SAMPLE_TOOLS if shipped else source)
     files = catalogue(location.path, location.lists)
     choice = choose(files, wanted, layout)
-    rules = normalisation or ("plain" if choice.layout in _PLAIN else "multiwoz")
+    rules = normalisation or choice.reader.normalisation
     told: list[str] = []
-    readers = _readers(files, choice, told.append, outcome, wanted)
-    read = _with_tools(_read(choice, rules, readers), tools, told.append)
+    schemas = _schemas(files, choice, wanted)
+    how = ReadOptions(rules, outcome, told.append, files.source, tuple(schemas))
+    read = _with_tools(_read(choice, how), tools, told.append)
     dialogues = gathered(read)
     if not dialogues:
         raise DataError(f"{location.path} holds no dialogue of the split {wanted!r}")
-    known, notes = _ontology(files, choice, ontology, rules, wanted)
+    known, notes = _ontology(files, choice, ontology, how)
     found = DialogueSet(
         name=name or location.name,
         split=wanted,
         dialogues=dialogues,
         ontology=complete_ontology(known, dialogues, rules),
         normalisation=rules,
-        layout=choice.layout,
+        layout=choice.reader.name,
         notes=(*choice.notes, *notes, *told, *_untested_calls(dialogues, outcome)),
-        slot_phrases=_phrases(files, choice, wanted, rules),
+        slot_phrases=(multiwoz.SLOT_PHRASES if rules == "multiwoz" else choice.reader.phrases(how)),
     )
     return _with_words(replace(found, notes=(*found.notes, *labels_note(found))), outcome)
 
@@ -222,8 +200,8 @@ def _with_words(data: DialogueSet, outcome: OutcomeKind) -> DialogueSet:
 def _check_wanted(
     layout: str | None, normalisation: str | None, outcome: OutcomeKind, tools: str | Path | None
 ) -> None:
-    if layout is not None and layout not in LAYOUTS:
-        raise unknown_name("layout", layout, LAYOUTS)
+    if layout is not None and layout not in READERS.single:
+        raise unknown_name("layout", layout, READERS.single)
     if normalisation is not None:
         check_normalisation(normalisation)
     if tools is not None and outcome != TOOL_CALLS:
@@ -238,37 +216,12 @@ def data_files(source: str | Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((path, *files) if path.is_file() else files))
 
 
-def _readers(
-    files: Catalogue,
-    choice: SplitFiles,
-    tell: Callable[[str], None],
-    outcome: OutcomeKind,
-    split: str,
-) -> Mapping[str, _Reader]:
-    """Return the readers of all kinds of files, for what is tested."""
-    told = {
-        "jsonl": partial(jsonl.read, tell=tell, silent=outcome != "reply"),
-        "messages": partial(messages.read_messages, tell=tell),
-        "csv": partial(csv_log.read_csv, tell=tell),
-        "users": partial(user_lines.read_users, tell=tell),
-    }
-    if choice.layout != "sgd" or outcome != TOOL_CALLS:
-        return {**_READERS, **told}
-    schemas = _schemas(files, choice, split)
-    if not schemas:
-        raise DataError(
-            f"{files.source}: the tools of SGD's dialogues are in a schema.json, which is not "
-            "there: give the folder or zip of the split, which has both"
-        )
-    return {**_READERS, **told, "sgd": partial(sgd.read_sgd, tools=schema_tools(schemas[0]))}
-
-
-def _read(choice: SplitFiles, rules: str, readers: Mapping[str, _Reader]) -> Iterator[Dialogue]:
+def _read(choice: SplitFiles, how: ReadOptions) -> Iterator[Dialogue]:
     """Read the chosen files in order; every dialogue has turns and an id of its own."""
     found: dict[str, str] = {}
-    for kind, file in choice.files:
-        reader, place = readers[kind], file.place
-        for dialogue in reader(file, rules):
+    for _, file in choice.files:
+        place = file.place
+        for dialogue in choice.reader.read(file, how):
             if not choice.takes(dialogue.id):
                 continue
             if not dialogue.turns:
@@ -303,7 +256,7 @@ def _check_texts(dialogue: Dialogue, place: str) -> None:
 
 
 def _ontology(
-    files: Catalogue, choice: SplitFiles, given: str | Path | None, rules: str, split: str
+    files: Catalogue, choice: SplitFiles, given: str | Path | None, how: ReadOptions
 ) -> tuple[Ontology | None, tuple[str, ...]]:
     """Return the ontology that was given, or that lies with the data, if any; and notes.
 
@@ -313,17 +266,16 @@ def _ontology(
     """
     if given is not None:
         path = Path(given)
-        return read_ontology(SourceFile(path.name, path), rules), ()
-    schemas = _schemas(files, choice, split)
-    candidates = [*(file for _, file in files.of("ontology")), *schemas]
+        return read_ontology(SourceFile(path.name, path), how.normalisation), ()
+    candidates = [*(file for _, file in files.of("ontology")), *how.schemas]
     stems = {file.stem for _, file in choice.files}
     own = [file for file in candidates if file.stem in stems]
     notes: list[str] = []
     for file in dict.fromkeys((*own, *filter(_is_general, candidates))):
         try:
-            return read_ontology(file, rules), tuple(notes)
+            return read_ontology(file, how.normalisation), tuple(notes)
         except DataError as error:
-            if choice.layout == "jsonl" and not _is_general(file):
+            if choice.reader.name == "jsonl" and not _is_general(file):
                 raise
             notes.append(f"Not taken as the ontology: {error}.")
     return None, tuple(notes)
@@ -338,14 +290,6 @@ def _schemas(files: Catalogue, choice: SplitFiles, split: str) -> list[SourceFil
 
 def _folder(file: SourceFile) -> str:
     return file.name.rpartition("/")[0]
-
-
-def _phrases(files: Catalogue, choice: SplitFiles, split: str, rules: str) -> Mapping[str, str]:
-    """Return what people call the slots, where the data or its schema says so."""
-    if rules == "multiwoz":
-        return multiwoz.SLOT_PHRASES
-    schemas = _schemas(files, choice, split) if choice.layout == "sgd" else []
-    return schema_phrases(schemas[0], rules) if schemas else {}
 
 
 def _is_general(file: SourceFile) -> bool:

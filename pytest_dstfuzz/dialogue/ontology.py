@@ -16,7 +16,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Turn,
 )
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
-from pytest_dstfuzz.dialogue.readers.sgd_schema import schema_values
+from pytest_dstfuzz.dialogue.readers.sgd import schema_values
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
 from pytest_dstfuzz.dialogue.spool import gathered
 from pytest_dstfuzz.dialogue.values import members_of

@@ -10,9 +10,10 @@ from typing import Final
 from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.dialogue.choose import classify, split_of
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.readers.sgd_schema import paraphrase
+from pytest_dstfuzz.dialogue.readers.registry import known_readers
+from pytest_dstfuzz.dialogue.readers.sgd import paraphrase
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, list_files
-from pytest_dstfuzz.dialogue.readers.tool_words import read_tool_words
+from pytest_dstfuzz.dialogue.readers.tools import read_tool_words
 from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
 from pytest_dstfuzz.errors import DataError
 
@@ -33,10 +34,11 @@ def sgd_paraphrases(source: str | Path, split: str = "test") -> tuple[ToolParaph
         DataError: a schema is missing, or is no paraphrase of the other.
     """
     wanted = canonical_split(split)
+    readers = known_readers()
     schemas = [
         file
         for file in list_files(Path(source), _DEPTH)
-        if classify(file) == "schema" and split_of(file) == wanted
+        if classify(file, readers) == "schema" and split_of(file) == wanted
     ]
     variants: dict[str, SourceFile] = {}
     originals: list[SourceFile] = []
@@ -57,7 +59,7 @@ def with_paraphrases(data: DialogueSet, given: str | Path | None) -> DialogueSet
 
     Args:
         data: dialogues with tools.
-        given: a JSON file, see `readers.tool_words`, or a folder with SGD and SGD-X; ``None`` =
+        given: a JSON file, see `readers.tools`, or a folder with SGD and SGD-X; ``None`` =
             there are none.
 
     Raises:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz import cli
-from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
+from pytest_dstfuzz.dialogue.readers.tools import read_tools
 
 SERVER = """
 from typing import Literal

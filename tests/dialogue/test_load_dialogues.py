@@ -14,8 +14,8 @@ from pytest_dstfuzz.config import SPLIT_ALIASES, parse_option
 from pytest_dstfuzz.dialogue import multiwoz
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn, answer_of
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.readers import jsonl
-from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.readers.logs import JsonLines
+from pytest_dstfuzz.dialogue.readers.source import ReadOptions, SourceFile
 from pytest_dstfuzz.errors import DataError, UserError
 
 
@@ -420,7 +420,7 @@ def test_json_lines_round_trip(
     )
     path = tmp_path_factory.getbasetemp() / "round_trip.jsonl"
     path.write_bytes("".join(map(json_line, dialogues)).encode())
-    assert tuple(jsonl.read(SourceFile(path.name, path), "plain")) == dialogues
+    assert tuple(JsonLines().read(SourceFile(path.name, path), ReadOptions())) == dialogues
 
 
 def test_garbage_is_collected_as_before_once_data_is_read(tmp_path: Path):

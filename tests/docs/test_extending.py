@@ -19,9 +19,9 @@ from pages_of_docs import ROOT, of, title
 from tools.docs.pages import Block
 
 PAGE = "guides/extending.md"
-SHOWN = {title(block): block for page, block in of("python", "toml") if page == PAGE}
+SHOWN = {title(block): block for page, block in of("python", "toml", "text") if page == PAGE}
 EXAMPLES = ("shorthand", "wrong_case", "dialect", "keyword_tracker", "lines_scheme", "vowel_search")
-EXAMPLES += ("closed_slots", "other_day")
+EXAMPLES += ("closed_slots", "other_day", "two_columns")
 #: The tracker of the README stands for the reader's own.
 BOT: Block = next(block for page, block in of("python") if page == "README.md")
 
@@ -124,6 +124,12 @@ def test_a_package_brings_a_relation_that_edits_by_itself(python: Path, tmp_path
     assert other["inapplicable"] == {"the turn gives no slot the value friday": 150}
 
 
+def test_a_package_brings_a_reader(python: Path, tmp_path: Path) -> None:
+    (tmp_path / "talks.txt").write_text(SHOWN["talks.txt"].text, encoding="utf-8")
+    data = report_of(python, tmp_path, "--dst-model=keywords --dst-data=talks.txt")["data"]
+    assert data["layout"] == "two-columns"
+
+
 def test_a_package_brings_a_kind_of_address_and_a_transformation(
     python: Path, tmp_path: Path, lines: str
 ) -> None:
@@ -144,7 +150,7 @@ def test_without_the_package_its_names_are_unknown(tmp_path: Path) -> None:
 
 def test_every_command_works_in_a_folder_with_these_files(tmp_path: Path, lines: str) -> None:
     for name, block in SHOWN.items():
-        if name.endswith(".py") and not name.startswith("test_"):
+        if name.endswith((".py", ".txt")) and not name.startswith("test_"):
             (tmp_path / name).write_text(block.text, encoding="utf-8")
     (tmp_path / "my_bot.py").write_text(BOT.text, encoding="utf-8")
     commands = [
@@ -154,7 +160,7 @@ def test_every_command_works_in_a_folder_with_these_files(tmp_path: Path, lines:
         for line in block.text.splitlines()
         if line.startswith("pytest ")
     ]
-    assert len(commands) == 8
+    assert len(commands) == 9
     for command in commands:
         options = command.removeprefix("pytest ")
         report = report_of(Path(sys.executable), tmp_path, f"{options} --dst-turns=10")

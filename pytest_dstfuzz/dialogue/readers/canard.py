@@ -15,7 +15,13 @@ from typing import Any, Final
 import msgspec
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
-from pytest_dstfuzz.dialogue.readers.source import SourceFile, checked
+from pytest_dstfuzz.dialogue.readers.source import (
+    Reader,
+    ReadOptions,
+    SourceFile,
+    checked,
+    json_start,
+)
 from pytest_dstfuzz.errors import DataError
 
 #: What is recorded where the article does not say.
@@ -43,24 +49,35 @@ def questions(file: SourceFile) -> dict[str, list[CanardQuestion]]:
     return {name: sorted(of, key=lambda one: one.Question_no) for name, of in found.items()}
 
 
-def read_canard(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:  # noqa: ARG001 - of states
-    """Yield the dialogues of one file; ``""`` is the answer of a question that has none."""
-    for name, entries in questions(file).items():
-        for place, entry in enumerate(entries):
-            if len(entry.History) != _HEAD + 2 * place:
-                raise DataError(
-                    f"{file.place}: dialogue {name}, question {entry.Question_no}: its history has "
-                    f"{len(entry.History)} entries where {_HEAD + 2 * place} are expected: title, "
-                    "section, and question and answer of each round before it"
-                )
-        systems = ["\n".join(entries[0].History), *(one.History[-1] for one in entries[1:])]
-        silent = [after == NO_ANSWER for _, after in pairwise(systems)]
-        yield Dialogue(
-            name,
-            tuple(
-                Turn(index, system, entry.Question, answer="" if none else None)
-                for index, (entry, system, none) in enumerate(
-                    zip(entries, systems, [*silent, False], strict=True)
-                )
-            ),
-        )
+class Canard(Reader):
+    """Questions of CANARD, gathered to dialogues."""
+
+    name = "canard"
+    about = "CANARD's questions"
+    published = True
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Know a list of questions by the key of their dialogue."""
+        return 0.9 if json_start(file, head) == "[" and '"QuAC_dialog_id"' in head else 0
+
+    def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:  # noqa: ARG002 - no labels
+        """Yield the dialogues of one file; ``""`` is the answer of a question that has none."""
+        for name, entries in questions(file).items():
+            for place, entry in enumerate(entries):
+                if len(entry.History) != _HEAD + 2 * place:
+                    raise DataError(
+                        f"{file.place}: dialogue {name}, question {entry.Question_no}: its history "
+                        f"has {len(entry.History)} entries where {_HEAD + 2 * place} are expected: "
+                        "title, section, and question and answer of each round before it"
+                    )
+            systems = ["\n".join(entries[0].History), *(one.History[-1] for one in entries[1:])]
+            silent = [after == NO_ANSWER for _, after in pairwise(systems)]
+            yield Dialogue(
+                name,
+                tuple(
+                    Turn(index, system, entry.Question, answer="" if none else None)
+                    for index, (entry, system, none) in enumerate(
+                        zip(entries, systems, [*silent, False], strict=True)
+                    )
+                ),
+            )

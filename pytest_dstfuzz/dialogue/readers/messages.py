@@ -11,7 +11,8 @@ A turn is a message of the user that has a text. All between two of them is kept
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
@@ -28,13 +29,18 @@ from pytest_dstfuzz.dialogue.readers.chat_form import (
     without_text,
 )
 from pytest_dstfuzz.dialogue.readers.source import (
+    HEAD_BYTES,
+    Reader,
+    ReadOptions,
     SourceFile,
     as_state,
     checked,
     filled_lines,
+    first_object,
     is_one_a_line,
+    json_start,
 )
-from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
+from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.json_data import parse_json, shown_value
 
@@ -49,6 +55,12 @@ _IDS: Final = ("id", "dialogue_id", "conversation_id")
 _OF_TURNS: Final = frozenset({"role", "content"})
 
 
+#: The keys of a recorded conversation, and a list of messages alone.
+MESSAGES_KEY: Final = re.compile(r'"messages"\s*:\s*\[')
+_TOOLS: Final = re.compile(r'"(tools|functions)"\s*:\s*\[')
+_BARE: Final = re.compile(r'\[\s*\[?\s*\{[^{}]*"role"\s*:\s*"')
+
+
 class _Entry(NamedTuple):
     raw: dict[str, Any]
     place: str
@@ -56,14 +68,32 @@ class _Entry(NamedTuple):
     name: str
 
 
-def read_messages(
-    file: SourceFile, normalisation: str, tell: Callable[[str], None] = lambda _: None
-) -> Iterator[Dialogue]:
-    """Yield the dialogues of a file; ``tell`` hears what looks like a fault and was taken."""
-    odd = Oddities()
-    for entry in _entries(file):
-        yield _dialogue(entry, normalisation, odd)
-    odd.tell(tell)
+class Messages(Reader):
+    """Recorded messages in the form of OpenAI's or Anthropic's API."""
+
+    name = "messages"
+    about = 'recorded messages, {"messages": [{"role": "user", "content": "..."}], "tools": [...]}'
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Know objects with messages, and lists of messages."""
+        start = json_start(file, head)
+        if start == "{" and "messages" in (first_object(head) or {}):
+            return 0.9
+        known = _is_recorded(head) or (start == "[" and _BARE.match(head))
+        return 0.7 if start and known else 0
+
+    def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
+        """Yield the dialogues of a file, and note what looks like a fault and was taken."""
+        odd = Oddities()
+        for entry in _entries(file):
+            yield _dialogue(entry, how.normalisation, odd)
+        odd.tell(how.tell)
+
+
+def _is_recorded(head: str) -> bool:
+    """Whether a text begins a recorded conversation, of which tools may be all that is seen."""
+    cut_off = len(head) > HEAD_BYTES // 5  # A character has up to four bytes.
+    return bool(MESSAGES_KEY.search(head) or (cut_off and _TOOLS.search(head)))
 
 
 def _entries(file: SourceFile) -> Iterator[_Entry]:

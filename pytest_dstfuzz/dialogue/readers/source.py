@@ -1,19 +1,21 @@
-"""Files of a source, wherever they lie: a folder, one file, or inside a zip; and their JSON."""
+"""Files of a source in a folder, on their own or in a zip, their JSON, and the base of readers."""
 
 from __future__ import annotations
 
 import io
+import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, TypeVar
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue
 from pytest_dstfuzz.dialogue.normalise import is_absent, normalise_state
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import encoding_name, encoding_of
 from pytest_dstfuzz.json_data import from_json, parse_json
@@ -22,6 +24,11 @@ _Kind = TypeVar("_Kind")
 
 #: Endings of files that may hold dialogues, ontologies or lists of dialogue ids.
 SUFFIXES: Final = (".json", ".jsonl", ".tsv", ".txt", ".csv")
+
+#: Bytes by which a reader knows its files: enough for the first dialogue of every published one.
+HEAD_BYTES: Final = 1 << 16
+_TABLES: Final = (".csv", ".tsv")
+_LINE_END: Final = re.compile(r"[\r\n]")
 
 #: Half of a character, which JSON may have and no text.
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -152,6 +159,89 @@ class SourceFile:
             ) from None
         except OSError as error:
             raise DataError(f"{self.place} cannot be read: {error.strerror or error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class ReadOptions:
+    """How files are read: the same object for all files of one load."""
+
+    #: Of the values of belief states: ``plain`` or ``multiwoz``.
+    normalisation: str = "plain"
+    #: What is tested: ``state``, ``reply`` or ``tool-calls``.
+    outcome: OutcomeKind = "state"
+    #: Takes a note for the user, such as which columns were read.
+    tell: Callable[[str], None] = lambda _: None
+    #: Folder, file or zip that the user named.
+    source: Path = Path()
+    #: Files called ``schema.json`` that lie with the data, those beside it first.
+    schemas: tuple[SourceFile, ...] = ()
+
+
+class Reader:
+    """A form in which dialogues are written: knows its files and reads them.
+
+    A subclass has a ``name``, says what its files look like, and implements `detect` and `read`.
+    It keeps no state between calls.
+    """
+
+    #: For ``--layout``, reports and messages.
+    name: str
+    #: What a file looks like, in a few words without a full stop: errors and help list it.
+    about: str = ""
+    #: How values of labels are normalised if the user says nothing.
+    normalisation: str = "plain"
+    #: Whether the files are those of a published data set, named after their split. Any other
+    #: file holds the split that is asked for if the user names it alone.
+    published: bool = False
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Return how sure it is, from 0 to 1, that a file is of this form.
+
+        The surest reader is taken, of equally sure ones the first; those that ship return at
+        most 0.9. Below 0.5 it is a guess, which counts only for a file that the user names alone
+        and that no other reader knows.
+
+        Args:
+            file: ``file.name`` has forward slashes; its ``lines()`` and ``json()`` read all of it.
+            head: the first 64 KB, without white space before them.
+        """
+        raise NotImplementedError
+
+    def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
+        """Yield the dialogues of a file, in its order.
+
+        Raises:
+            DataError: the file is broken; the message begins with ``file.place``.
+        """
+        raise NotImplementedError
+
+    def phrases(self, how: ReadOptions) -> Mapping[str, str]:  # noqa: ARG002 - for subclasses
+        """Return what people call the slots, if the data says so."""
+        return {}
+
+
+def json_start(file: SourceFile, head: str) -> str:
+    """Return the bracket that a head of JSON begins with; ``""`` = it is text or a table."""
+    return head[:1] if head[:1] in ("[", "{") and not is_table_name(file.name) else ""
+
+
+def is_table_name(name: str) -> bool:
+    """Whether the name of a file says that it is a table."""
+    return name.lower().endswith(_TABLES)
+
+
+def first_line(head: str) -> str:
+    """Return the first line of a head, however lines end."""
+    return _LINE_END.split(head, maxsplit=1)[0]
+
+
+def first_object(head: str) -> Mapping[str, Any] | None:
+    """Return the JSON object that the first line is; ``None`` = it is none, or longer than that."""
+    try:
+        found = json.loads(first_line(head))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _line_end(begun: bytes) -> str:

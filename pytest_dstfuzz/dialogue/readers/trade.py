@@ -9,7 +9,14 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
-from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_label
+from pytest_dstfuzz.dialogue.readers.source import (
+    HEAD_BYTES,
+    Reader,
+    ReadOptions,
+    SourceFile,
+    as_label,
+    json_start,
+)
 from pytest_dstfuzz.errors import DataError
 
 #: First columns of the TSV; a column per slot follows.
@@ -38,7 +45,30 @@ class _Row(NamedTuple):
     turn: Turn
 
 
-def read_tsv(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
+class Trade(Reader):
+    """The two forms that TRADE's preprocessing writes."""
+
+    name = "trade"
+    about = "TRADE's TSV or *_dials.json"
+    normalisation = "multiwoz"
+    published = True
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Know the header of the TSV, or the key of dialogues in JSON."""
+        is_json = json_start(file, head) == "[" and '"dialogue_idx"' in head
+        return 0.9 if is_json or _is_tsv(head) else 0
+
+    def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
+        """Yield the dialogues of either form."""
+        is_tsv = _is_tsv(file.head(HEAD_BYTES).lstrip())
+        yield from (_read_tsv if is_tsv else _read_json)(file, how.normalisation)
+
+
+def _is_tsv(head: str) -> bool:
+    return head.startswith(COLUMNS[0])
+
+
+def _read_tsv(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
     """Yield the dialogues of a TSV with a header line, one line a turn."""
     for dialogue_id, group in groupby(_rows(file, normalisation), key=lambda row: row.dialogue):
         rows = list(group)
@@ -79,7 +109,7 @@ def _rows(file: SourceFile, normalisation: str) -> Iterator[_Row]:
         yield _Row(number, cells[0].removesuffix(".json"), turn)
 
 
-def read_json(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
+def _read_json(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
     """Yield the dialogues of a ``*_dials.json``: a list with ``dialogue_idx`` and ``dialogue``."""
     for entry, place in file.entries(_TradeDialogue, "dialogue_idx"):
         turns = []

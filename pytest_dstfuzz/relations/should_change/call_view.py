@@ -12,7 +12,7 @@ from typing import Final
 from pytest_dstfuzz.dialogue.calls import CallPath, Tool, call_path, text_of, value_of
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.outcome import Outcome
-from pytest_dstfuzz.dialogue.readers.tool_lists import enum_members
+from pytest_dstfuzz.dialogue.readers.tools import enum_members
 from pytest_dstfuzz.relations.should_change.sites import spoken
 
 #: A text of more words is something to pass on, such as the body of a mail, and no value.

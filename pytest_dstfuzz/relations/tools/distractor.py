@@ -10,7 +10,7 @@ from typing import Final
 
 from pytest_dstfuzz.dialogue.calls import Tool, Transcript
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
+from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.perturb.words import listed, word_list
 from pytest_dstfuzz.relations.kinds import name_words
 from pytest_dstfuzz.relations.registry import register_relation

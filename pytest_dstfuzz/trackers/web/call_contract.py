@@ -13,7 +13,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
 from pytest_dstfuzz.dialogue.readers.chat_form import Oddities, uniform
 from pytest_dstfuzz.dialogue.readers.messages import turns_of
-from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
+from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.errors import DataError, MalformedAnswerError, TrackerError
 from pytest_dstfuzz.trackers.calls.adapters import as_calls
 from pytest_dstfuzz.trackers.tracker import Prediction

@@ -1,0 +1,406 @@
+"""A team's own conversations without tool calls: JSON Lines, tables, texts of the user alone.
+
+JSON Lines have one dialogue a line, in one of three forms. By turns:
+``{"dialogue_id": "a", "turns": [{"system": "", "user": "hi", "state": {}}]}``; ``system`` and
+``state`` may be left out. Flat, the user speaking first:
+``{"dialogue_id": "a", "utterances": ["hi", "hello", "a pizza"], "states": [{}, {}]}``;
+``states`` (one per user utterance) may be left out. Of the user alone:
+``{"dialogue_id": "a", "users": ["hi", "a pizza"], "states": [{}, {}]}``, likewise.
+
+What the system said to the last turn is its ``answer``: a key of a turn, or the system's last
+utterance. Of any turn it says what was answered where the next one does not. Four lines of a user
+under ``utterances`` would be two turns. Nothing in them tells, so if there are no states either,
+the user hears how they were taken.
+
+A table has one utterance a row: which dialogue, who speaks, the text. Columns go by name, whatever
+their order, and others are not read. Rows of a dialogue stay in the order of the file, and need
+not follow one another.
+
+Texts of the user alone stand one a line, or in JSON. Each is a dialogue of one turn. Several of
+one dialogue stand in a list of their own: ``["a table for two", "at nine"]`` as a line of JSON
+Lines, or as an entry of a JSON array.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice, repeat
+from typing import Any, Final
+
+import msgspec
+
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
+from pytest_dstfuzz.dialogue.outcome import REPLY
+from pytest_dstfuzz.dialogue.readers.messages import MESSAGES_KEY
+from pytest_dstfuzz.dialogue.readers.source import (
+    Reader,
+    ReadOptions,
+    SourceFile,
+    as_state,
+    checked,
+    filled_lines,
+    first_line,
+    first_object,
+    is_one_a_line,
+    is_table_name,
+    json_start,
+)
+from pytest_dstfuzz.dialogue.spool import Records
+from pytest_dstfuzz.errors import DataError, nearest
+from pytest_dstfuzz.json_data import parse_json, shown_value
+
+#: The forms of a dialogue.
+_FORMS: Final = ("turns", "utterances", "users")
+_KEYS: Final = frozenset({"dialogue_id", *_FORMS})
+_FIRST_KEY: Final = re.compile(r'\{\s*"(dialogue_id|turns|utterances|users)"\s*:')
+_State = dict[str, Any] | None
+
+
+class _LineTurn(msgspec.Struct):
+    user: str
+    system: str = ""
+    state: _State = None
+    answer: str | None = None
+
+
+class _DialogueLine(msgspec.Struct):
+    dialogue_id: str
+    turns: list[_LineTurn] | None = None
+    utterances: list[str] | None = None
+    users: list[str] | None = None
+    states: list[_State] | None = None
+
+
+class JsonLines(Reader):
+    """JSON Lines of dialogues, in the three forms above."""
+
+    name = "jsonl"
+    about = 'JSON Lines with one dialogue a line, {"dialogue_id": "a", "users": ["..."]}'
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Know the first line by its keys."""
+        if json_start(file, head) != "{":
+            return 0
+        if (found := first_object(head)) is not None:
+            return 0.8 if found.keys() & _KEYS else 0
+        # A line that is longer than the head, or broken: reading it names that.
+        line = first_line(head)
+        return 0.8 if _FIRST_KEY.match(line) and not MESSAGES_KEY.search(line) else 0
+
+    def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
+        """Yield the dialogues, one a line, and note how alternating utterances were taken.
+
+        If replies are tested, an utterance without a text is a `DataError`.
+        """
+        alternating = 0
+        shown = ""
+        for number, line in filled_lines(file):
+            place = f"{file.place}: line {number}"
+            dialogue, form = _dialogue(line, place, how.normalisation)
+            mute = next((turn.index for turn in dialogue.turns if not turn.user.strip()), None)
+            if mute is not None and how.outcome == REPLY:
+                raise DataError(f"{place}, turn {mute}: 'user' is empty; leave the turn out")
+            if form == "utterances" and all(turn.state is None for turn in dialogue.turns):
+                alternating += 1
+                shown = shown or f"of {dialogue.id}, {len(dialogue.turns)} are the user's"
+            yield dialogue
+        if alternating:
+            noun = "dialogue" if alternating == 1 else "dialogues"
+            how.tell(
+                f"In {alternating} {noun} of {file.place} 'utterances' are taken as the user's "
+                f"and the system's in turn, the user's first ({shown}). Where all are the user's, "
+                "call them 'users'."
+            )
+
+
+def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]:
+    """Return a dialogue, and the form that it is in."""
+    try:
+        parsed = parse_json(line)
+    except DataError as error:
+        raise DataError(f"{place} {error}; expected one dialogue a line") from None
+    entry = checked(_DialogueLine, parsed, place)
+    forms = [form for form in _FORMS if getattr(entry, form) is not None]
+    if len(forms) != 1:
+        raise DataError(
+            f"{place} needs either 'turns' or 'utterances' (the user's and the system's "
+            "in turn) or 'users' (the user's alone)"
+        )
+    turns = (
+        Turn(
+            n,
+            turn.system,
+            turn.user,
+            as_state(turn.state, f"{place}, turn {n}", normalisation),
+            turn.answer,
+        )
+        for n, turn in enumerate(_flat(entry, place) if entry.turns is None else entry.turns)
+    )
+    return Dialogue(entry.dialogue_id, tuple(turns)), forms[0]
+
+
+def _flat(entry: _DialogueLine, place: str) -> list[_LineTurn]:
+    texts = entry.utterances or []
+    users = texts[::2] if entry.users is None else entry.users
+    systems = ["", *texts[1::2]] if entry.users is None else repeat("")
+    states = [None] * len(users) if entry.states is None else entry.states
+    if len(states) != len(users):
+        raise DataError(
+            f"{place} has {len(states)} states for {len(users)} user utterances; "
+            "'utterances' starts with the user, 'states' has one entry per user utterance; "
+            "utterances of the user alone are called 'users'"
+        )
+    turns = [_LineTurn(*each) for each in zip(users, systems, states, strict=False)]
+    if turns and entry.users is None and len(texts) == 2 * len(users):
+        turns[-1].answer = texts[-1]
+    return turns
+
+
+#: What a column holds -> the names that it may have.
+COLUMNS: Final = {
+    "dialogue": (
+        *("dialogue_id", "dialog_id", "conversation_id", "session_id", "thread_id", "chat_id"),
+        *("dialogue", "dialog", "conversation", "session", "thread", "chat", "id"),
+    ),
+    "speaker": ("speaker", "role", "author", "sender", "participant", "who", "from"),
+    "text": ("text", "utterance", "message", "content", "body", "transcript", "said"),
+}
+#: Who speaks -> what they may be called.
+_SPEAKERS: Final = {
+    "user": ("user", "customer", "client", "human", "caller", "visitor", "guest", "usr", "u"),
+    "assistant": (
+        *("assistant", "system", "bot", "agent", "ai", "model", "operator", "support", "sys", "a"),
+    ),
+}
+_SEPARATORS: Final = (",", ";", "\t")
+_NO_LETTER: Final = re.compile(r"[\W_]+")
+
+
+class Table(Reader):
+    """A table with a row for each utterance."""
+
+    name = "csv"
+    about = "a CSV with the columns dialogue_id, speaker and text"
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Know a table by its name and its header."""
+        header = _header(head)
+        has_text = {"text"} < set(_columns(header)) and len(header) > 1
+        return 0.5 if is_table_name(file.name) and has_text else 0
+
+    def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
+        """Yield the dialogues of a table, and note which columns and speakers were taken."""
+        head = next(file.lines(), "")
+        header = _header(head)
+        columns = _columns(header)
+        if missing := [kind for kind in COLUMNS if kind not in columns]:
+            names = "; ".join(f"{kind}: {', '.join(COLUMNS[kind])}" for kind in missing)
+            raise DataError(
+                f"{file.place}: line 1 has no column for {' and '.join(missing)} among "
+                f"{', '.join(header)}; call it one of these: {names}"
+            )
+        table = _Rows(file, columns, len(header), _separator(head))
+        taken = ", ".join(f"{kind} = {header[place]!r}" for kind, place in columns.items())
+        who = ", ".join(f"{name!r} is the {kind}" for name, kind in table.called.items())
+        how.tell(
+            f"Columns of {file.place}: {taken}; {who}. A table has no tool calls: no turn is "
+            "labelled."
+        )
+        for name in table.first:
+            turns = tuple(_turns(table.said(name)))
+            if turns:
+                yield Dialogue(name, turns)
+            else:
+                how.tell(
+                    f"In the dialogue {name} of {file.place} the user says nothing: it is left out."
+                )
+
+
+class _Rows:
+    """The rows of a table by their dialogues; the texts are in a file, see `Records`."""
+
+    def __init__(
+        self, file: SourceFile, columns: Mapping[str, int], width: int, delimiter: str
+    ) -> None:
+        #: Speakers as they are called -> who they are.
+        self.called: dict[str, str] = {}
+        #: Dialogues as they come, with their first row.
+        self.first: dict[str, int] = {}
+        #: The row of the same dialogue after each row; 0 = it is the last.
+        self._after = array("Q")
+        self._rows = Records(self._taken(_rows(file, delimiter, width), file.place, columns))
+
+    def _taken(
+        self, rows: Iterator[tuple[int, list[str]]], name: str, columns: Mapping[str, int]
+    ) -> Iterator[bytes]:
+        last: dict[str, int] = {}
+        for line, row in rows:
+            place = f"{name}: line {line}"
+            dialogue = row[columns["dialogue"]].strip()
+            if not dialogue:
+                raise DataError(f"{place} does not say which dialogue it is of")
+            speaker = row[columns["speaker"]].strip()
+            if speaker not in self.called:
+                self.called[speaker] = _who(speaker, place)
+            number = len(self._after)
+            self._after.append(0)
+            if dialogue in last:
+                self._after[last[dialogue]] = number
+            else:
+                self.first[dialogue] = number
+            last[dialogue] = number
+            yield msgspec.msgpack.encode((self.called[speaker], row[columns["text"]]))
+
+    def said(self, dialogue: str) -> Iterator[tuple[str, str]]:
+        """Yield who says what in a dialogue."""
+        row = self.first[dialogue]
+        yield _SAID.decode(self._rows[row])
+        while row := self._after[row]:
+            yield _SAID.decode(self._rows[row])
+
+
+_SAID: Final = msgspec.msgpack.Decoder(tuple[str, str])
+
+
+def _header(text: str) -> list[str]:
+    try:
+        return next(csv.reader([first_line(text)], delimiter=_separator(text)), [])
+    except csv.Error:  # Such as a cell of more than 131,072 characters.
+        return []
+
+
+def _separator(text: str) -> str:
+    """Return what separates the columns: the sign that the header has most of."""
+    return max(_SEPARATORS, key=first_line(text).count)
+
+
+def _columns(header: list[str]) -> dict[str, int]:
+    """Return what is in which column; of several names the first of `COLUMNS` counts."""
+    names = [_NO_LETTER.sub("_", name.strip().lower()).strip("_") for name in header]
+    found = {}
+    for kind, known in COLUMNS.items():
+        place = next((names.index(name) for name in known if name in names), None)
+        if place is not None:
+            found[kind] = place
+    return found
+
+
+def _rows(file: SourceFile, delimiter: str, width: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows below the header, each with its last line."""
+    # Some end lines with a carriage return alone.
+    lines = chain.from_iterable(io.StringIO(f"{line}\n", newline="") for line in file.lines())
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        next(reader)
+        for row in reader:
+            if not "".join(row).strip():
+                continue
+            if len(row) != width:
+                raise DataError(
+                    f"{file.place}: line {reader.line_num} has {len(row)} columns, the header has "
+                    f"{width}; a text with {delimiter!r} in it stands in quotes"
+                )
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise DataError(
+            f"{file.place}: line {reader.line_num}: {error}; quotes within a text are doubled"
+        ) from None
+
+
+def _who(speaker: str, place: str) -> str:
+    for who, names in _SPEAKERS.items():
+        if speaker.lower() in names:
+            return who
+    valid = [name for names in _SPEAKERS.values() for name in names]
+    close = nearest(speaker, valid)
+    hint = f" Did you mean {close!r}?" if close else ""
+    raise DataError(
+        f"{place}: unknown speaker {speaker!r}.{hint} Valid: "
+        + "; ".join(f"of the {who} {', '.join(names)}" for who, names in _SPEAKERS.items())
+    )
+
+
+def _turns(said: Iterable[tuple[str, str]]) -> Iterator[Turn]:
+    """Yield the turns of a dialogue; what the system says in several rows is one utterance."""
+    system: list[str] = []
+    users: list[tuple[str, str]] = []
+    for who, text in said:
+        if who == "assistant":
+            system.append(text)
+        elif text.strip():
+            users.append(("\n".join(system), text))
+            system = []
+    for index, (before, text) in enumerate(users):
+        last = index == len(users) - 1
+        yield Turn(index, before, text, answer="\n".join(system) or None if last else None)
+
+
+#: Endings of files whose lines are texts as they stand.
+_PLAIN: Final = (".txt", ".log")
+_USERS_FORM: Final = (
+    'expected a text of the user, "a table for two", or a list of those of one dialogue, '
+    '["a table for two", "at nine"]'
+)
+
+
+class UserTexts(Reader):
+    """Texts of the user alone, one a line or in JSON."""
+
+    name = "users"
+    about = "a .txt with one request of a user a line"
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Guess that a text file is such a log, or JSON that begins with a text."""
+        start = "".join(head[:200].split())
+        plain = file.name.lower().endswith(_PLAIN)
+        return 0.1 if start and (plain or start.startswith(('"', '["', '[["'))) else 0
+
+    def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
+        """Yield the dialogues of a log, and note how its lines were taken."""
+        count = 0
+        for said, place, name in _said(file):
+            texts = [said] if isinstance(said, str) else said
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                raise DataError(f"{place}: {shown_value(said)}: {_USERS_FORM}")
+            turns = [Turn(n, "", text) for n, text in enumerate(filter(str.strip, texts))]
+            if not turns:
+                raise DataError(f"{place} has no text; {_USERS_FORM}")
+            count += 1
+            yield Dialogue(name, tuple(turns))
+        how.tell(
+            f"{file.place} is taken as {count:,} dialogues of the user alone, each asked without "
+            'what came before it. Several utterances of one dialogue are one line of JSON: ["...", '
+            '"..."].'
+        )
+
+
+def _said(file: SourceFile) -> Iterator[tuple[object, str, str]]:
+    """Yield what is in a file with its place and the id of the dialogue."""
+    plain = file.name.lower().endswith(_PLAIN)
+    lines = filled_lines(file)
+    begun = list(islice(lines, 2))
+    if not plain and not is_one_a_line(begun):
+        whole = _whole(file.text())
+        if isinstance(whole, list):
+            for number, said in enumerate(whole, start=1):
+                yield said, f"{file.place}: entry {number - 1}", f"{file.stem}-{number}"
+            return
+    for number, line in chain(begun, lines):
+        place = f"{file.place}: line {number}"
+        try:
+            said = line.strip() if plain else parse_json(line)
+        except DataError as error:
+            raise DataError(f"{place} {error}; {_USERS_FORM}") from None
+        yield said, place, f"{file.stem}-{number}"
+
+
+def _whole(text: str) -> object:
+    """Return the value that a file is; ``None`` = perhaps it is one a line."""
+    try:
+        return parse_json(text)
+    except DataError:
+        return None

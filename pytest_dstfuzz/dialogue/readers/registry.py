@@ -1,0 +1,116 @@
+"""Readers by name: those that ship, those that packages bring, those of a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.dialogue.normalise import check_normalisation
+from pytest_dstfuzz.dialogue.readers.canard import Canard
+from pytest_dstfuzz.dialogue.readers.logs import JsonLines, Table, UserTexts
+from pytest_dstfuzz.dialogue.readers.messages import Messages
+from pytest_dstfuzz.dialogue.readers.multiwoz import OriginalMultiwoz, ShardedMultiwoz
+from pytest_dstfuzz.dialogue.readers.sgd import Sgd
+from pytest_dstfuzz.dialogue.readers.source import Reader, ReadOptions, SourceFile
+from pytest_dstfuzz.dialogue.readers.trade import Trade
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.registry import Registry, blamed
+
+#: A package brings a reader by an entry point of this group that names an object, or a class
+#: that is made without arguments.
+ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.readers"
+#: The preferred first, if a source holds a split in several forms.
+_SHIPPED: Final[tuple[Reader, ...]] = (
+    OriginalMultiwoz(),
+    ShardedMultiwoz(),
+    Trade(),
+    Sgd(),
+    Canard(),
+    JsonLines(),
+    Messages(),
+    Table(),
+    UserTexts(),
+)
+READERS: Final[Registry[object]] = Registry(
+    "reader", ENTRY_POINT_GROUP, {reader.name: reader for reader in _SHIPPED}
+)
+_Given = TypeVar("_Given")
+
+
+def register_reader(reader: _Given) -> _Given:
+    """Make a reader known, such as in a ``conftest.py``.
+
+    Args:
+        reader: a `Reader`, or a class of one that is made without arguments, for which this is
+            a decorator too.
+
+    Returns:
+        What was given.
+
+    Raises:
+        UserError: it is none, or one that ships has its name.
+    """
+    READERS.register(_CheckedReader(reader, "register_reader()").name, reader)
+    return reader
+
+
+def known_readers() -> tuple[Reader, ...]:
+    """Return all readers, those that ship first."""
+    others = READERS.single[len(_SHIPPED) :]
+    found = (_CheckedReader(READERS.find(name), f"the reader {name!r}") for name in others)
+    return (*_SHIPPED, *found)
+
+
+def forms(readers: Iterable[Reader]) -> list[str]:
+    """Return a line for each reader: its name, and what a file of it looks like."""
+    return [f"{reader.name:<10} {reader.about}".rstrip() for reader in readers]
+
+
+class _CheckedReader(Reader):
+    """The reader of somebody else, whose answers are checked."""
+
+    def __init__(self, given: Any, where: str) -> None:
+        if isinstance(given, type):
+            with blamed(f"{where}: {given.__name__}()"):
+                given = given()
+        READERS.check_shape(given, where, "read(file, how)", "an iterator of dialogues")
+        if not callable(getattr(given, "detect", None)):
+            raise UserError(
+                f"{where}: {type(given).__name__} lacks a method detect(file, head), which returns "
+                "how sure it is that a file is of its form, from 0 to 1"
+            )
+        self._given = given
+        self.name = given.name
+        self.about = getattr(given, "about", "")
+        self.normalisation = check_normalisation(getattr(given, "normalisation", "plain"))
+        self.published = getattr(given, "published", False)
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Return how sure the reader is, if that is a number from 0 to 1."""
+        who = f"detect() of the reader {self.name!r}"
+        with blamed(who):
+            sure = self._given.detect(file, head)
+        if not isinstance(sure, int | float) or not 0 <= sure <= 1:
+            raise UserError(f"{who} returned {sure!r}: it must return a number from 0 to 1")
+        return sure
+
+    def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
+        """Yield the dialogues of the reader, if that is what they are."""
+        who = f"read() of the reader {self.name!r}"
+        with blamed(who):
+            for found in self._given.read(file, how):
+                if not isinstance(found, Dialogue):
+                    kind = type(found).__name__
+                    raise UserError(f"{who} yielded {kind} for {file.place}: it must be a Dialogue")
+                if [turn.index for turn in found.turns] != list(range(len(found.turns))):
+                    raise UserError(
+                        f"{who}: the turns of the dialogue {found.id!r} of {file.place} must have "
+                        "the indices 0, 1, 2 and so on"
+                    )
+                yield found
+
+    def phrases(self, how: ReadOptions) -> Mapping[str, str]:
+        """Return what the reader calls the slots, if it has a word on that."""
+        with blamed(f"phrases() of the reader {self.name!r}"):
+            return dict(self._given.phrases(how)) if hasattr(self._given, "phrases") else {}
