@@ -27,12 +27,13 @@ from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls, compariso
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.laws import ComparisonCheck, check_comparison_laws
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
-from pytest_dstfuzz.config import STATE, ReplySettings, Settings
+from pytest_dstfuzz.config import ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
-from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.renaming import in_own_names
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.laws import RelationCheck, check_laws
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
@@ -186,25 +187,25 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are given by thei
     wanted = Expected(tuple(sorted(expected, key=lambda delta: delta.slot)))
     found = after.state
     counted = None if slots is None else frozenset(slots)
-    if outcome == REPLY:
+    kind = KINDS[outcome]
+    if not kind.words.values:
         # Whatever it was to become, that is now seen from what the system says today.
         wanted = Expected(differs=tuple(one.slot for one in expected)).against(before.state)
         found = as_before(_of_replies(compare, threshold), clean, before.state, found)
-    elif arguments and outcome == STATE:
+    elif arguments and kind.has_slots:
         found = _alike(_of_states(arguments, normalisation), clean, before.state, found, wanted)
-    elif outcome == TOOL_CALLS:
+    elif kind.has_tools:
         how = Settings.of(outcome=outcome, arguments=arguments, call_order=call_order).reply
         known = Outcome(dict.fromkeys(counted or (), ""))
         found = _calls_alike(before.state, _named(seen, found), clean, how, known, wanted)
     missed = wanted.judge(before.state, found).changes
     told = [wanted.told(miss) for miss in missed if counted is None or miss.slot in counted]
     if told:
-        what = "tool calls are" if outcome == TOOL_CALLS else f"{outcome} is"
-        raise AssertionError("\n".join([f"the {what} not as expected:", *told]))
+        raise AssertionError("\n".join([f"the {kind.words.subject} not as expected:", *told]))
 
 
 def _of_replies(compare: object, threshold: float | None) -> Comparison:
-    settings = ReplySettings(outcome=REPLY, threshold=threshold)
+    settings = ReplySettings(outcome="reply", threshold=threshold)
     chosen = DEFAULT if compare is None else compare
     return as_comparison(chosen, "assert_follows(compare=...)", settings)
 

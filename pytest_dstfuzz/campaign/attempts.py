@@ -17,10 +17,11 @@ from pytest_dstfuzz.dialogue.dialogues import (
     DialogueSet,
     SlotChange,
     Turn,
-    label_of,
 )
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import unknown_name
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
+from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.perturb.words import take_apart
@@ -34,7 +35,6 @@ from pytest_dstfuzz.relations.rewrite import (
     Move,
     Verdict,
 )
-from pytest_dstfuzz.relations.scene import locked_values
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask, TurnSearch
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -133,7 +133,7 @@ class TurnAttempts:
             return self.begun.judge(clean, found, self._label(attempt, clean, found))
         expected = self.expected(attempt)
         clean, found = self._against_recorded(attempt, clean, found)
-        if expected.differs and is_fallback(clean.get(REPLY, ""), self.rules.reply.fallback):
+        if expected.differs and is_fallback(self.rules.kind.text(clean), self.rules.reply.fallback):
             return Verdict("held")  # What is no answer need not become another one.
         verdict = expected.judge(clean, found)
         if verdict.kind == "violation" and expected.stays and self._is_clean(attempt, found):
@@ -160,7 +160,7 @@ class TurnAttempts:
             return clean, found
         if rewrite.between:
             return clean, found  # Between two rewrites neither is the recorded one.
-        label = label_of(self.dialogue, len(rewrite.reference.exchanges) - 1, rules.outcome)
+        label = rules.kind.label(self.dialogue, len(rewrite.reference.exchanges) - 1)
         if label is None:
             return clean, found
         return label, label if rules.folding.agree(label, found, rewrite.reference) else found
@@ -185,7 +185,7 @@ class TurnAttempts:
         rewrite = attempt.proposal.rewrite
         if rewrite is not None and (rewrite.between or not rewrite.expected.stays):
             return None  # What is right between two rewrites is not known.
-        label = label_of(self.dialogue, len(reference.exchanges) - 1, rules.outcome)
+        label = rules.kind.label(self.dialogue, len(reference.exchanges) - 1)
         if label is None:
             return None
         return folded_label(rules.folding, label, clean, found, reference)
@@ -312,7 +312,7 @@ def begin_turn(
         if isinstance(begun, BySearch) and _is_left(rules, turn.user):
             begun = Inapplicable(OTHER_LANGUAGE)
     if not rules.own_edits:
-        values = lock_values(rules.data, turn, clean, rules.outcome)
+        values = lock_values(rules.data, turn, clean, rules.kind)
         source = rules.perturber.prepare(turn.user, values, turn.system)
         variants = rules.settings.variants
         task = SearchTask(dialogue, index, prediction, rules.perturber, source, variants)
@@ -365,11 +365,11 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
 
 
 def lock_values(
-    data: DialogueSet, turn: Turn, clean: Answer | None, kind: OutcomeKind = "state"
+    data: DialogueSet, turn: Turn, clean: Answer | None, kind: AnswerKind = BELIEF_STATES
 ) -> tuple[str, ...]:
-    """Return the values that no edit of this turn may touch, see `locked_values`."""
+    """Return the values that no edit of this turn may touch, see `AnswerKind.locked_values`."""
     state = clean.state if isinstance(clean, Prediction) else None
-    return locked_values(data, turn, state, kind)
+    return kind.locked_values(data, turn, state)
 
 
 def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) -> bool:

@@ -17,10 +17,11 @@ from typing import Any, Final, TypeVar
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.store import Store
-from pytest_dstfuzz.config import STATE, ReplySettings
+from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import RESTART, Again, Context, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction
 
 Name = TypeVar("Name")
@@ -40,7 +41,7 @@ def scope_of(
     normalisation and, where it is complete, ontology of the data. Of replies that they are some,
     and whose replies the system is shown; never how they are compared.
     """
-    if reply is not None and reply.outcome != STATE:
+    if reply is not None and not KINDS[reply.outcome].has_slots:
         parts = [_FORMAT, __version__, list(tracker), reply.outcome, reply.history]
         return hashlib.sha256(_bytes(parts)).digest()
     ontology = data.ontology

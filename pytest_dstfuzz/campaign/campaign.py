@@ -20,19 +20,20 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.sequential import idle_test, sequential_test
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls, comparison_of_states
+from pytest_dstfuzz.comparisons.call_rules import comparison_of_values
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
-from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, ReplySettings, Settings
+from pytest_dstfuzz.config import ReplySettings, Settings
 from pytest_dstfuzz.dialogue.call_values import with_call_values
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.rollout import with_history
 from pytest_dstfuzz.dialogue.sampling import part_of, sample_turns
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.relations.registry import as_relation, relations_named
 from pytest_dstfuzz.relations.relation import Relation
@@ -218,7 +219,7 @@ class Campaign:
             self.tracker, settings.tracker.repeatable, settings.reply.outcome
         )
         if repeatable and sequential_test(settings.tracker) is not None:
-            raise UserError(idle_test(settings.tracker, who_answers(settings.reply.outcome)))
+            raise UserError(idle_test(settings.tracker, KINDS[settings.reply.outcome].words.who))
         with bounded(budget.deadline, settings.budget.preflight_seconds):
             preflight(
                 self.tracker,
@@ -261,14 +262,13 @@ class Campaign:
 
 def _comparison(given: object, settings: ReplySettings, data: DialogueSet) -> Comparison:
     """Return how two answers are compared: replies as somebody gave it, or as the settings say."""
-    if settings.outcome != REPLY:
+    if KINDS[settings.outcome].words.values:
         if given is not None:
             raise UserError(
                 "compare says when two replies say the same: add outcome='reply' to the settings, "
                 "or leave it out"
             )
-        of_kind = comparison_of_states if settings.outcome == STATE else comparison_of_calls
-        return of_kind(data, settings)
+        return comparison_of_values(data, settings)
     chosen = (settings.compare or DEFAULT) if given is None else given
     return as_comparison(chosen, "Campaign(compare=...)", settings)
 
@@ -299,7 +299,7 @@ def _dialogues(given: object, settings: Settings) -> DialogueSet:
         return load_dialogues(source, how.split, outcome=outcome, tools=how.tools)
     elif isinstance(given, Sequence) and all(isinstance(one, Dialogue) for one in given):
         found = DialogueSet("dialogues", settings.data.split, tuple(given))
-        if settings.reply.outcome == TOOL_CALLS:
+        if KINDS[settings.reply.outcome].has_tools:
             found = with_call_values(found)
     else:
         raise UserError(

@@ -50,8 +50,7 @@ from pytest_dstfuzz.campaign.requests import OptionalRequest, PatientRequest
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult, turn_id
 from pytest_dstfuzz.campaign.shrink import Shrunk, shrink
 from pytest_dstfuzz.campaign.spec import CampaignSpec
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, label_of
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.relations.rewrite import Inapplicable
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -391,9 +390,9 @@ def _skipped(rules: CampaignSpec, dialogue: Dialogue, index: int, calls: int) ->
         clean_state=None,
         outcome="skipped",
         variants=(),
-        label=label_of(dialogue, index, rules.outcome),
-        outcome_kind=rules.outcome,
-        tools=tuple(one.name for one in dialogue.tools) if rules.outcome == TOOL_CALLS else (),
+        label=rules.kind.label(dialogue, index),
+        outcome_kind=rules.kind.name,
+        tools=rules.kind.tools(dialogue),
         calls=calls,
         relation=rules.relation.name,
         side=rules.relation.side,

@@ -22,7 +22,6 @@ from pytest_dstfuzz.campaign.results import (
     not_corrected,
 )
 from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
-from pytest_dstfuzz.dialogue.outcome import who_answers
 from pytest_dstfuzz.relations.rewrite import Expected
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -113,7 +112,7 @@ def _not_run(turn: TurnAttempts, attempt: Attempt) -> VariantResult:
     """Return the result of a variant that the tracker was not asked about, with the reason."""
     variant = attempt.variant
     if isinstance(turn.clean, TrackerFailure) and attempt.to_run:
-        who = who_answers(turn.rules.outcome)
+        who = turn.rules.kind.words.who
         reason = f"{who} failed on the clean turn: {turn.clean.reason}"
         return _result(attempt, "error", reason)
     if variant.status == "valid":

@@ -26,7 +26,6 @@ from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.cache import PredictionCache, restarts
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
-from pytest_dstfuzz.config import STATE
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.garbage import gc_paused
@@ -131,7 +130,7 @@ def _depends_on_known(rules: CampaignSpec) -> bool:
         for name in names
     )
     return (
-        rules.outcome == STATE
+        rules.kind.has_slots
         and rules.folding.exact
         and rules.repeats
         and rules.votes == 1

@@ -298,7 +298,7 @@ def _most_and_next(turn: TurnResult) -> tuple[int, int]:
     kinds = Counter(turn.clean_votes).items()
     counts = sorted((count for kind, count in kinds if kind >= 0), reverse=True)
     most, *others = counts or [0]
-    return most, sum(others if turn.outcome_kind != "state" else others[:1])
+    return most, sum(others[:1] if turn.kind.has_slots else others)
 
 
 def _counts(item: VariantResult) -> bool:
@@ -311,7 +311,7 @@ def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
     voted = [(v, v.votes) for v in turn.variants if v.votes is not None and _counts(v)]
     if not voted:
         return
-    change = _change if turn.outcome_kind == "state" else _changed_paths
+    change = _change if turn.kind.has_slots else _changed_paths
     changes = Counter(change(item) for item, _ in voted if item.outcome == "violation")
     common = changes.most_common(1)[0][0] if changes else None
     clean = [votes for item, votes in voted if common is None or change(item) == common]

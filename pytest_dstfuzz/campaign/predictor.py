@@ -14,9 +14,10 @@ from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.cache import PredictionCache
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.dialogue.renaming import in_own_names
 from pytest_dstfuzz.errors import GivenUpError, MalformedAnswerError
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.trackers.arriving import arriving
 from pytest_dstfuzz.trackers.deadline import Overrun, ended_with
 from pytest_dstfuzz.trackers.tracker import Interrupted, Tracker
@@ -80,7 +81,7 @@ class Predictor:
         self._tracker = tracker
         self._ontology = ontology
         self._normalisation = normalisation
-        self._outcome = outcome
+        self._kind = KINDS[outcome]
         self._listener = listener or ignore
         self._known: dict[Context, Answer] = {}
         self._answered = False
@@ -198,7 +199,7 @@ class Predictor:
                 self._tries += granted
                 if self._tries >= LAST_TRIES and not self._answered:
                     self._given_up = (
-                        f"not asked: {who_answers(self._outcome)} had failed on all of the first "
+                        f"not asked: {self._kind.words.who} had failed on all of the first "
                         f"{self._failed} contexts, the last time with: {self._last_failure}"
                     )
         return answers
@@ -304,7 +305,7 @@ class Predictor:
         if isinstance(answer, GivenUpError):
             self._give_up(answer)
         else:
-            checked = check_answer(answer, self._ontology, self._normalisation, self._outcome)
+            checked = check_answer(answer, self._ontology, self._normalisation, self._kind.name)
             if malformed and isinstance(checked, TrackerFailure):
                 reason = f"malformed answer ({malformed} of {malformed} tries): {checked.reason}"
                 checked = TrackerFailure(reason, malformed=malformed)

@@ -5,15 +5,17 @@ Each type is JSON in and out: fields stand in the order of the keys of the JSON 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.json_data import from_json, to_json
+from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Failure, Move, Side
 
@@ -38,6 +40,12 @@ TurnOutcome = Literal["held", "violation", "error", "untested", "inapplicable", 
 Cause = Literal["turn", "context", "both"]
 #: By the label of a slot that changed: its old value was right, its new one is, or neither.
 ByLabel = Literal["right-to-wrong", "corrected", "wrong-to-wrong"]
+#: The same in words.
+BY_LABEL: Final[Mapping[ByLabel, str]] = {
+    "right-to-wrong": "was right, now wrong",
+    "corrected": "was wrong, now right",
+    "wrong-to-wrong": "wrong either way",
+}
 
 #: Keys that reports of earlier versions lack.
 _LATER: Final = frozenset(
@@ -313,6 +321,11 @@ class TurnResult:
     variants: tuple[VariantResult, ...]
 
     @property
+    def kind(self) -> AnswerKind:
+        """What was tested of the answers."""
+        return KINDS[self.outcome_kind]
+
+    @property
     def violations(self) -> tuple[VariantResult, ...]:
         """The variants that broke the relation."""
         return tuple(variant for variant in self.variants if variant.outcome == "violation")
@@ -335,11 +348,11 @@ class TurnResult:
         """
         plain: dict[str, Any] = to_json(self)
         _drop(plain, [name for name in ("model", "left_out", "malformed") if not plain[name]])
-        if self.outcome_kind != TOOL_CALLS:
+        if not self.kind.has_tools:
             _drop(plain, ("tools",))
             for variant in plain["variants"]:
                 _drop(variant, ("transcript",))
-        if self.outcome_kind == "state":
+        if self.kind.has_slots:
             _drop(plain, ("outcome_kind", "own", "right"))
             for variant in plain["variants"]:
                 _drop(variant, ("case", "reference"))

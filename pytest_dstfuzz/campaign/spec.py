@@ -8,10 +8,11 @@ from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.sequential import SequentialTest
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
-from pytest_dstfuzz.config import PROFILES, STATE, TOOL_CALLS, ReplySettings, VariantSettings
+from pytest_dstfuzz.config import PROFILES, ReplySettings, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.relations.registry import relation_for
@@ -62,15 +63,14 @@ class CampaignSpec:
         return self.relation.adaptive if self.own_edits else self.search.adaptive
 
     @property
-    def outcome(self) -> OutcomeKind:
+    def kind(self) -> AnswerKind:
         """What of an answer is tested."""
-        return self.reply.outcome
+        return KINDS[self.reply.outcome]
 
     @property
     def adds_up(self) -> bool:
         """Whether an answer is a running total: a state, or all calls of a rollout."""
-        rolled = self.outcome == TOOL_CALLS and self.reply.history == "own"
-        return self.outcome == STATE or rolled
+        return self.kind.adds_up(self.reply.history)
 
     def first_of(self, last: int) -> int:
         """Return the first turn of a dialogue that has a result, where ``last`` is the last one."""

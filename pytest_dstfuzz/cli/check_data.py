@@ -15,7 +15,7 @@ from pytest_dstfuzz.config.rates import percent
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-    from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+    from pytest_dstfuzz.kinds.kind import AnswerKind
     from pytest_dstfuzz.report.page import TerminalPage
 
 _READ: Final = ("data", "tools", "split", "slots", "lock", "outcome", "seed")
@@ -43,6 +43,7 @@ def _check(given: Namespace) -> None:
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
+    from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415
 
     given.data = given.file or given.data
     given.outcome = given.outcome or TOOL_CALLS
@@ -51,7 +52,7 @@ def _check(given: Namespace) -> None:
     read = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
     data = with_slots(read, how.slots)
     page = terminal_page()
-    kind: OutcomeKind = "state" if _is_of_states(data, outcome) else outcome
+    kind = KINDS["state" if _is_of_states(data, outcome) else outcome]
     page.line(f"{data.name}, split {data.split}, read in the layout {data.layout!r}", "heading")
     _dialogues(page, data)
     _speakers(page, data)
@@ -132,14 +133,11 @@ def _tools(page: TerminalPage, data: DialogueSet) -> None:
         _field(page, "", f"and {len(names) - _LISTED} more")
 
 
-def _labels(page: TerminalPage, data: DialogueSet, kind: OutcomeKind) -> None:
-    # Imported late, as above.
-    from pytest_dstfuzz.dialogue.dialogues import label_of  # noqa: PLC0415
-
+def _labels(page: TerminalPage, data: DialogueSet, kind: AnswerKind) -> None:
     turns = data.turn_count()
-    if kind == "reply":
+    if not kind.words.values:
         places = ((one, turn.index) for one in data.dialogues for turn in one.turns)
-        count = sum(label_of(*place, kind) is not None for place in places)
+        count = sum(kind.label(*place) is not None for place in places)
         _field(page, "replies", f"recorded at {count:,} of {_several(turns, 'turn')}")
         return
     known = Counter(bool(turn.calls) for turn in data.turns() if turn.calls is not None)
@@ -157,7 +155,7 @@ def _labels(page: TerminalPage, data: DialogueSet, kind: OutcomeKind) -> None:
         _field(page, "labels", "none: answers are compared with those to the clean turns alone")
 
 
-def _locks(page: TerminalPage, data: DialogueSet, kind: OutcomeKind, user: tuple[str, ...]) -> None:
+def _locks(page: TerminalPage, data: DialogueSet, kind: AnswerKind, user: tuple[str, ...]) -> None:
     # Imported late, as above.
     from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415
     from pytest_dstfuzz.relations.lock_share import lock_share  # noqa: PLC0415

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.cli.command import Command, given_settings, print_page, terminal_page
-from pytest_dstfuzz.config import REPLY, TOOL_CALLS
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.config.reply_options import OUTCOMES
@@ -101,6 +100,7 @@ def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counte
 
     A sentence where no turn of the data can satisfy it.
     """
+    from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
     from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415 - as above
     from pytest_dstfuzz.perturb.locks import Locks  # noqa: PLC0415 - as above
     from pytest_dstfuzz.relations.applicable import reasons_by_label  # noqa: PLC0415 - as above
@@ -110,7 +110,8 @@ def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counte
         return why
     lexicon, reply = load_lexicon(), settings.reply
     guards = Locks(lexicon, data.ontology, data.cue_words, settings.variant.lock)
-    scenes = Scenes(data, lexicon, guards, 0, None if reply.outcome == REPLY else reply)
+    exact = KINDS[reply.outcome].has_exact_labels
+    scenes = Scenes(data, lexicon, guards, 0, reply if exact else None)
     return Counter(reasons_by_label(relation, data, scenes))
 
 
@@ -144,6 +145,7 @@ def _figures(found: Counter[str] | str) -> list[str]:
 
 
 def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | None) -> None:
+    from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
     from pytest_dstfuzz.relations.registry import spoken_of  # noqa: PLC0415 - as above
 
     page.gap()
@@ -152,7 +154,7 @@ def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | Non
     said = [
         ("side", f"{relation.side}; {by}"),
         ("of", spoken_of(relation)),
-        ("expects", relation.expects),
+        ("expects", KINDS[relation.on[0]].words.fill(relation.expects)),
         ("words", relation.source or "none"),
     ]
     for head, text in said:
@@ -186,9 +188,11 @@ def _reasons(page: TerminalPage, relation: Relation, found: Counter[str]) -> Non
 
 def _counted(data: DialogueSet, outcome: OutcomeKind) -> str:
     named = f"{data.name} (split {data.split})"
-    if outcome == TOOL_CALLS and any(
-        turn.calls is not None for one in data.dialogues for turn in one.turns
-    ):
+    # Imported late, as above.
+    from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415
+
+    calls = (turn.calls is not None for one in data.dialogues for turn in one.turns)
+    if KINDS[outcome].has_tools and any(calls):
         return f"Counted over {named}, the recorded calls taken for the assistant's."
     if any(all(turn.state is not None for turn in one.turns) for one in data.dialogues):
         return f"Counted over {named}, the labels taken for the tracker's answers."

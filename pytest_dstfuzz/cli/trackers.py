@@ -18,7 +18,7 @@ from pytest_dstfuzz.cli.command import (
     print_page,
     terminal_page,
 )
-from pytest_dstfuzz.config import ADAPTER, STATE, TOOL_CALLS, Settings, parse_option
+from pytest_dstfuzz.config import ADAPTER, STATE, Settings, parse_option
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
@@ -95,9 +95,12 @@ def _slot_rules(settings: Settings, data: DialogueSet) -> InWordsOf | None:
 
 def _judge(settings: Settings, data: DialogueSet) -> ReplyJudge | CallJudge | None:
     """Return who says which replies or calls are right; ``None`` where states are tested."""
-    if settings.reply.outcome == STATE:
+    from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
+
+    kind = KINDS[settings.reply.outcome]
+    if kind.has_slots:
         return None
-    if settings.reply.outcome == TOOL_CALLS:
+    if kind.has_tools:
         from pytest_dstfuzz.comparisons.alike import call_judge  # noqa: PLC0415 - as above
         from pytest_dstfuzz.comparisons.call_rules import (  # noqa: PLC0415 - as above
             comparison_of_calls,

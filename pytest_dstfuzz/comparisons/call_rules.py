@@ -20,9 +20,22 @@ from pytest_dstfuzz.dialogue.calls import call_path
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
+from pytest_dstfuzz.kinds import KINDS
 
 #: Arguments that a message names at most.
 _SHOWN: Final = 8
+
+
+def comparison_of_values(
+    data: DialogueSet,
+    settings: ReplySettings,
+    search_path: tuple[str, ...] = (),
+    table: Sequence[str] = (),
+) -> Comparison:
+    """Return what compares answers with values, of the kind of the settings: states or calls."""
+    has_tools = KINDS[settings.outcome].has_tools
+    of_kind = comparison_of_calls if has_tools else comparison_of_states
+    return of_kind(data, settings, search_path, table)
 
 
 def comparison_of_calls(

@@ -11,7 +11,7 @@ from operator import eq
 from typing import NamedTuple, overload
 
 from pytest_dstfuzz.dialogue.calls import Tool, Transcript
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind, reply_outcome
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
 from pytest_dstfuzz.dialogue.values import shown_value
 
@@ -184,19 +184,6 @@ def answer_of(dialogue: Dialogue, index: int) -> str | None:
     if own is not None or index + 1 == len(dialogue.turns):
         return own
     return dialogue.turns[index + 1].system or None
-
-
-def label_of(dialogue: Dialogue, index: int, kind: OutcomeKind = "state") -> Outcome | None:
-    """Return the right outcome of a turn; ``None`` = the data does not say it.
-
-    A question without an answer has no right reply: there are many ways to say so.
-    """
-    if kind == "state":
-        return dialogue.turns[index].state
-    if kind == TOOL_CALLS:
-        return dialogue.turns[index].calls
-    recorded = answer_of(dialogue, index) if kind == "reply" else None
-    return reply_outcome(recorded) if recorded else None
 
 
 class StoredDialogues(Sequence[Dialogue]):  # noqa: PLW1641 - like lists, see the docstring

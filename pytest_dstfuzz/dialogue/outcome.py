@@ -14,15 +14,6 @@ REPLY: Final = "reply"
 TOOL_CALLS: Final = "tool-calls"
 
 
-def who_answers(kind: OutcomeKind) -> str:
-    """Return what messages call a system that is tested for one kind of outcome.
-
-    >>> who_answers("state"), who_answers("reply"), who_answers("tool-calls")
-    ('the tracker', 'the bot', 'the assistant')
-    """
-    return {REPLY: "the bot", TOOL_CALLS: "the assistant"}.get(kind, "the tracker")
-
-
 class Outcome(Mapping[str, str]):
     """An immutable mapping *path -> text*; a path that is absent is not answered.
 

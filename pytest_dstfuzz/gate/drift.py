@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pytest_dstfuzz.config.rates import over, percent
 from pytest_dstfuzz.dialogue.calls import call_path, part_of
@@ -19,6 +19,10 @@ from pytest_dstfuzz.dialogue.dialogues import diff_states
 from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.gate.baseline import State
 from pytest_dstfuzz.gate.verdict import LimitFinding, Verdict
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
+from pytest_dstfuzz.kinds.kind import Words
+from pytest_dstfuzz.kinds.replies import REPLIES
+from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
 
 #: Share of the turns whose clean answer may change, where nobody says.
 DEFAULT_MAX_DRIFT: Final = 0.0
@@ -157,13 +161,14 @@ def judge_drift(
     """
     share, allowed = drift.share, f"{percent(limit)} are allowed"
     words = _words(drift)
+    what = f"{words.slot}s"
     if not drift.turns:
         reason = "no turn was answered in both builds"
     elif not drift.changed:
         reason = f"the clean answers to all {drift.turns:,} turns are those of the baseline"
     else:
         reason = f"clean answers changed at {len(drift.changed):,} of {drift.turns:,} turns"
-        reason += f": {_slots_text(drift.slots, words.slots)}" if words.slots else ""
+        reason += f": {_slots_text(drift.slots, what)}" if words.values else ""
     if drift.changed and drift.labelled:
         before, after = (
             percent(right / drift.labelled) for right in (drift.right_before, drift.right_after)
@@ -196,7 +201,7 @@ def judge_drift(
     return LimitFinding(None, "max-clean-drift", limit, verdict, reason, share)
 
 
-def _silenced_text(drift: Drift, words: _DriftWords) -> str:
+def _silenced_text(drift: Drift, words: Words) -> str:
     """Say at how many turns the tracker failed now, and what it did first; ``""`` at none."""
     if not drift.silenced:
         return ""
@@ -204,22 +209,12 @@ def _silenced_text(drift: Drift, words: _DriftWords) -> str:
     return f"; at {drift.silenced:,} that the baseline answers {words.who} failed{named}"
 
 
-class _DriftWords(NamedTuple):
-    who: str
-    right: str
-    labels: str
-    #: ``""`` = answers have no parts.
-    slots: str
-
-
-def _words(drift: Drift) -> _DriftWords:
+def _words(drift: Drift) -> Words:
     """Return the words for the answers that changed, told by their paths."""
     paths = {path for pair in drift.moved for path in (*pair.before, *pair.after)}
     if paths <= {REPLY} and drift.moved:
-        return _DriftWords("the tracker", "right replies", "recorded answers", "")
-    if any(map(call_path, paths)):
-        return _DriftWords("the assistant", "right calls", "recorded calls", "arguments")
-    return _DriftWords("the tracker", "accuracy", "labels", "slots")
+        return REPLIES.words
+    return (TOOL_CALLS if any(map(call_path, paths)) else BELIEF_STATES).words
 
 
 def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:

@@ -28,6 +28,7 @@ from pytest_dstfuzz.gate.verdict import (
     judge_expected,
     judge_rate,
 )
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 
 
 class _Seen:
@@ -120,7 +121,7 @@ def _judge_figures(session: Session, gates: Gates, every: Sequence[Tested]) -> l
     widest = max(every, key=lambda one: one.count, default=None)
     summary = session.summary if widest is None else widest.summary
     if (least := gates.whole.min_accuracy) is not None:
-        kind = every[0].kind if every else "state"
+        kind = every[0].kind if every else BELIEF_STATES
         found.append(judge_accuracy(least, summary.clean_right, summary.clean_labelled, kind))
     found += _judge_rates(every, gates)
     if (most := gates.whole.max_expected_failures) is not None:

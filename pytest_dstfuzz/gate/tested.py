@@ -10,10 +10,10 @@ from pytest_dstfuzz.campaign.applied import AppliedTally
 from pytest_dstfuzz.campaign.ledger import Counts, LedgerTally
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, SummaryTally, YieldsTally
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.gate.baseline import Session
 from pytest_dstfuzz.gate.limits import Gates, Kind, Limits, Part
 from pytest_dstfuzz.gate.verdict import Gate, LimitFinding
+from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.printable import listed
 
 #: What a relation that has no table of its own has there.
@@ -36,7 +36,7 @@ class Tested:
     summary: Summary
     #: How many results it has, and what of the answers was tested.
     count: int
-    kind: OutcomeKind
+    kind: AnswerKind
     #: Whether there is a noise model.
     noisy: bool
     _rows: Mapping[Kind, Mapping[str, Counts]]
@@ -104,7 +104,7 @@ class _OfRelation:
 
     def __init__(self, first: TurnResult) -> None:
         self.must_change = first.side == "should-change"
-        self.kind = first.outcome_kind
+        self.kind = first.kind
         self.count, self.noisy = 0, False
         self.summary, self.yields, self.ledger = SummaryTally(), YieldsTally(), LedgerTally()
         self.applied = AppliedTally()

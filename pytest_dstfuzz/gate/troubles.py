@@ -9,7 +9,9 @@ from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
 from pytest_dstfuzz.campaign.sums import DistinctCount, LastByTurn
 from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome, OutcomeKind, who_answers
+from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
+from pytest_dstfuzz.kinds.kind import AnswerKind
 
 #: Above this share of turns at which the tracker failed, the other figures mean little.
 MOST_ERRORS: Final = 0.05
@@ -44,7 +46,7 @@ class TroublesTally:
         self._unfinished = 0
         #: Relation -> its turns that were run, by outcome, and what of the answers was tested.
         self._relations: dict[str, Counter[TurnOutcome]] = {}
-        self._kinds: dict[str, OutcomeKind] = {}
+        self._kinds: dict[str, AnswerKind] = {}
         #: Whether something else was said each time, of turns that a relation says something of:
         #: which settle down hangs on no relation.
         self._unstable = LastByTurn(1)
@@ -62,9 +64,9 @@ class TroublesTally:
         # By relation, and without turns that it says nothing of: they would hide the failures.
         self._relations.setdefault(turn.relation, Counter())[turn.outcome] += 1
         if turn.outcome != "inapplicable":
-            self._kinds.setdefault(turn.relation, turn.outcome_kind)
+            self._kinds.setdefault(turn.relation, turn.kind)
             self._unstable.add(turn.id, turn.reason == UNSTABLE)
-            self._calls = self._calls or turn.outcome_kind == TOOL_CALLS
+            self._calls = self._calls or turn.kind.has_tools
 
     def troubles(self, ended: str = "") -> list[str]:
         """Return why the figures of a session mean nothing, one sentence each."""
@@ -83,7 +85,7 @@ class TroublesTally:
             if errors > MOST_ERRORS * own:
                 under = "" if len(self._relations) == 1 else f" (relation {name})"
                 found.append(
-                    f"{who_answers(self._kinds[name])} failed on {errors} of {own} turns{under}, "
+                    f"{self._kinds[name].words.who} failed on {errors} of {own} turns{under}, "
                     f"more than {percent(MOST_ERRORS, 0)}; the first is {self._failures[name]}"
                 )
         if text := self.unstable_text:
@@ -93,7 +95,7 @@ class TroublesTally:
     def raised(self) -> tuple[str, ...]:
         """Return where the tracker failed on too few turns to fail a session, a text a relation."""
         return tuple(
-            f"{who_answers(self._kinds[name])} failed on {errors} of {own} turns, and a gate "
+            f"{self._kinds[name].words.who} failed on {errors} of {own} turns, and a gate "
             f"allows {percent(MOST_ERRORS, 0)}; the first is {self._failures[name]}"
             for name, turns in self._relations.items()
             if 0 < (errors := turns["error"]) <= MOST_ERRORS * (own := _asked(turns))
@@ -158,7 +160,7 @@ class AnswersTally:
     """
 
     def __init__(self) -> None:
-        self._kind: OutcomeKind | None = None
+        self._kind: AnswerKind | None = None
         #: The first answer, and whether another one came.
         self._first: Outcome | None = None
         self._differ = False
@@ -170,8 +172,8 @@ class AnswersTally:
     def add(self, turn: TurnResult) -> None:
         """Take in the clean answer to a turn."""
         if self._kind is None:
-            self._kind = turn.outcome_kind
-        if turn.outcome_kind == TOOL_CALLS and turn.clean_state is not None:
+            self._kind = turn.kind
+        if turn.kind.has_tools and turn.clean_state is not None:
             self._called = self._called or bool(turn.clean_state)
             self._assisted.add(turn.id)
             if turn.label:
@@ -198,13 +200,12 @@ class AnswersTally:
         if self._turns.value < LEAST_TELLING or self._first is None or self._differ:
             return ""
         what = f"the same: {', '.join(self._first)}" if self._first else "empty"
-        if self._kind == REPLY:
-            what = "one and the same reply"
-        who = who_answers(self._kind or "state")
-        one = who.replace("the bot", "the tracker").removeprefix("the ")
+        words = (self._kind or BELIEF_STATES).words
+        if not words.values:
+            what = f"one and the same {words.short}"
         return (
-            f"the clean answers to all {self._answered.value:,} turns are {what}; {_an(one)} that "
-            "understands nothing cannot be broken, so nothing was tested"
+            f"the clean answers to all {self._answered.value:,} turns are {what}; {words.some} "
+            "that understands nothing cannot be broken, so nothing was tested"
         )
 
     def _no_calls(self) -> str:
@@ -223,7 +224,3 @@ class AnswersTally:
             f"at {turns} with recorded calls the assistant calls nothing, so nothing was tested: "
             "does it get the tools?"
         )
-
-
-def _an(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"

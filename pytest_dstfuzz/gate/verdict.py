@@ -16,9 +16,10 @@ from pytest_dstfuzz.config.rates import (
     rise_per_1000,
     under,
 )
-from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, OutcomeKind
 from pytest_dstfuzz.gate.limits import Part
 from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
+from pytest_dstfuzz.kinds.kind import AnswerKind
 
 #: ``drift``: clean answers differ from the baseline's at more turns than is allowed, whatever
 #: else was found. ``regression``: the interval of the difference lies above 0 and the
@@ -186,14 +187,10 @@ def judge_rate(
 
 
 def judge_accuracy(
-    limit: float, right: int, labelled: int, kind: OutcomeKind = "state"
+    limit: float, right: int, labelled: int, kind: AnswerKind = BELIEF_STATES
 ) -> LimitFinding:
     """Judge the share of the labelled turns whose clean answer is right by its lowest limit."""
-    what, of, label = ("accuracy", "clean answers", "label")
-    if kind == REPLY:
-        what, of, label = ("share of right replies", "unchanged questions", "recorded answer")
-    elif kind == TOOL_CALLS:
-        what, of, label = ("share of right messages", "unchanged turns", "recorded message")
+    what, of, label = kind.words.accuracy
     gate: Gate = "min-accuracy"
     if not labelled:
         reason = f"there is no {what}: no turn that was tested has a {label}"

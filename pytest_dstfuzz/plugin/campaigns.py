@@ -29,6 +29,7 @@ from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import TurnParam, own_settings, param_of
@@ -40,7 +41,6 @@ from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.report.sections import RelationFacts
-from pytest_dstfuzz.report.words import expectation
 
 #: Seconds without a sign of life after which one is given.
 PATIENCE = 20.0
@@ -217,7 +217,7 @@ class SessionCampaigns:
             relation=relation.name,
             compared="" if comparison.exact else comparison.name,
             about_relation=RelationFacts(
-                expectation(relation.expects, key.effective.reply.outcome),
+                KINDS[key.effective.reply.outcome].words.fill(relation.expects),
                 relation.source,
                 relation.unit,
                 relation.edits,

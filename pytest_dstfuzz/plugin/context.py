@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.spec import CampaignSpec
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls, comparison_of_states
+from pytest_dstfuzz.comparisons.call_rules import comparison_of_values
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.judge import Judges
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
-from pytest_dstfuzz.config import REPLY, TOOL_CALLS, ReplySettings, Settings
+from pytest_dstfuzz.config import ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
@@ -24,6 +24,7 @@ from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.rollout import with_history
 from pytest_dstfuzz.dialogue.sampling import part_of, sample_set, sample_turns
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.plugin.options import given_options, read_settings, table_rules_of
@@ -137,7 +138,7 @@ class RunContext:
     @property
     def not_own_questions(self) -> str:
         """Say that a bot that replies is asked the shipped questions; ``""`` elsewhere."""
-        if self.settings.reply.outcome != REPLY or self.settings.data.data != SAMPLE:
+        if KINDS[self.settings.reply.outcome].words.values or self.settings.data.data != SAMPLE:
             return ""
         return (
             "the questions are those of the shipped dialogues, about restaurants and hotels: "
@@ -151,10 +152,9 @@ class RunContext:
         return self._comparisons[settings]
 
     def _compared_by(self, settings: ReplySettings) -> Comparison:
-        if settings.outcome == REPLY:
-            return comparison_by_name(settings.compare, settings, self.search_path, self.judges)
-        of_kind = comparison_of_calls if settings.outcome == TOOL_CALLS else comparison_of_states
-        return of_kind(self.data, settings, self.search_path, self._table_rules)
+        if KINDS[settings.outcome].words.values:
+            return comparison_of_values(self.data, settings, self.search_path, self._table_rules)
+        return comparison_by_name(settings.compare, settings, self.search_path, self.judges)
 
     @cached_property
     def _table_rules(self) -> list[str]:
@@ -176,7 +176,7 @@ class RunContext:
         if relation.name not in self._hopeless:
             reply = self.settings.reply
             # A recorded reply is no right one: there the answers alone can tell.
-            known = None if reply.outcome == REPLY else reply
+            known = reply if KINDS[reply.outcome].has_exact_labels else None
             seed = self.settings.variant.seed
             scenes = Scenes(self.data, self.lexicon, self._guards, seed, known)
             self._hopeless[relation.name] = why_hopeless(relation, self.data, scenes)

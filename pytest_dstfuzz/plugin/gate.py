@@ -13,7 +13,7 @@ from pytest_dstfuzz import __version__
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent, points
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet, label_of
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
 from pytest_dstfuzz.files import check_writable
 from pytest_dstfuzz.gate.baseline import (
@@ -27,6 +27,7 @@ from pytest_dstfuzz.gate.judge import judge, judge_answers
 from pytest_dstfuzz.gate.limits import Gates, check_names, check_relations
 from pytest_dstfuzz.gate.models import baseline_of, worst_status
 from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, LimitFinding, Verdict
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.support import NoiseInUse
 from pytest_dstfuzz.plugin.baseline_writing import write_baselines
 from pytest_dstfuzz.plugin.model_results import ModelResults
@@ -46,7 +47,6 @@ from pytest_dstfuzz.report.tally import (
     unlimited_text,
 )
 from pytest_dstfuzz.report.weaknesses import moved_weaknesses
-from pytest_dstfuzz.report.words import words_of
 from pytest_dstfuzz.search.registry import search_by_name
 
 _STYLES: Final[Mapping[Verdict, Style]] = {
@@ -115,14 +115,14 @@ class SessionGate:
         if data.ontology is not None and data.ontology.complete:
             check_names(self.gates, data.ontology.slots)
         check_relations(self.gates, [name for name in RELATIONS.names if name != ALL])
-        outcome = self._settings.reply.outcome
+        kind = KINDS[self._settings.reply.outcome]
         labels = any(
-            label_of(each, turn.index, outcome) is not None
+            kind.label(each, turn.index) is not None
             for each in data.dialogues
             for turn in each.turns
         )
         if self.gates.whole.min_accuracy is not None and not labels:
-            what = words_of(outcome).labels
+            what = kind.words.labels
             raise UserError(
                 f"a limit of accuracy (min-accuracy) needs {what}: the data {data.name!r} has none"
             )

@@ -11,9 +11,10 @@ from typing import Any, Final
 import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.config import REPLY, Settings
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.support import NoiseInUse
 from pytest_dstfuzz.plugin.campaigns import Progress, SessionCampaigns
@@ -122,7 +123,7 @@ class SessionHooks:
             rate = NoiseInUse.of(how.noise, how.slip_rate).rate
             noise = f" ({' and '.join(how.noise)}, slip rate {100 * rate:g} %)"
         compared = ""
-        if settings.reply.outcome == REPLY:
+        if not KINDS[settings.reply.outcome].words.values:
             name = self.context.comparison(settings.reply).name
             compared = f", replies compared by {name}"
         what = (

@@ -13,10 +13,11 @@ import pytest
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.registry import as_comparison
-from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, Settings
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import SlotChange
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
@@ -88,7 +89,7 @@ class RegressionCorpus:
         """
         corpus, ontology = read_corpus(self.path), self._context.data.ontology
         for entry in corpus.values():
-            if entry.outcome != "state":
+            if not entry.kind.has_slots:
                 continue
             if problem := unknown_slot({change.slot: "" for change in entry.changed}, ontology):
                 raise DataError(
@@ -137,7 +138,7 @@ class RegressionCorpus:
         model: object,
         *,
         relation: object,
-        outcome: str,
+        outcome: OutcomeKind,
         compare: object,
     ) -> DstRegression:
         """Ask the tracker again; a relation that no fixture gave goes by its name."""
@@ -160,20 +161,17 @@ class RegressionCorpus:
         request.node.stash[FOUND] = Found(regression=entry.id, outcome=replayed)
         return DstRegression(self._settings, entry, replayed, changes)
 
-    def _not_of_this_run(self, entry: Regression, outcome: str) -> str:
+    def _not_of_this_run(self, entry: Regression, outcome: OutcomeKind) -> str:
         """Say why a run cannot tell what became of a regression, and what to add; else ``""``."""
         if entry.outcome != outcome:
-            was, now = (
-                "tool calls" if one == TOOL_CALLS else f"a {one}"
-                for one in (entry.outcome, outcome)
-            )
+            was, now = (KINDS[one].words.one for one in (entry.outcome, outcome))
             return (
                 f"the regression {entry.id} is of {was}, and this run tests {now}: "
                 f"add --dst-outcome={entry.outcome}"
             )
         history = self._settings.reply.history
         # A state is that of what was said, whoever says it.
-        if outcome == STATE or entry.history == history:
+        if entry.kind.has_slots or entry.history == history:
             return ""
         whose = {"own": "the system's own messages", "recorded": "recorded messages"}
         return (
@@ -277,10 +275,10 @@ class RegressionCorpus:
 
     def _comparison(self, outcome: OutcomeKind, given: object) -> Comparison:
         """Return what says whether two answers are one; ``given`` is what the fixture gives."""
-        if outcome != REPLY:
+        if KINDS[outcome].words.values:
             return self._context.comparison(replace(self._settings.reply, outcome=outcome))
         if given is None or isinstance(given, str):
-            reply = replace(self._settings.reply, outcome=REPLY, compare=given)
+            reply = replace(self._settings.reply, outcome=outcome, compare=given)
             return self._context.comparison(reply)
         where = "the fixture dst_compare gave neither a name nor a comparison"
         return as_comparison(given, where, self._settings.reply)
@@ -309,7 +307,7 @@ class DstRegression:
             pytest.skip(printable(f"cannot be told: {_UNCLEAR} ({changes})"))
         if self.outcome == "failed":
             pytest.fail(
-                f"{who_answers(self.entry.outcome)} failed on regression {self.entry.id}",
+                f"{KINDS[self.entry.outcome].words.who} failed on regression {self.entry.id}",
                 pytrace=False,
             )
         if self.outcome == "broken":
@@ -352,7 +350,7 @@ def dst_regression(
     dst_model: object,
     dst_search: object,  # noqa: ARG001 - by these fixtures it is known that tests share a tracker
     dst_relation: object,
-    dst_outcome: str,
+    dst_outcome: OutcomeKind,
     dst_compare: object,
     dst_lexicon: Lexicon,  # noqa: ARG001 - likewise
 ) -> DstRegression:

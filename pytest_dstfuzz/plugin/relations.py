@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, Settings
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Side
 
 #: What is tested of an answer -> the tests of the built-in suite, each with the side of the
 #: relations that it is about.
-SUITES: Final[dict[str, dict[str, Side]]] = {
-    STATE: {
-        "test_belief_state_survives": "should-not-change",
-        "test_belief_state_follows": "should-change",
-    },
-    REPLY: {
-        "test_reply_survives": "should-not-change",
-        "test_reply_follows": "should-change",
-    },
-    TOOL_CALLS: {
-        "test_tool_calls_survive": "should-not-change",
-        "test_tool_calls_follow": "should-change",
-    },
+SUITES: Final[dict[OutcomeKind, dict[str, Side]]] = {
+    name: {
+        kind.words.test_name("survive"): "should-not-change",
+        kind.words.test_name("follow"): "should-change",
+    }
+    for name, kind in KINDS.items()
 }
 #: How to assert what the relations of a side ask for.
 ASSERTIONS: Final[dict[Side, str]] = {

@@ -11,9 +11,10 @@ import pytest
 from pytest_dstfuzz.campaign.results import Results, TurnResult
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.slots import rules_of_slots
-from pytest_dstfuzz.config import REPLY, STATE, Settings
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.plugin.relations import PARTED
 from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts
 from pytest_dstfuzz.relations.registry import relations_named
@@ -216,8 +217,8 @@ class ResultCollector:
             others = sorted(set(self.relations).difference(first))
             names["relation"] = PARTED.join([*first, *others])
         if not all(map(rules_of_slots, self.comparisons)):
-            kinds = (result.outcome_kind for result in self._found.values())
-            names["outcome"] = next((kind for kind in kinds if kind != STATE), REPLY)
+            kinds = (result.kind for result in self._found.values())
+            names["outcome"] = next((one for one in kinds if not one.has_slots), REPLIES).name
         return settings.replace_options(**names)
 
     def groups(self, data: DialogueSet) -> dict[str, Results]:

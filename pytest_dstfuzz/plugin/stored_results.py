@@ -22,7 +22,6 @@ from pytest_dstfuzz.report.explain import explain
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.plainest import PlainestTally
 from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
-from pytest_dstfuzz.report.words import words_of
 
 
 class StoredCollector(ResultCollector):
@@ -148,7 +147,7 @@ class StoredRelation:
         elif result.outcome == "error" and not self._error:
             reasons = (one.reason for one in result.variants if one.outcome == "error")
             self._error = result.reason or next(reasons, "no reason given")
-            self._who = words_of(result.outcome_kind).who
+            self._who = result.kind.words.who
 
     def assert_holds(self) -> None:
         """Fail where a turn is broken or the tracker failed at one, as the tests of turns do.

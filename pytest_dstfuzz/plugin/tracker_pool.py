@@ -15,9 +15,10 @@ from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.sequential import idle_test, sequential_test
 from pytest_dstfuzz.comparisons.judge import JudgeFacts
 from pytest_dstfuzz.config import STATE, BudgetSettings
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.json_data import from_json, to_json
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.plugin.caching import Caches
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.report.redact import KEPT_BACK
@@ -191,7 +192,7 @@ class TrackerPool:
                 raise
             # It may repeat what was said.
             raise type(error)(
-                f"{who_answers(outcome)} cannot be tested; why is {KEPT_BACK}"
+                f"{KINDS[outcome].words.who} cannot be tested; why is {KEPT_BACK}"
             ) from None
         self._measured[id(tracker)] = tracker, measured
         self.budget.watch(tracker)
@@ -219,7 +220,7 @@ class TrackerPool:
         if sequential_test(self._settings.tracker) is not None:
             asked = self._predictors.items()
             found += [
-                idle_test(self._settings.tracker, who_answers(outcome))
+                idle_test(self._settings.tracker, KINDS[outcome].words.who)
                 for (_, outcome), (_, predictor) in asked
                 if predictor.votes == 1
             ]

@@ -26,7 +26,6 @@ from pytest_dstfuzz.plugin.relations import ASSERTIONS, other_side
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.explain import explain
 from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
-from pytest_dstfuzz.report.words import words_of
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.testing import Conformance, Finding
@@ -138,7 +137,7 @@ class DstTurn:
         elif result.outcome == "error":
             if not gate:
                 self._fail()
-            who = words_of(result.outcome_kind).who
+            who = result.kind.words.who
             pytest.skip(printable(f"{who} failed: {self._shown(_reason(result))}"))
         elif result.outcome == "skipped":
             pytest.skip(printable(result.reason) or "the budget ended before this turn was run")
@@ -165,7 +164,7 @@ class DstTurn:
         __tracebackhide__ = True
         relation, side = self._found[1].variant.relation, self.result.side
         if ASSERTIONS[side] != called:
-            what = words_of(self.result.outcome_kind).what
+            what = self.result.kind.words.what
             raise self._refuse(UserError(other_side(relation, side, called, what))) from None
 
     def _shown(self, reason: str) -> str:

@@ -10,7 +10,6 @@ from typing import Final
 from pytest_dstfuzz.comparisons.argument_table import ArgumentTable
 from pytest_dstfuzz.dialogue.calls import Transcript, part_of
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.regressions.regression import Regression
@@ -20,11 +19,6 @@ _IMPORTS = (
     "from pytest_dstfuzz import Context, Exchange",
     "from pytest_dstfuzz.testing import assert_follows",
 )
-_TESTED: Final[dict[str, str]] = {
-    "state": "belief_state",
-    REPLY: "reply",
-    TOOL_CALLS: "tool_calls",
-}
 #: A comma before a rule: a list of values has commas, too.
 _RULE: Final = re.compile(r",(?=[\w.*?-]+=)")
 _TRANSCRIPT_IMPORT = "from pytest_dstfuzz import Tool, Transcript"
@@ -60,9 +54,7 @@ def promoted(regression: Regression, existing: str = "") -> str:
             "--dst-history=own"
         )
     verb = "follow" if regression.expected else "survive"
-    subject = _TESTED[regression.outcome]
-    singular = "" if subject.endswith("s") else "s"
-    name = f"test_{subject}_{verb}{singular}_{regression.id}"
+    name = f"{regression.kind.words.test_name(verb)}_{regression.id}"
     try:
         module = ast.parse(existing)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -109,10 +101,10 @@ def _test(regression: Regression, name: str) -> str:
 
 def _compared(regression: Regression) -> str:
     """Return what is tested and how answers are compared, as arguments."""
-    if regression.outcome == "state":
+    if regression.kind.has_slots:
         _, *rules = re.split(_RULE, regression.compare)
         return f"        arguments={rules!r},\n" if rules else ""
-    if regression.outcome == TOOL_CALLS:
+    if regression.kind.has_tools:
         return _rules(regression)
     # "numbers,embedding:shipped<=0.45": what ships needs no more than its name.
     names = re.sub(r"(:shipped)?<=[0-9.]+", "", regression.compare)
@@ -181,7 +173,7 @@ def _rules(regression: Regression) -> str:
     tools = () if regression.transcript is None else regression.transcript.tools
     known = ArgumentTable(tools=tools)
     slots = {*known.slots, *(part_of(change.slot)[1] for change in regression.changed)}
-    lines = ['outcome="tool-calls"']
+    lines = [f'outcome="{regression.outcome}"']
     lines += ['call_order="exact"'] if order == "exact" else []
     kept = [one for one in rules if any(known.fits(one.partition("=")[0], slot) for slot in slots)]
     lines += [f"arguments={kept!r}"] if kept else []

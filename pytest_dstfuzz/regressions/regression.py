@@ -17,9 +17,11 @@ from pytest_dstfuzz.comparisons.slots import rules_of_slots
 from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, History, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import History, Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.transcripts import transcript_json
 from pytest_dstfuzz.json_data import from_json, to_json
+from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.regressions.line import CorpusLine, Scope, transcript_of_line, with_sorted_keys
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
@@ -105,13 +107,13 @@ class Regression:
         """
         plain = variant.plain
         rounds = variant.exchanges
-        moved = rounds is not None and turn.outcome_kind == "state"
+        moved = rounds is not None and turn.kind.has_slots
         clean = dialogue.turns[: _length(variant) if moved else turn.turn_index + 1]
         seen = (*plain.context, plain.text)
         if rounds is not None:
             seen = tuple(past.user for past in clean)
         edits = [edit for earlier in plain.context_edits for edit in earlier.edits]
-        calls = turn.outcome_kind == TOOL_CALLS
+        calls = turn.kind.has_tools
         recorded = dialogue.context(turn.turn_index).transcript
         return cls(
             turn=turn.id,
@@ -132,18 +134,23 @@ class Regression:
             expected=variant.expected,
             rounds=rounds,
             outcome=turn.outcome_kind,
-            compare=rules_of_slots(compare) if turn.outcome_kind == "state" else compare,
-            history="recorded" if turn.outcome_kind == "state" else history,
+            compare=rules_of_slots(compare) if turn.kind.has_slots else compare,
+            history="recorded" if turn.kind.has_slots else history,
             answer=turn.clean_state if calls else None,
             transcript=with_sorted_keys(recorded) if calls else None,
             given=with_sorted_keys(variant.transcript),
         )
 
     @property
+    def kind(self) -> AnswerKind:
+        """What is tested of the answers."""
+        return KINDS[self.outcome]
+
+    @property
     def id(self) -> str:
         """Name of this violation: of what is said and seen, what is tested, and nothing else."""
         # Of states it is the relation alone.
-        tested = [self.relation] if self.outcome == "state" else [self.relation, self.outcome]
+        tested = [self.relation] if self.kind.has_slots else [self.relation, self.outcome]
         tested += [] if self.history == "recorded" else [self.history]
         content = json.dumps([*tested, *self.exchanges])
         if self.rounds is not None:
@@ -195,7 +202,7 @@ class Regression:
         self, changes: Sequence[SlotChange], show: Callable[[str], str] = str
     ) -> list[str]:
         """Say what became of slots, a line for each; of tool calls as code, one for each call."""
-        if self.outcome == TOOL_CALLS and not self.expected:
+        if self.kind.has_tools and not self.expected:
             return remembered_lines(self.answer, changes, show)
         return [self.text_of(change, show) for change in changes]
 
@@ -294,7 +301,7 @@ class Regression:
             "weakness": self.weakness,
             "turn": self.turn,
             "relation": self.relation,
-            **({} if self.outcome == "state" else {"outcome": self.outcome}),
+            **({} if self.kind.has_slots else {"outcome": self.outcome}),
             **({"compare": self.compare} if self.compare else {}),
             **({} if self.history == "recorded" else {"history": self.history}),
             "normalisation": self.normalisation,
@@ -357,7 +364,7 @@ class Regression:
         )
         said = [Heard(*one) for one in found.exchanges]
         weakness = line.weakness
-        plain = not line.expected and line.seen is None and line.outcome == "state"
+        plain = not line.expected and line.seen is None and found.kind.has_slots
         if not weakness and plain:
             weakness = weakness_of(len(line.edits), said, line.changed)
         found = replace(found, weakness=weakness)

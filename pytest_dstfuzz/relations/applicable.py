@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet, label_of
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.relations.relation import Relation, begin
 from pytest_dstfuzz.relations.rewrite import Inapplicable
 from pytest_dstfuzz.relations.scene import Scenes
@@ -25,8 +24,8 @@ def reasons_by_label(relation: Relation, data: DialogueSet, scenes: Scenes) -> I
     """
     for dialogue in data.dialogues:
         last = len(dialogue.turns) - 1
-        labels = [label_of(dialogue, index, scenes.outcome) for index in range(last + 1)]
-        if scenes.outcome != TOOL_CALLS and None in labels:
+        labels = [scenes.kind.label(dialogue, index) for index in range(last + 1)]
+        if scenes.kind.needs_earlier and None in labels:
             continue
         for index in [last] if relation.unit == "dialogue" else range(last + 1):
             if labels[index] is not None:

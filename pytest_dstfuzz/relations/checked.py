@@ -75,7 +75,7 @@ class CheckedRelation(Relation):
             )
         if getattr(relation, "side", "") == "should-change" and self.expects == super().expects:
             # What the base class says is for the other side.
-            self.expects = "the state changes as each rewrite says"
+            self.expects = "{changes} as each rewrite says"
         self.reasons = tuple(map(str, getattr(relation, "reasons", (self.inapplicable,))))
 
     def impossible(self, data: DialogueSet) -> str:

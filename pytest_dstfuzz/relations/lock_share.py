@@ -7,15 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from pytest_dstfuzz.dialogue.calls import argument_texts, call_path
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, label_of
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
-from pytest_dstfuzz.dialogue.values import members_of
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
+from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.draft import LOCKED
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.words import take_apart, word_list
-from pytest_dstfuzz.relations.scene import locked_values
 
 
 @dataclass
@@ -44,7 +41,7 @@ class LockShare:
 
 def lock_share(
     data: DialogueSet,
-    kind: OutcomeKind,
+    kind: AnswerKind,
     lexicon: Lexicon,
     user: Sequence[str] = (),
     most: int = 1000,
@@ -60,7 +57,7 @@ def lock_share(
     def places() -> Iterator[tuple[Dialogue, int, list[tuple[str, str]]]]:
         for dialogue in data.dialogues:
             for turn in dialogue.turns:
-                if values := list(_values(dialogue, turn.index, kind)):
+                if values := list(kind.label_values(dialogue, turn.index)):
                     yield dialogue, turn.index, values
 
     found = LockShare(of_turns=sum(1 for _ in places()))
@@ -76,29 +73,13 @@ def lock_share(
             found.here += at == index
             found.before += at < index
             turn = dialogue.turns[at]
-            known = locked_values(data, turn, None, kind)
+            known = kind.locked_values(data, turn, None)
             locked = _is_locked(guards, turn.user, known, turn.system, span)
             found.locked += locked
             found.by_form += _is_locked(plain, turn.user, (), turn.system, span)
             if not locked:
                 found.loose[slot] += 1
     return found
-
-
-def _values(dialogue: Dialogue, index: int, kind: OutcomeKind) -> Iterator[tuple[str, str]]:
-    """Yield slots and values of the label of a turn; of a state those that are new there."""
-    label = label_of(dialogue, index, kind) or Outcome()
-    if kind == TOOL_CALLS:
-        for path, text in label.items():
-            taken = call_path(path)
-            for value in argument_texts({path: text}):
-                yield taken.slot if taken else path, value
-        return
-    before = (label_of(dialogue, index - 1, kind) if index else None) or Outcome()
-    for slot, value in label.items():
-        if kind == "state" and before.get(slot) != value:
-            for member in members_of(value):
-                yield slot, member
 
 
 def _mention(dialogue: Dialogue, index: int, value: str) -> tuple[int, range] | None:

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.registry import Registry, blamed
 from pytest_dstfuzz.relations.checked import CheckedRelation, overrides
 from pytest_dstfuzz.relations.relation import Relation
@@ -32,12 +33,6 @@ FAMILIES: Final = {
 #: What ``all`` leaves out: what repeats others, and a baseline whose edits no lock holds back.
 _APART: Final = (REPEATS, *FAMILIES["metal"])
 _HOMES: Final = tuple(f"{__package__}.{name}" for name in MODULES)
-#: What messages call what a relation speaks of.
-_SPOKEN_OF: Final[dict[OutcomeKind, str]] = {
-    "state": "slots",
-    "reply": "replies",
-    "tool-calls": "tool calls",
-}
 _shipped: dict[str, object] = {}
 _Given = TypeVar("_Given")
 
@@ -124,8 +119,8 @@ def relation_for(
     if outcome not in relation.on:
         others = [name for name in RELATIONS.shipped if outcome in relation_by_name(name).on]
         raise UserError(
-            f"the relation {relation.name!r} speaks of {_SPOKEN_OF[relation.on[0]]}: for "
-            f"{_SPOKEN_OF[outcome]} there are {', '.join(others)}"
+            f"the relation {relation.name!r} speaks of {KINDS[relation.on[0]].words.several}: for "
+            f"{KINDS[outcome].words.several} there are {', '.join(others)}"
         )
     if why := relation.impossible(data):
         raise UserError(
@@ -162,7 +157,7 @@ def spoken_of(relation: Relation) -> str:
     >>> spoken_of(relation_by_name("tools-order")), spoken_of(relation_by_name("speech"))
     ('tool calls', 'slots, replies, tool calls')
     """
-    return ", ".join(words for kind, words in _SPOKEN_OF.items() if kind in relation.on)
+    return ", ".join(kind.words.several for kind in KINDS.values() if kind.name in relation.on)
 
 
 def is_shipped(relation: Relation) -> bool:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, Literal, Protocol, get_args
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.relations.rewrite import (
@@ -48,8 +48,11 @@ class Relation(Protocol):
 
     @property
     def expects(self) -> str:
-        """What it expects, in one sentence for people: ``the slot takes the new value``."""
-        return "the state stays as it is"
+        """What it expects, in one sentence for people: ``the slot takes the new value``.
+
+        ``{stays}`` says that the state, the answer or the calls stay, see `Words.fill`.
+        """
+        return "{stays}"
 
     @property
     def source(self) -> str:
@@ -151,7 +154,7 @@ def begin(relation: Relation, scene: Scene) -> TurnBegun:
     """
     if relation.edits == "own":
         # Each message makes its own calls: those to earlier turns need not be known.
-        if None in scene.states and scene.reply.outcome != TOOL_CALLS:
+        if None in scene.states and scene.kind.needs_earlier:
             return Inapplicable(FAILED_EARLIER)
         if len(scene.turn.user) > LONGEST_EDITED:
             return Inapplicable(TOO_LONG)

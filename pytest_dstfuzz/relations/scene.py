@@ -8,17 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from pytest_dstfuzz.config import ReplySettings
-from pytest_dstfuzz.dialogue.calls import argument_texts
 from pytest_dstfuzz.dialogue.dialogues import (
     Context,
     Dialogue,
     DialogueSet,
     Turn,
     diff_states,
-    label_of,
 )
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
-from pytest_dstfuzz.dialogue.values import members_of
+from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import Parts, take_apart
 from pytest_dstfuzz.relations.rewrite import Delta, Expected, Rewrite
@@ -80,6 +79,11 @@ class Scene:
     #: Whether two answers to a context say the same.
     agree: Callable[[Outcome, Outcome, Context], bool] = _equal
 
+    @property
+    def kind(self) -> AnswerKind:
+        """What of the answers is tested."""
+        return KINDS[self.reply.outcome]
+
     @cached_property
     def rng(self) -> np.random.Generator:
         """Random numbers that are the relation's own at this turn, the same in every process."""
@@ -105,7 +109,7 @@ class Scene:
     @property
     def label(self) -> Outcome | None:
         """The right answer; the one that was given, where that says the same."""
-        if self.reply.outcome != TOOL_CALLS:
+        if not self.kind.has_tools:
             return self.turn.state
         label = self.turn.calls
         right = label is not None and self.agree(label, self.now, self.context)
@@ -117,7 +121,7 @@ class Scene:
 
         Of tool calls none, as each message makes its own; in rollouts those that were made before.
         """
-        if self.reply.outcome == TOOL_CALLS:
+        if self.kind.has_tools:
             rolled = self.reply.history == "own" and self.index > 0
             return (rolled and self.states[self.index - 1]) or Outcome()
         return self.state(self.index - 1)
@@ -145,7 +149,7 @@ class Scene:
 
     def guarded_in(self, text: str, parts: Parts) -> Mask:
         """Return what would guard the words of another utterance, word by word as in ``parts``."""
-        values = locked_values(self.data, self.turn, self.states[self.index], self.reply.outcome)
+        values = self.kind.locked_values(self.data, self.turn, self.states[self.index])
         return self.guards.mask(text, parts, values, self.turn.system)
 
     def once(self, build: Callable[[DialogueSet], _Found]) -> _Found:
@@ -252,32 +256,11 @@ class Scenes:
         return Scene(relation, dialogue, index, tuple(states), *self._shared, kept, agree)
 
     @property
-    def outcome(self) -> OutcomeKind:
+    def kind(self) -> AnswerKind:
         """What of the answers is tested."""
-        return self._reply.outcome
+        return KINDS[self._reply.outcome]
 
     def labelled(self, relation: str, dialogue: Dialogue, index: int) -> Scene:
         """Return the scene of a turn where the labels stand for the tracker's answers."""
-        states = (label_of(dialogue, place, self._reply.outcome) for place in range(index + 1))
+        states = (self.kind.label(dialogue, place) for place in range(index + 1))
         return self.of(relation, dialogue, index, states)
-
-
-def locked_values(
-    data: DialogueSet, turn: Turn, clean: Outcome | None, kind: OutcomeKind = "state"
-) -> tuple[str, ...]:
-    """Return the values that no edit of this turn may touch, sorted, each member of a list once.
-
-    The label's; where the data has no labels or no ontology, also those which the
-    tracker itself predicts for the clean turn, and those that it predicts for slots
-    of which the ontology, if not complete, knows nothing. Of tool calls the arguments of those
-    that are recorded and of those that are made to the ``clean`` turn. What a system replies is
-    no value that the user gave.
-    """
-    values = set() if turn.state is None else set(turn.state.values())
-    if kind == TOOL_CALLS:
-        values.update(text for made in (turn.calls, clean) for text in argument_texts(made or {}))
-    state = clean if kind == "state" else None
-    if state is not None:
-        known = {} if turn.state is None or data.ontology is None else data.ontology.values
-        values.update(value for slot, value in state.items() if slot not in known)
-    return tuple(sorted({member for value in values for member in members_of(value)}))

@@ -9,13 +9,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import BY_LABEL, TurnResult
 from pytest_dstfuzz.dialogue.call_trees import made_calls, steps
 from pytest_dstfuzz.dialogue.calls import ToolCall, call_path, canonical, place_of, value_of
 from pytest_dstfuzz.dialogue.dialogues import SlotChange
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.report.edits import Span, shorten, visible
-from pytest_dstfuzz.report.words import BY_LABEL
 
 #: Characters that are shown of a value, of one that changed, and of one on a page.
 _LONGEST: Final = 40
@@ -106,7 +105,7 @@ def call_changes(
 
     On a ``page`` there is room for long values.
     """
-    if turn.outcome_kind != TOOL_CALLS:
+    if not turn.kind.has_tools:
         return []
     return changes_of(turn.clean_state or Outcome(), changes, turn.tools, page=page)
 

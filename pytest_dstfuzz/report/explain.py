@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pytest_dstfuzz.campaign.results import (
+    BY_LABEL,
     Cause,
     ChangedSlot,
     Minimal,
@@ -14,7 +15,6 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.config import Settings, VariantSettings
-from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS
 from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable, without_commands
@@ -35,7 +35,6 @@ from pytest_dstfuzz.report.rewrites import (
     round_lines,
     slot_table,
 )
-from pytest_dstfuzz.report.words import BY_LABEL, words_of
 
 #: Variants that one text shows; the report holds the others.
 MOST_SHOWN = 5
@@ -141,10 +140,10 @@ def change_lines(changes: Sequence[ChangedSlot], turn: TurnResult) -> list[str]:
     Of a reply it is what was replied in its place, and why that is another one; of tool calls a
     line for each call.
     """
-    if turn.outcome_kind == REPLY:
+    if not turn.kind.words.values:
         lines = reply_lines(changes, None, turn.own)
         return [printable(f"{name + ':':<8} {text}") for name, text in lines]
-    if turn.outcome_kind == TOOL_CALLS:
+    if turn.kind.has_tools:
         return [printable(line) for line in call_lines(turn, changes)]
     return [
         printable(_changed(change))
@@ -167,7 +166,7 @@ def _headline(result: TurnResult) -> str:
     tested = [item for item in result.variants if item.valid]
     broken = len(result.violations)
     errors = sum(item.outcome == "error" for item in result.variants)
-    words = words_of(result.outcome_kind)
+    words = result.kind.words
     if _fails_unedited(result):
         why = shorten(result.reason)
         return _capital(f"{words.who} fails on the question as it stands, {place}: {why}")
@@ -192,7 +191,7 @@ def _headline(result: TurnResult) -> str:
 
 def _fails_unedited(result: TurnResult) -> bool:
     """Whether a bot has no reply to the question itself; its variants are not asked then."""
-    return result.outcome_kind == REPLY and result.outcome == "error" and result.clean_state is None
+    return not result.kind.words.values and result.outcome == "error" and result.clean_state is None
 
 
 def _capital(text: str) -> str:
@@ -202,10 +201,10 @@ def _capital(text: str) -> str:
 def _said(result: TurnResult) -> Iterator[str]:
     yield from _field("  system", shorten(result.system) if result.system else "(nothing yet)")
     yield from _field("  user", shorten(result.user))
-    if result.outcome_kind == REPLY:
+    if not result.kind.words.values:
         if result.clean_state is not None:
-            yield from _field("  replied", shorten(result.clean_state.get(REPLY, ""), MOST_SAID))
-    elif result.outcome_kind == TOOL_CALLS:
+            yield from _field("  replied", shorten(result.kind.text(result.clean_state), MOST_SAID))
+    elif result.kind.has_tools:
         if result.clean_state is not None:
             yield from _field("  called", printable(called_text(result.clean_state)))
     elif result.clean_state is not None:
@@ -228,7 +227,7 @@ def _variant(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
     yield from _context(variant)
     if variant.outcome == "error":
         yield from _field("    error", shorten(variant.reason))
-    if turn.outcome_kind == REPLY:
+    if not turn.kind.words.values:
         yield from _replied(variant.changed_slots, turn)
     else:
         for number, line in enumerate(change_lines(variant.changed_slots, turn)):
@@ -247,7 +246,7 @@ def _rewrite(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
     if variant.edits:
         yield from _field("    user", rewritten_text(variant))
     if variant.exchanges is not None:
-        yield f"    {words_of(turn.outcome_kind).who} saw"
+        yield f"    {turn.kind.words.who} saw"
         for who, said in round_lines(variant.exchanges):
             yield from _field(f"      {who}", said)
     if variant.outcome == "error":
@@ -255,13 +254,10 @@ def _rewrite(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
         return
     if variant.reduced is not None:
         yield from _blamed(variant.reduced, turn, wavers=_wavers(variant))
-    if turn.outcome_kind == REPLY:
+    if not turn.kind.words.values:
         yield from _replied(variant.changed_slots, turn)
     else:
-        yield from (
-            f"    {printable(line)}"
-            for line in slot_table(variant, words_of(turn.outcome_kind).slot)
-        )
+        yield from (f"    {printable(line)}" for line in slot_table(variant, turn.kind.words.slot))
     for text in doubts(variant):
         yield from _field("    doubt" if _wavers(variant) else "    votes", text)
 
@@ -269,7 +265,7 @@ def _rewrite(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
 def _replied(
     changes: Sequence[ChangedSlot], turn: TurnResult, margin: str = "    "
 ) -> Iterator[str]:
-    shown = None if turn.clean_state is None else turn.clean_state.get(REPLY)
+    shown = None if turn.clean_state is None else turn.kind.text(turn.clean_state)
     for name, text in reply_lines(changes, shown, turn.own):
         yield from _field(f"{margin}{name}", text)
 
@@ -282,7 +278,7 @@ def _blamed(minimal: Minimal, turn: TurnResult, *, wavers: bool) -> Iterator[str
     yield from _field("    blames", f"{blame(minimal)}{hedge}")
     yield from _field("      said", marked)
     yield from _context(minimal)
-    if turn.outcome_kind == REPLY:
+    if not turn.kind.words.values:
         yield from _replied(minimal.changed_slots, turn, "      ")
         return
     for line in change_lines(minimal.changed_slots, turn):

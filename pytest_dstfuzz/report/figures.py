@@ -11,7 +11,7 @@ from pytest_dstfuzz.campaign.ledger import Counts, column
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
+from pytest_dstfuzz.kinds.kind import AnswerKind
 
 Interval = tuple[float, float]
 
@@ -126,9 +126,9 @@ def edit_rate_range(rate: float) -> str:
     return EDIT_RATE_RANGES[place]
 
 
-def heat_map(yields: YieldsTally, kind: OutcomeKind) -> HeatMap:
+def heat_map(yields: YieldsTally, kind: AnswerKind) -> HeatMap:
     """Return the counts of slots and domains, of answers of a kind."""
-    totals, calls = yields.domains, kind == TOOL_CALLS
+    totals, calls = yields.domains, kind.has_tools
     cells: dict[tuple[str, str], Counts] = {}
     for slot, counts in yields.slots.items():
         domain, dash, name = slot.partition("-")

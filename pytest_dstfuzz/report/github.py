@@ -18,6 +18,7 @@ from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import GateSettings
 from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.kinds.kind import Words
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.chances import EXPECTED, user_turns
@@ -39,7 +40,6 @@ from pytest_dstfuzz.report.tally import changed_answers, expected_text, moved_di
 from pytest_dstfuzz.report.terminal import between, interval_text
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
-from pytest_dstfuzz.report.words import Words
 
 #: What GitHub takes as the summary of a step, in bytes.
 MOST_BYTES: Final = 1 << 20

@@ -12,7 +12,6 @@ from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.sums import LastByTurn
 from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.page import Style
 
@@ -36,7 +35,7 @@ class SpreadTally:
 
     def add(self, turn: TurnResult) -> None:
         """Take in a turn."""
-        if turn.outcome_kind != REPLY:
+        if turn.kind.words.values:
             return
         own, largest = turn.own, None if turn.own is None else turn.own.largest
         self._turns.add(

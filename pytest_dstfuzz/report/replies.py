@@ -7,11 +7,9 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, Spread, TurnResult
-from pytest_dstfuzz.dialogue.outcome import REPLY
+from pytest_dstfuzz.campaign.results import BY_LABEL, ChangedSlot, Spread, TurnResult
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import Span, mark_edits, shorten, shown_spans, visible
-from pytest_dstfuzz.report.words import BY_LABEL
 
 _PIECES: Final = re.compile(r"\s+|\S+")
 #: Share of the words that two replies have in common from which on their differences are marked.
@@ -104,7 +102,7 @@ def reply_pairs(
     What is gone is marked in the one, what is new in the other. Nothing of states.
     """
     found: list[tuple[Spans, Spans, list[str]]] = []
-    for change in changes if turn.outcome_kind == REPLY else ():
+    for change in () if turn.kind.words.values else changes:
         before, after = _texts(change)
         edits = differences(before, after)
         spans = shown_spans(before, edits)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
+from pytest_dstfuzz.campaign.results import BY_LABEL, SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.edits import MARGIN, mark_edits, shorten
-from pytest_dstfuzz.report.words import BY_LABEL, words_of
 
 #: Slots that are as they should be and are shown beside the others.
 _MOST_HELD: Final = 6
@@ -103,12 +102,12 @@ def rewritten_text(variant: VariantResult) -> str:
 
 def rewrites_headline(result: TurnResult, broken: int, tested: int) -> str:
     """Say how many rewrites of a turn are not answered as expected."""
-    follow, what = result.side == "should-change", words_of(result.outcome_kind).what
+    follow, what = result.side == "should-change", result.kind.words.what
     if broken == 1:
         verb = "is not followed" if follow else f"changes the {what}"
     else:
         verb = "are not followed" if follow else f"change the {what}"
-    if follow and result.outcome_kind == REPLY:
+    if follow and not result.kind.words.values:
         verb = "gets the same reply" if broken == 1 else "get the same reply"
     noun = "rewrite" if tested == 1 else "rewrites"
     return printable(f"{broken} of {tested} {noun} {verb}")

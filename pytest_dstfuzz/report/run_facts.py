@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.judges import judge_texts
 from pytest_dstfuzz.report.page import TerminalPage, label
 from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.tally import disagreement_text
-from pytest_dstfuzz.report.words import words_of
 
 #: From this share of clean replies that are no answer on, a run looks like a mistake.
 _MANY_FALLBACKS: Final = 0.3
@@ -25,7 +25,7 @@ def show_run(
     survey: Survey,
 ) -> None:
     """Add what was tested, and how: a paragraph for each text; of replies how far they vary."""
-    words = words_of(settings.reply.outcome)
+    words = KINDS[settings.reply.outcome].words
     model = settings.tracker.model or f"the suite's own {words.who.removeprefix('the ')}"
     values = f", values normalised as '{info.normalisation}'" if words.values else ""
     page.field(

@@ -19,12 +19,11 @@ from pytest_dstfuzz.campaign.ledger import Ledger, LedgerTally, ratio
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, SummaryTally, YieldsTally
 from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.kinds.kind import AnswerKind, Words
 from pytest_dstfuzz.relations.rewrite import Failure, Side, Unit
 from pytest_dstfuzz.report.figures import RatesTally
 from pytest_dstfuzz.report.plainest import PlainestTally
 from pytest_dstfuzz.report.tally import ReasonsTally
-from pytest_dstfuzz.report.words import Words, words_of
 
 #: The plainest violations that are at hand of each relation.
 MOST_PLAINEST: Final = 5
@@ -50,7 +49,7 @@ class Section:
     Turns are taken in first; the figures are read when all are in.
     """
 
-    def __init__(self, name: str, side: Side, facts: RelationFacts, kind: OutcomeKind) -> None:
+    def __init__(self, name: str, side: Side, facts: RelationFacts, kind: AnswerKind) -> None:
         self.name: Final = name
         self.side: Final = side
         self.facts: Final = facts
@@ -116,7 +115,7 @@ class Section:
     @property
     def words(self) -> Words:
         """What reports call what was tested."""
-        return words_of(self.kind)
+        return self.kind.words
 
     @cached_property
     def inapplicable(self) -> dict[str, int]:

@@ -11,7 +11,8 @@ from typing import Final, Self
 from pytest_dstfuzz.campaign.results import Results, TurnOutcome, TurnResult
 from pytest_dstfuzz.campaign.sums import DistinctCount, LastByTurn, tallied
 from pytest_dstfuzz.comparisons.fallbacks import is_fallback
-from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
+from pytest_dstfuzz.kinds.kind import AnswerKind, Words
 from pytest_dstfuzz.relations.rewrite import OTHER_LANGUAGE
 from pytest_dstfuzz.report.cases import CasesTally
 from pytest_dstfuzz.report.novelty import Novelty
@@ -20,7 +21,6 @@ from pytest_dstfuzz.report.plainest import PlainestTally
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.sections import RelationFacts, Section
 from pytest_dstfuzz.report.weaknesses import without_texts
-from pytest_dstfuzz.report.words import Words, words_of
 from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally
 
 #: The plainest violations of the run that are at hand.
@@ -76,13 +76,13 @@ class Survey:
         name = turn.relation
         if name not in self._sections:
             facts = self._facts.get(name, RelationFacts())
-            self._sections[name] = Section(name, turn.side, facts, turn.outcome_kind)
+            self._sections[name] = Section(name, turn.side, facts, turn.kind)
         self._sections[name].add(turn)
         self.count += 1
         for tally in (self.cases, self.replies, self.plainest):
             tally.add(turn)
-        if turn.outcome_kind == REPLY and turn.clean_state is not None:
-            reply = turn.clean_state.get(REPLY, "")
+        if not turn.kind.words.values and turn.clean_state is not None:
+            reply = turn.kind.text(turn.clean_state)
             self._unanswered.add(turn.id, is_fallback(reply, self._fallbacks))
         self.broken += bool(turn.violations)
         if turn.left_out:
@@ -107,17 +107,17 @@ class Survey:
         """Return what was found under the first relation: what a report of one is about."""
         for one in self.sections(named):
             return one
-        return Section("", "should-not-change", RelationFacts(), "state")
+        return Section("", "should-not-change", RelationFacts(), BELIEF_STATES)
 
     @property
-    def kind(self) -> OutcomeKind:
+    def kind(self) -> AnswerKind:
         """What of the answers was tested: a run tests one kind."""
-        return next((one.kind for one in self._sections.values()), "state")
+        return next((one.kind for one in self._sections.values()), BELIEF_STATES)
 
     @property
     def words(self) -> Words:
         """What reports call what was tested."""
-        return words_of(self.kind)
+        return self.kind.words
 
     @property
     def relations(self) -> int:

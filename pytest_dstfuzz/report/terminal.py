@@ -11,6 +11,7 @@ from pytest_dstfuzz.campaign.results import Results, TurnOutcome
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import PROFILES, Settings, VariantSettings
 from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.kinds.kind import Words
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.chances import ALL_DISTORTED, show_user_turns, user_turns_short
 from pytest_dstfuzz.report.edits import shorten
@@ -29,7 +30,6 @@ from pytest_dstfuzz.report.tally import (
     wobble_text,
 )
 from pytest_dstfuzz.report.weaknesses import show_weaknesses, weaknesses_text
-from pytest_dstfuzz.report.words import Words
 from pytest_dstfuzz.trackers.tracker import Usage
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses

@@ -13,6 +13,7 @@ from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.cases import show_cases
 from pytest_dstfuzz.report.json_report import RunInfo
@@ -32,7 +33,6 @@ from pytest_dstfuzz.report.terminal import (
     terminal_lines,
 )
 from pytest_dstfuzz.report.weaknesses import show_weaknesses
-from pytest_dstfuzz.report.words import words_of
 from pytest_dstfuzz.weaknesses.groups import Weakness
 
 _MOST_REASONS = 5
@@ -93,12 +93,12 @@ def show_sides(page: TerminalPage, sections: Sequence[Section]) -> None:
     stay = [one for one in sections if not one.follows]
     follow = [one for one in sections if one.follows]
     page.gap()
-    words = words_of(sections[0].kind if sections else "state")
+    words = (sections[0].kind if sections else BELIEF_STATES).words
     short = words.short
     page.line(f"over-sensitive: the {short} should not change, and {words.do}", "heading")
     _side(page, stay, follows=False)
     page.gap()
-    how = "" if short == "reply" else ", or not as it should"
+    how = ", or not as it should" if words.values else ""
     page.line(f"over-stable: the {short} should change, and {words.do} not{how}", "heading")
     _side(page, follow, follows=True)
 

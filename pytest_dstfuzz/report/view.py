@@ -12,6 +12,7 @@ from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings, settings_of_json
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.kinds.kind import Words
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.report.cards import Cards, CardsTally
 from pytest_dstfuzz.report.edits import earlier_edits, shorten
@@ -22,7 +23,6 @@ from pytest_dstfuzz.report.sections import RelationFacts, Section
 from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.tally import noise_text, repeats_text, unlimited_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
-from pytest_dstfuzz.report.words import Words
 
 #: Parts of a report that say how and on what it was made, in the order in which they are shown.
 _PARTS = ("settings", "data", "run")

@@ -13,7 +13,6 @@ from pytest_dstfuzz.report.edits import mark_edits, needed_context
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.page import Style, TerminalPage
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.words import words_of
 from pytest_dstfuzz.weaknesses.groups import Figures, Member, Ranking, Weakness, figures_of, ranked
 
 #: Weaknesses that are shown where nobody asks for more.
@@ -100,7 +99,7 @@ def _show_list(page: TerminalPage, listed: RankedList[Weakness], *, verbose: boo
             page.field("        ", accepted_text(one.accepted), "dim")
         page.field("        ", said(one.example))
         changes = change_lines(one.example.variant.plain.changed_slots, one.example.turn)
-        words = words_of(one.example.turn.outcome_kind)
+        words = one.example.turn.kind.words
         # Slots have their names before them, replies are sentences.
         lines = changes if verbose else changes[:2]
         for line in ["; ".join(lines)] if words.values else lines:

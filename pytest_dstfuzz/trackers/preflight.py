@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import (
     GivenUpError,
     NoAnswerError,
@@ -16,6 +16,7 @@ from pytest_dstfuzz.errors import (
     TrackerError,
     UserError,
 )
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.trackers.deadline import Deadline, Overrun, ended_with
 from pytest_dstfuzz.trackers.tracker import (
     VOTE,
@@ -79,7 +80,7 @@ def preflight(
     normalisation = "plain" if ontology is None else ontology.normalisation
     asker = _Asker(tracker, normalisation, deadline or Deadline(), outcome, spend)
     # A reply has no slots.
-    ontology = ontology if outcome == "state" else None
+    ontology = ontology if KINDS[outcome].has_slots else None
     batch, singles = _answered_alone(asker, contexts[:PREFLIGHT_CONTEXTS])
     if not batch:
         return None
@@ -142,7 +143,7 @@ class _Asker(NamedTuple):
     @property
     def who(self) -> str:
         """What messages call the tracker."""
-        return who_answers(self.outcome)
+        return KINDS[self.outcome].words.who
 
     def sound(self, batch: list[Context]) -> list[Prediction]:
         """Return a sound prediction for each context."""

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, label_of
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.trackers.evaluate import Progress, predict_all
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.validation import describe_error
@@ -28,7 +29,7 @@ def recorded_turns(data: DialogueSet, outcome: OutcomeKind) -> list[RecordedTurn
         RecordedTurn(dialogue.id, dialogue.context(turn.index), label)
         for dialogue in data.dialogues
         for turn in dialogue.turns
-        if (label := label_of(dialogue, turn.index, outcome)) is not None
+        if (label := KINDS[outcome].label(dialogue, turn.index)) is not None
     ]
 
 

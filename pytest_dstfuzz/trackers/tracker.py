@@ -9,6 +9,7 @@ from typing import Final, Protocol, runtime_checkable
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import message_of
+from pytest_dstfuzz.kinds import KINDS
 
 #: The name of a tracker that a fixture of the suite makes without one.
 NAMELESS: Final = "the suite's own tracker"
@@ -174,7 +175,7 @@ def is_repeatable(
     if said is not None:
         return said
     told = says_repeatable(tracker)
-    return told is not False and (outcome == "state" or told is True)
+    return told is not False and (KINDS[outcome].has_slots or told is True)
 
 
 def says_repeatable(tracker: object) -> bool | None:

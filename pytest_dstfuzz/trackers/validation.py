@@ -25,7 +25,6 @@ from pytest_dstfuzz.dialogue.outcome import (
     Outcome,
     OutcomeKind,
     reply_outcome,
-    who_answers,
 )
 from pytest_dstfuzz.errors import (
     GivenUpError,
@@ -35,6 +34,7 @@ from pytest_dstfuzz.errors import (
     message_of,
     nearest,
 )
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.printable import counted, shortened
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.problems import (
@@ -290,7 +290,7 @@ def ask_raw(
         if passes_through(error):
             raise
         raise TrackerRaisedError(
-            f"{who_answers(outcome)} raised {describe_error(error)}"
+            f"{KINDS[outcome].words.who} raised {describe_error(error)}"
         ) from error
     answers, _ = ask_malformed_again(tracker, batch, answers)
     for answer in answers:

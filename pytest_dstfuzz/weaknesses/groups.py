@@ -90,12 +90,12 @@ class Weakness:
     @property
     def description(self) -> str:
         """What the violations have in common, in words."""
-        return description(self.key, self.example.turn.outcome_kind)
+        return description(self.key, self.example.turn.kind)
 
     @property
     def to_try(self) -> str:
         """What may help."""
-        return to_try(self.key, self.example.turn.outcome_kind)
+        return to_try(self.key, self.example.turn.kind)
 
 
 def member_id(turn: TurnResult, variant: VariantResult) -> str:

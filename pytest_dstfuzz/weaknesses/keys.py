@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, not_corrected
-from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS
+from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.weaknesses.calls import CALLS, call_failure
 from pytest_dstfuzz.weaknesses.changed import BrokenScene, traits_of
 from pytest_dstfuzz.weaknesses.edited import blamed
@@ -53,9 +53,9 @@ class Reading(NamedTuple):
 
 def read(turn: TurnResult, variant: VariantResult) -> Reading:
     """Return key, words and slot of a violation; they depend on it alone."""
-    if turn.outcome_kind == REPLY:
+    if not turn.kind.words.values:
         return Reading(Key(reply_failure(turn, variant)), blamed(turn, variant).reached, REPLY)
-    if turn.outcome_kind == TOOL_CALLS:
+    if turn.kind.has_tools:
         mechanism, at = call_failure(turn, variant)
         return Reading(Key(mechanism, at), blamed(turn, variant).words, at)
     changes = not_corrected(variant.plain.changed_slots)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
+from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.weaknesses.failures import IGNORED
 from pytest_dstfuzz.weaknesses.keys import Key
 from pytest_dstfuzz.weaknesses.mechanisms import OTHER
-
-_SLOT: Final = re.compile(r"\bslot(s?)\b")
 
 
 class _Words(NamedTuple):
@@ -20,8 +18,8 @@ class _Words(NamedTuple):
 
 _WORDS: Final = {
     "value-runs-on": _Words(
-        "a value runs on into the name and the value of another slot",
-        "let a name be no longer than one that is known, or end where the next slot begins",
+        "a value runs on into the name and the value of another {slot}",
+        "let a name be no longer than one that is known, or end where the next {slot} begins",
     ),
     "domain-confused": _Words(
         "a value that the user said for one domain goes to another domain",
@@ -29,24 +27,24 @@ _WORDS: Final = {
         "talked about as it was",
     ),
     "cue-word": _Words(
-        "the word for a value is damaged, and the value is lost or goes to a sibling slot",
+        "the word for a value is damaged, and the value is lost or goes to a sibling {slot}",
         "train with slips in these words, or correct spelling in the input",
     ),
     "any-value": _Words(
-        "a slot for which any value will do is filled one time and left open the other",
+        "a {slot} for which any value will do is filled one time and left open the other",
         "train with more ways to say that it does not matter, and with slips in them; keep such an "
         "answer until the user names a value",
     ),
     "yes-no-confused": _Words(
-        "the word for a yes or no, or for another slot beside it, is damaged, and a yes or no "
+        "the word for a yes or no, or for another {slot} beside it, is damaged, and a yes or no "
         "comes, goes or turns",
-        "train with slips in these words, or correct spelling in the input; fill such a slot only "
-        "where its own word stands",
+        "train with slips in these words, or correct spelling in the input; fill such a {slot} "
+        "only where its own word stands",
     ),
     "slip-copied": _Words(
         "a slip is taken for a value, letter by letter",
-        "let only known values, or words of a sort that the slot takes, be copied; train with slips"
-        " in words that are no value",
+        "let only known values, or words of a sort that the {slot} takes, be copied; train with "
+        "slips in words that are no value",
     ),
     "ends-confused": _Words(
         "the two ends of a journey are mixed up, or one of them is another place",
@@ -55,7 +53,7 @@ _WORDS: Final = {
     ),
     "shared-value": _Words(
         "a value that another domain has too (the same area, the booked day) is lost or another",
-        "train with more ways to point to another domain, or fill such slots by a rule",
+        "train with more ways to point to another domain, or fill such {slots} by a rule",
     ),
     "number-changed": _Words(
         "a time or a number becomes another",
@@ -67,17 +65,17 @@ _WORDS: Final = {
         "let only names that were said or are known be written",
     ),
     "choice-changed": _Words(
-        "one value becomes another of the slot",
+        "one value becomes another of the {slot}",
         "train with turns that name several values, or take one back",
     ),
     "value-spread": _Words(
-        "a value that was said for one slot is put into another one too",
-        "train with turns of one domain that say nothing of others; look at how sure the tracker is"
-        " when it fills the second slot",
+        "a value that was said for one {slot} is put into another one too",
+        "train with turns of one domain that say nothing of others; look at how sure the {system} "
+        "is when it fills the second {slot}",
     ),
     "stated-lost": _Words(
         "a value that the user said is lost, although the words for it stand as they were",
-        "train with slips in words that say nothing of the slot",
+        "train with slips in words that say nothing of the {slot}",
     ),
     "number-made-up": _Words(
         "a time or a number that nobody said is there one time and not the other",
@@ -85,8 +83,8 @@ _WORDS: Final = {
     ),
     "made-up": _Words(
         "a value that nobody said is there one time and not the other",
-        "train without labels that the dialogue does not tell; look at how sure the tracker is "
-        "when it fills the slot",
+        "train without labels that the dialogue does not tell; look at how sure the {system} is "
+        "when it fills the {slot}",
     ),
     "offer-wavers": _Words(
         "a value that the system offered, or that was only asked about, is taken one time and not "
@@ -95,29 +93,31 @@ _WORDS: Final = {
         "ask or thank",
     ),
     "new-value-ignored": _Words(
-        "the user says another value, and the slot stays as it was",
-        "see whether the tracker knows the new value at all; train with other values in the same "
+        "the user says another value, and the {slot} stays as it was",
+        "see whether the {system} knows the new value at all; train with other values in the same "
         "sentences",
     ),
     "correction-ignored": _Words(
         "the user corrects a value, and the first one stays",
-        "train with turns that take a value back; let the last value said for a slot win",
+        "train with turns that take a value back; let the last value said for a {slot} win",
     ),
     "negation-ignored": _Words(
         "a wish is negated, and taken as if it were not",
-        "see whether words such as `not` and `without` reach the tracker; train with refusals",
+        "see whether words such as `not` and `without` reach the {system}; train with refusals",
     ),
     "removal-ignored": _Words(
         "the words for a value are left out, and the value is there all the same",
         "see what else gives the value away; train without labels that the dialogue does not tell",
     ),
     "roles-ignored": _Words(
-        "two values trade places (from and to, leave and arrive), and the slots stay as they were",
+        "two values trade places (from and to, leave and arrive), and the {slots} stay as they "
+        "were",
         "train with both orders of such phrases and with the same values in either place",
     ),
     "noise-believed": _Words(
         "words that say nothing are answered as if a value stood among them",
-        "train with turns that say nothing; fill a slot only where something speaks for its value",
+        "train with turns that say nothing; fill a {slot} only where something speaks for its "
+        "value",
     ),
     "drop-ignored": _Words(
         "a round is left out, and its values are there all the same",
@@ -125,23 +125,23 @@ _WORDS: Final = {
         "dialogue",
     ),
     IGNORED: _Words(
-        "the user asks for something else, and the state stays as it was",
-        "see what the relation edits, and whether it reaches the tracker",
+        "the user asks for something else, and {stayed}",
+        "see what the relation edits, and whether it reaches the {system}",
     ),
     "half-followed": _Words(
-        "of several slots that should change, some do and some do not",
-        "train with turns that change several slots at once",
+        "of several {slots} that should change, some do and some do not",
+        "train with turns that change several {slots} at once",
     ),
     "wrong-slot": _Words(
-        "the new value goes to another slot",
-        "train with each value in the phrases of each slot that takes it",
+        "the new value goes to another {slot}",
+        "train with each value in the phrases of each {slot} that takes it",
     ),
     "wrong-value": _Words(
-        "a slot that should change does, but to a value that is not the new one",
+        "a {slot} that should change does, but to a value that is not the new one",
         "let only values that were said or are known be written; see how the new one is spelled",
     ),
     "bystander-changed": _Words(
-        "the slot follows, and another one changes with it",
+        "the {slot} follows, and another one changes with it",
         "train with turns that differ in one value alone, their other labels as they are",
     ),
     "said-twice": _Words(
@@ -150,7 +150,8 @@ _WORDS: Final = {
     ),
     "order-matters": _Words(
         "rounds that do not depend on each other come in another order, and the state is another",
-        "train with rounds in other orders; see whether a slot is only read once another is there",
+        "train with rounds in other orders; see whether a {slot} is only read once another is "
+        "there",
     ),
     "restart-differs": _Words(
         "the same dialogue asked from its start once more gets another answer",
@@ -259,29 +260,22 @@ _WORDS: Final = {
         "an argument is passed that nobody asked for",
         "say in its description that it is left out where the user does not say it",
     ),
-    OTHER: _Words("the tracker answers otherwise", "see what the relation asks for"),
+    OTHER: _Words("the {system} answers otherwise", "see what the relation asks for"),
 }
 
 
-def description(key: Key, kind: OutcomeKind = "state") -> str:
+def description(key: Key, kind: AnswerKind = BELIEF_STATES) -> str:
     """Say what violations of a key have in common, in the words for a kind of outcome.
 
     >>> description(Key("number-changed"))
     'a time or a number becomes another'
-    >>> description(Key("call-left-out", "book_taxi"), "tool-calls").rpartition(": ")[2]
+    >>> description(Key("call-left-out", "book_taxi"), TOOL_CALLS).rpartition(": ")[2]
     'book_taxi'
     """
-    does = _told(_WORDS[key.mechanism].does, kind)
+    does = kind.words.fill(_WORDS[key.mechanism].does)
     return f"{does}: {key.at}" if key.at else does
 
 
-def to_try(key: Key, kind: OutcomeKind = "state") -> str:
+def to_try(key: Key, kind: AnswerKind = BELIEF_STATES) -> str:
     """Return what may help: a guess from the pattern, never a finding about the cause."""
-    return _told(_WORDS[key.mechanism].to_try, kind)
-
-
-def _told(text: str, kind: OutcomeKind) -> str:
-    if kind != TOOL_CALLS:
-        return text
-    text = text.replace("the state stays as it was", "the calls stay as they were")
-    return _SLOT.sub(r"argument\1", text).replace("tracker", "assistant")
+    return kind.words.fill(_WORDS[key.mechanism].to_try)

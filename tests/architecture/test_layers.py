@@ -43,34 +43,53 @@ ALLOWED: dict[str, set[str]] = {
     "seeding": set(),
     "garbage": set(),
     "dialogue": BASE,
+    "kinds": BASE | {"dialogue"},
     "noise": BASE | {"dialogue"} | LEAVES,
     "perturb": BASE | {"dialogue", "noise"},
-    "trackers": BASE | {"dialogue"},
+    "trackers": BASE | {"dialogue", "kinds"},
     # The judge alone takes the transport of services.
-    "comparisons": BASE | {"dialogue", "perturb", "trackers"},
+    "comparisons": BASE | {"dialogue", "kinds", "perturb", "trackers"},
     "relations": BASE
-    | {"dialogue", "noise", "perturb", "comparisons.embedding", "comparisons.fallbacks"},
+    | {"dialogue", "kinds", "noise", "perturb"}
+    | {"comparisons.embedding", "comparisons.fallbacks"},
     "search": BASE | {"dialogue", "noise", "perturb", "trackers.tracker", "relations.rewrite"},
-    "campaign": BASE | {"dialogue", "perturb", "trackers", "comparisons", "relations", "search"},
+    "campaign": BASE
+    | {"dialogue", "kinds", "perturb", "trackers", "comparisons", "relations", "search"},
     "weaknesses": BASE
-    | {"dialogue", "perturb.types", "perturb.edits", "perturb.words", "perturb.lexicon"}
+    | {"dialogue", "kinds", "perturb.types", "perturb.edits", "perturb.words", "perturb.lexicon"}
     | {"perturb.value_index", "perturb.spelling", "campaign", "comparisons"},
     "report": BASE
-    | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"}
+    | {
+        "dialogue",
+        "kinds",
+        "perturb.types",
+        "perturb.edits",
+        "campaign",
+        "weaknesses",
+        "trackers.tracker",
+    }
     | {"relations.rewrite", "comparisons.fallbacks"},
     "regressions": BASE
-    | {"dialogue", "comparisons", "relations", "campaign", "weaknesses", "trackers.tracker"}
+    | {
+        "dialogue",
+        "kinds",
+        "comparisons",
+        "relations",
+        "campaign",
+        "weaknesses",
+        "trackers.tracker",
+    }
     | {"report.calls"},
     "gate": BASE
     | {"dialogue.dialogues", "dialogue.outcome", "dialogue.calls"}
-    | {"comparisons", "campaign", "weaknesses"},
-    "testing": BASE | {"dialogue", "trackers", "perturb", "comparisons", "relations"},
+    | {"kinds", "comparisons", "campaign", "weaknesses"},
+    "testing": BASE | {"dialogue", "kinds", "trackers", "perturb", "comparisons", "relations"},
     "strategies": BASE | {"dialogue", "perturb", "relations", "trackers.tracker", "campaign"},
     "plugin": BASE
-    | {"dialogue", "perturb", "trackers", "relations", "search", "campaign", "report"}
+    | {"dialogue", "kinds", "perturb", "trackers", "relations", "search", "campaign", "report"}
     | {"weaknesses", "gate", "regressions", "testing", "comparisons"},
     "cli": BASE
-    | {"dialogue", "perturb", "trackers", "relations", "search", "campaign", "report"}
+    | {"dialogue", "kinds", "perturb", "trackers", "relations", "search", "campaign", "report"}
     | {"regressions", "noise", "weaknesses", "comparisons"},
 }
 

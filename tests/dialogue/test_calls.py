@@ -19,7 +19,8 @@ from pytest_dstfuzz.dialogue.calls import (
     text_of,
     value_of,
 )
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn, label_of, turn_keys
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn, turn_keys
+from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
 TAXI = Tool("taxi", "Call a taxi.", '{"type": "object"}')
@@ -92,8 +93,8 @@ def test_contexts_with_other_recordings_are_other_contexts() -> None:
 def test_the_label_of_a_turn_is_what_was_called() -> None:
     calls = calls_outcome([ToolCall("taxi")])
     dialogue = Dialogue("a", (Turn(0, "", "A taxi please.", calls=calls),), (TAXI,))
-    assert label_of(dialogue, 0, "tool-calls") == calls
-    assert label_of(Dialogue("a", (Turn(0, "", "Hi"),)), 0, "tool-calls") is None
+    assert TOOL_CALLS.label(dialogue, 0) == calls
+    assert TOOL_CALLS.label(Dialogue("a", (Turn(0, "", "Hi"),)), 0) is None
 
 
 def test_a_tool_in_the_form_of_an_api() -> None:

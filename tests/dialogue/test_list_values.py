@@ -14,9 +14,9 @@ from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, normalise_state, n
 from pytest_dstfuzz.dialogue.readers.source import as_label
 from pytest_dstfuzz.dialogue.values import list_text, members_of, shown_value
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.words import take_apart
-from pytest_dstfuzz.relations.scene import locked_values
 from pytest_dstfuzz.relations.values import ValueTable
 from pytest_dstfuzz.trackers.chat.parse import parse_answer
 from pytest_dstfuzz.trackers.validation import check_prediction
@@ -179,8 +179,8 @@ def test_every_member_of_a_label_is_known_and_locked(tmp_path: Path):
     assert label.state == {"room-extras": '["kettle", "window"]', "room-view": "none"}
     assert data.ontology is not None
     assert data.ontology.values["room-extras"] == ("kettle", "window")
-    assert locked_values(data, label, None) == ("kettle", "none", "window")
-    bare = locked_values(data, replace(label, state=None), BeliefState(label.state))
+    assert BELIEF_STATES.locked_values(data, label, None) == ("kettle", "none", "window")
+    bare = BELIEF_STATES.locked_values(data, replace(label, state=None), BeliefState(label.state))
     assert bare == ("kettle", "none", "window")
     parts = take_apart(label.user)
     reasons = Locks(load_lexicon()).mask(label.user, parts, ("kettle", "window")).reasons

@@ -21,6 +21,7 @@ from pytest_dstfuzz.gate.judge import judge_answers
 from pytest_dstfuzz.gate.pairing import pair_up
 from pytest_dstfuzz.gate.troubles import AnswersTally, TroublesTally
 from pytest_dstfuzz.gate.verdict import judge_accuracy
+from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
 
 ANY = comparison_of_calls(DialogueSet("talks", "test", ()), ReplySettings())
 Calls = list[ToolCall]
@@ -67,7 +68,7 @@ def test_labels_speak_of_recorded_calls() -> None:
     drift = pair_up(saved(old), new, Contents(new), ANY).clean.drift()
     reason = judge_drift(drift, 1.0).reason
     assert "right calls on the 1 turns with recorded calls" in reason
-    assert judge_accuracy(0.5, 1, 4, "tool-calls").reason.startswith(
+    assert judge_accuracy(0.5, 1, 4, TOOL_CALLS).reason.startswith(
         "the share of right messages of the unchanged turns 25.00 % (1 of 4 turns with recorded"
     )
 

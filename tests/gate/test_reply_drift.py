@@ -28,6 +28,7 @@ from pytest_dstfuzz.gate.limits import Gates
 from pytest_dstfuzz.gate.pairing import pair_up
 from pytest_dstfuzz.gate.troubles import AnswersTally
 from pytest_dstfuzz.gate.verdict import judge_accuracy
+from pytest_dstfuzz.kinds.replies import REPLIES
 
 NUMBERS = comparison_by_name("numbers", Settings().reply)
 
@@ -107,12 +108,12 @@ def test_labels_excuse_replies_that_came_to_say_the_same(
 
 
 def test_limits_of_right_replies_speak_of_recorded_answers() -> None:
-    found = judge_accuracy(0.5, 1, 4, "reply")
+    found = judge_accuracy(0.5, 1, 4, REPLIES)
     assert found.reason == (
         "the share of right replies of the unchanged questions 25.00 % (1 of 4 turns with "
         "recorded answers) is under the limit of 50.00 %"
     )
-    assert judge_accuracy(0.5, 0, 0, "reply").reason == (
+    assert judge_accuracy(0.5, 0, 0, REPLIES).reason == (
         "there is no share of right replies: no turn that was tested has a recorded answer"
     )
 

@@ -87,4 +87,4 @@ def test_a_mistake_of_a_relation_is_told_with_its_own_line() -> None:
 
 
 def test_one_of_the_other_side_that_says_nothing_does_not_expect_the_state_to_stay() -> None:
-    assert as_relation(Beyond, "here").expects == "the state changes as each rewrite says"
+    assert as_relation(Beyond, "here").expects == "{changes} as each rewrite says"

@@ -221,7 +221,7 @@ def test_rates_are_by_tool_and_argument_whichever_call_it_is(turn: TurnResult) -
     twice = answered([TABLE, table(area="south")], [TABLE, table(area="east")])
     assert tallied(YieldsTally(), [twice]).slots["book_table.area"].violations == 1
     assert tallied(YieldsTally(), [turn, twice]).domains["book_table"].violations == 2
-    found = heat_map(tallied(YieldsTally(), [turn]), turn.outcome_kind)
+    found = heat_map(tallied(YieldsTally(), [turn]), turn.kind)
     assert found.domains == ("book_table", "call_taxi")
     assert [name for name, _ in found.rows] == ["", "area", "people", "start"]
     assert found.slot("book_table", "area") == "book_table.area"

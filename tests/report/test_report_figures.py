@@ -12,6 +12,7 @@ from pytest_dstfuzz.campaign.summary import YieldsTally, summarise
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.report.figures import (
     EDIT_RATE_RANGES,
     RatesTally,
@@ -82,7 +83,7 @@ def test_rates_by_edit_rate(results: list[TurnResult]) -> None:
 
 
 def test_heat_map(broken: TurnResult) -> None:
-    heat = heat_map(tallied(YieldsTally(), [broken]), "state")
+    heat = heat_map(tallied(YieldsTally(), [broken]), BELIEF_STATES)
     assert heat.domains == ("train",)
     assert [name for name, _ in heat.rows] == ["day", "departure"]
     cells = {name: row[0] for name, row in heat.rows}
@@ -98,7 +99,8 @@ def test_slots_of_several_domains_and_of_none(broken: TurnResult) -> None:
     state = BeliefState({"hotel-area": "north", "size": "large"})
     violation = replace(broken.violations[0], changed_slots=(ChangedSlot("size", "large", None),))
     heat = heat_map(
-        tallied(YieldsTally(), [replace(broken, clean_state=state, variants=(violation,))]), "state"
+        tallied(YieldsTally(), [replace(broken, clean_state=state, variants=(violation,))]),
+        BELIEF_STATES,
     )
     assert heat.domains == ("", "hotel")
     assert heat.totals[0] is None

@@ -13,6 +13,7 @@ from violations import edit, turn, violation
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import diff_states
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.relations.rewrite import Admissible
 from pytest_dstfuzz.weaknesses.calls import CALLS
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
@@ -106,6 +107,9 @@ def test_an_id_is_one_word_of_a_shell_whatever_the_names_of_arguments(name: str)
 def test_every_mechanism_has_words_for_calls() -> None:
     assert {*CALLS} <= {*ALL}
     for name in ALL:
-        for text in (description(Key(name), "tool-calls"), to_try(Key(name), "tool-calls")):
+        for text in (
+            description(Key(name), KINDS["tool-calls"]),
+            to_try(Key(name), KINDS["tool-calls"]),
+        ):
             assert "slot" not in text.split()
             assert "tracker" not in text

@@ -16,7 +16,6 @@ from typing import Final
 
 from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, answer_of
-from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.relations.contexts.checks import context_checks_named, equivalent
 from pytest_dstfuzz.relations.contexts.questions import AskedQuestion
 from pytest_dstfuzz.relations.contexts.versions import Version, versions
@@ -98,7 +97,7 @@ class ContextRelation(Relation):
             return _UNANSWERABLE
         if scene.reply.reference == "answer" and answer is None:
             return _NO_ANSWER
-        fallback = is_fallback(scene.now.get(REPLY, ""), scene.reply.fallback)
+        fallback = is_fallback(scene.kind.text(scene.now), scene.reply.fallback)
         return _FALLBACK if self.wants_answer and fallback else ""
 
     def lacks(self, scene: Scene) -> str:

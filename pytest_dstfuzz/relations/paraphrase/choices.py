@@ -33,7 +33,7 @@ class Paraphrase(Relation):
     places, and any part of it is a rewrite as well.
     """
 
-    expects = "the state stays as it is"
+    expects = "{stays}"
     edits = "own"
     english = True
     places: Callable[[Scene], Places | str]

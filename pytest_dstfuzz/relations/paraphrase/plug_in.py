@@ -38,7 +38,7 @@ class PlugIn(Relation):
     """
 
     name = "plug-in"
-    expects = "the state stays as it is"
+    expects = "{stays}"
     source = "resources/relations/blocks.txt, of this package (MIT)"
     edits = "own"
     english = True

@@ -32,7 +32,7 @@ class Duplicate(Relation):
     """
 
     name = "duplicate"
-    expects = "the state stays as it is after the round that is said twice"
+    expects = "{stays} after the round that is said twice"
     on = ("state",)
     edits = "own"
     unit = "dialogue"

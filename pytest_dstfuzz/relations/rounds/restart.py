@@ -19,7 +19,7 @@ class Restart(Relation):
     """
 
     name = "restart"
-    expects = "the same dialogue, held once more, gives the same states"
+    expects = "the same dialogue, held once more, gives the same {answers}"
     on = ("state", "reply")
     edits = "own"
     unit = "dialogue"

@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 from typing import ClassVar, Final, Literal
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.relations.relation import Relation, begin, proposed
 from pytest_dstfuzz.relations.rewrite import (
     Begun,
@@ -47,7 +47,7 @@ class ShouldChange(Relation):
 
     def begin(self, scene: Scene) -> Begun:
         """Return what it makes of a turn, of belief states or of tool calls."""
-        if scene.reply.outcome != TOOL_CALLS:
+        if not scene.kind.has_tools:
             return self.edited(scene)
         if not scene.now:
             return Inapplicable(NO_CALL)

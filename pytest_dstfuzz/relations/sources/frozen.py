@@ -23,7 +23,7 @@ class Frozen(Relation):
     """
 
     name = "frozen"
-    expects = "the state stays as it is"
+    expects = "{stays}"
     source = "as the file of --dst-frozen says"
     edits = "own"
     reasons = (_NONE, _LOCKED)

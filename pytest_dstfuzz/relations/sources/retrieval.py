@@ -79,7 +79,7 @@ class Retrieval(Relation):
     """
 
     name = "retrieval"
-    expects = "the state stays as it is"
+    expects = "{stays}"
     source = "the utterances of the data itself, under its licence"
     on = ("state",)
     edits = "own"

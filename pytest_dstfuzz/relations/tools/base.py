@@ -28,7 +28,7 @@ class ToolRelation(Relation):
 
     on: ClassVar[tuple[OutcomeKind, ...]] = ("tool-calls",)
     edits: ClassVar[Literal["search", "own"]] = "own"
-    expects: ClassVar[str] = "the calls stay as they are"
+    expects: ClassVar[str] = "{stays}"
 
     def impossible(self, data: DialogueSet) -> str:
         """Say so where no dialogue has tools."""

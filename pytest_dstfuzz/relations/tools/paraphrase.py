@@ -25,7 +25,7 @@ class ToolsParaphrase(ToolRelation):
     """
 
     name = "tools-paraphrase"
-    expects = "the calls stay as they are, under the other names"
+    expects = "{stays}, under the other names"
     source = "as --dst-tools-paraphrase says; SGD-X: Lee et al., AAAI 2022"
     reasons = (NO_TOOLS, NO_OTHER_WORDS)
 

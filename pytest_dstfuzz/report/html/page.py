@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment
 
 from pytest_dstfuzz.campaign.intervals import FEW_DIALOGUES, FEWEST_DIALOGUES
+from pytest_dstfuzz.campaign.results import BY_LABEL
 from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.report.calls import call_changes
 from pytest_dstfuzz.report.cards import Card
@@ -46,7 +47,6 @@ from pytest_dstfuzz.report.tally import (
 from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
 from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
-from pytest_dstfuzz.report.words import BY_LABEL
 
 #: Highest failure rate of each shade of the heat map; above the last it is the darkest.
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)

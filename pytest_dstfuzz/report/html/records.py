@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from pytest_dstfuzz.campaign.results import (
+    BY_LABEL,
     ChangedSlot,
     Minimal,
     Results,
@@ -20,7 +21,7 @@ from pytest_dstfuzz.campaign.results import (
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.dialogue.call_trees import made_calls
 from pytest_dstfuzz.dialogue.calls import part_of
-from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.calls import LONGEST_ON_PAGE, call_changes, code_of
@@ -31,7 +32,6 @@ from pytest_dstfuzz.report.explain import blame, doubts, keyword, simplicity
 from pytest_dstfuzz.report.plainest import OnPage, OnPageTally, PlainKey
 from pytest_dstfuzz.report.replies import reply_pairs
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
-from pytest_dstfuzz.report.words import BY_LABEL
 from pytest_dstfuzz.weaknesses.groups import member_id
 
 
@@ -198,10 +198,10 @@ def _turn(turn: TurnResult) -> dict[str, Any]:
         "user": visible(turn.user),
     }
     if turn.violations:
-        if turn.outcome_kind == TOOL_CALLS:
+        if turn.kind.has_tools:
             made = made_calls(turn.clean_state or Outcome())
             entry["called"] = [code_of(call, LONGEST_ON_PAGE) for call in made] or ["nothing"]
-        elif turn.outcome_kind != REPLY:
+        elif turn.kind.words.values:
             entry["state"] = _pairs(turn.clean_state)
         word = shlex.quote(keyword(turn.id))
         if word != turn.id:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pytest_dstfuzz import Campaign, __version__
 from pytest_dstfuzz.agents.trained import describe_trained, is_trained
-from pytest_dstfuzz.config import STATE, settings_json
+from pytest_dstfuzz.config import settings_json
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.sections import RelationFacts
-from pytest_dstfuzz.report.words import expectation
 from pytest_dstfuzz.scale.results.blocks import BlockRunner, blocks_of
 from pytest_dstfuzz.scale.results.folder import DialogueResults, ResultFolder
 from pytest_dstfuzz.scale.results.manifest import RunManifest, data_of, plan_digest
@@ -32,7 +32,7 @@ def manifest_of(campaign: Campaign) -> RunManifest:
     if searched and is_trained(variant.search):
         policy, note = describe_trained(variant.search, model.model, model.checkpoint)
         notes.append(note)
-    states = settings.reply.outcome == STATE
+    states = KINDS[settings.reply.outcome].has_slots
     whole = [relation.unit == "dialogue" for relation in campaign.relations]
     turns = sum(last + 1 for _, last in campaign.plan)
     dialogues = len(campaign.plan)
@@ -57,7 +57,7 @@ def manifest_of(campaign: Campaign) -> RunManifest:
 def facts_of(relation: Relation, campaign: Campaign) -> RelationFacts:
     """Return what a relation says of itself."""
     outcome = campaign.settings.reply.outcome
-    expects = expectation(relation.expects, outcome)
+    expects = KINDS[outcome].words.fill(relation.expects)
     return RelationFacts(expects, relation.source, relation.unit, relation.edits)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome, who_answers
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.trackers.conformance.findings import (
     CheckOutcome,
@@ -71,7 +71,7 @@ def odd_utterances(probe: TrackerProbe) -> CheckOutcome:
         shown = first_few([*refused.values()], ", ")
         return failed(
             f"no answer to {len(refused)} of {kinds} odd utterances: {shown}",
-            _NOTHING_SAID[probe.outcome],
+            _NOTHING_SAID[probe.kind.name],
         )
     try:
         probe.ask([*turns, *probe.few])
@@ -98,10 +98,10 @@ def eval_mode(probe: TrackerProbe) -> CheckOutcome:
     """No module that the tracker keeps is in training mode."""
     if in_training_mode(probe.tracker):
         return failed(
-            f"{who_answers(probe.outcome)} is in training mode, where dropout changes its answers",
+            f"{probe.kind.words.who} is in training mode, where dropout changes its answers",
             "Call .eval() on the model once it is loaded.",
         )
-    return passed(f"nothing that {who_answers(probe.outcome)} keeps says that it is training")
+    return passed(f"nothing that {probe.kind.words.who} keeps says that it is training")
 
 
 def clean_turns(probe: TrackerProbe) -> CheckOutcome:
@@ -114,7 +114,7 @@ def clean_turns(probe: TrackerProbe) -> CheckOutcome:
     which = f"all {total}" if len(errors) == total else f"{len(errors)} of {total}"
     return failed(
         f"no answer to {which} clean turns; to {probe.turns[place].name}: {error}",
-        f"A run counts such a turn as an error. {_RETURNED[probe.outcome]}",
+        f"A run counts such a turn as an error. {_RETURNED[probe.kind.name]}",
     )
 
 
@@ -140,7 +140,7 @@ def input_kept(probe: TrackerProbe) -> CheckOutcome:
     probe.raw(batch)
     if batch != contexts or [context.exchanges for context in contexts] != before:
         return failed(
-            f"{who_answers(probe.outcome)} changes the batch that it is given",
+            f"{probe.kind.words.who} changes the batch that it is given",
             "Leave the contexts and their sequence alone: sort with sorted(), do not pop() or "
             "sort() in place.",
         )

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, label_of
-from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome, OutcomeKind, who_answers
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.trackers.calls.evaluate import (
     EQUAL_CALLS,
@@ -49,10 +49,10 @@ def evaluation(probe: TrackerProbe) -> Evaluation | ReplyEvaluation | CallEvalua
     answers = [answer.prediction for answer in probe.answers.values()]
     labelled = [_label(probe, turn) is not None for turn in _turns(probe)]
     own = [*compress(answers, labelled)]
-    if probe.outcome == TOOL_CALLS:
+    if probe.kind.has_tools:
         judge = probe.judge if isinstance(probe.judge, CallJudge) else EQUAL_CALLS
         return score_calls(probe.data, own, judge)
-    if probe.outcome != REPLY:
+    if probe.kind.words.values:
         return score(probe.data, answers)
     return (
         score_replies(probe.data, own, probe.judge) if isinstance(probe.judge, ReplyJudge) else None
@@ -63,20 +63,20 @@ def accuracy(probe: TrackerProbe) -> CheckOutcome:
     """The tracker predicts something, not always the same, and is right now and then."""
     states = {answer.prediction.state for answer in probe.answers.values()}
     turns = f"{len(probe.answers)} turns"
-    reads = _READS[probe.outcome != "state"]
-    labels = {REPLY: "recorded answers", TOOL_CALLS: "recorded calls"}.get(probe.outcome, "labels")
+    words, reads = probe.kind.words, _READS[not probe.kind.has_slots]
     if not any(states):
-        what = "calls nothing" if probe.outcome == TOOL_CALLS else "predicts no slot"
-        return warned(f"{who_answers(probe.outcome)} {what} at any of {turns}", reads)
+        return warned(f"{words.who} {words.nothing} at any of {turns}", reads)
     if len(states) == 1 and len(probe.answers) > 1:
-        return warned(f"{who_answers(probe.outcome)} says the same to all of {turns}", reads)
+        return warned(f"{words.who} says the same to all of {turns}", reads)
     found = evaluation(probe)
     if found is None:
-        why = "some turns have no answer" if _has_labels(probe) else f"the data has no {labels}"
+        why = (
+            "some turns have no answer" if _has_labels(probe) else f"the data has no {words.labels}"
+        )
         return skipped(f"{why}; {len(states)} different answers at {turns}")
     of = f"{found.turns} turns"
     if found.unlabelled:
-        of = f"the {of} that have {labels} ({found.unlabelled} have none)"
+        of = f"the {of} that have {words.labels} ({found.unlabelled} have none)"
     right = f"{found.right} of {of} are right"
     return passed(right) if found.right else warned(right, reads)
 
@@ -90,7 +90,7 @@ def _turns(probe: TrackerProbe) -> Iterator[tuple[Dialogue, int]]:
 
 
 def _label(probe: TrackerProbe, turn: tuple[Dialogue, int]) -> Outcome | None:
-    return label_of(*turn, probe.outcome)
+    return probe.kind.label(*turn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def check_tracker(
         raise UserError(f"{data.name!r} has no turns in its split {data.split!r}")
     findings: list[Finding] = []
     for check in CHECKS:
-        if check.of_slots and outcome != "state":
+        if check.of_slots and not probe.kind.has_slots:
             continue
         findings.append(_judged(check, probe, findings))
     rates = probe.throughput() if probe.answers else {}
@@ -171,9 +171,7 @@ def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Fin
         finding = Finding(check.name, *check.run(probe))
     except DstFuzzError as error:
         advice = "It answered the same contexts before: look for what is not the same each time."
-        finding = Finding(
-            check.name, "failed", f"{who_answers(probe.outcome)} failed: {error}", advice
-        )
+        finding = Finding(check.name, "failed", f"{probe.kind.words.who} failed: {error}", advice)
     # A tracker that warns of chance need not be deterministic: all the same it explains.
     found = {earlier.check for earlier in before if earlier.status in ("failed", "warned")}
     cause = next((name for name in check.explained_by if name in found), None)

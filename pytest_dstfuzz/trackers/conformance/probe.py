@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar, cast
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import DstFuzzError
+from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.calls.evaluate import CallJudge
 from pytest_dstfuzz.trackers.evaluate import similar_lengths
@@ -68,7 +69,7 @@ class TrackerProbe:
     ) -> None:
         self.tracker = tracker
         self.judge = judge
-        self.outcome: OutcomeKind = outcome
+        self.kind = KINDS[outcome]
         self.repeatable = is_repeatable(tracker, repeatable, outcome)
         self.data = data
         self.batch_size = batch_size
@@ -83,14 +84,14 @@ class TrackerProbe:
     def raw(self, batch: Sequence[Context]) -> list[object]:
         """Return one unchecked answer for each context; see `ask_raw`."""
         self.asked += len(batch)
-        answers = ask_raw(self.tracker, batch, self.outcome)
+        answers = ask_raw(self.tracker, batch, self.kind.name)
         self._progress(self.asked)
         return answers
 
     def checked(self, answer: object) -> Prediction:
         """Return an answer as a sound prediction; see `check_prediction`."""
         how = self.data.normalisation
-        return check_prediction(answer, normalisation=how, outcome=self.outcome)
+        return check_prediction(answer, normalisation=how, outcome=self.kind.name)
 
     def ask(self, turns: Sequence[ProbeTurn]) -> list[Prediction]:
         """Return the answers to turns that are asked for in one batch."""

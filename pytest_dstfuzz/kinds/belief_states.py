@@ -1,0 +1,62 @@
+"""Belief states: slots and their values, a running total of what the user wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.outcome import History, Outcome
+from pytest_dstfuzz.dialogue.values import members_of
+from pytest_dstfuzz.kinds.kind import AnswerKind, Words
+
+
+class BeliefStates(AnswerKind):
+    """What a tracker keeps of a dialogue."""
+
+    name = "state"
+    has_slots = True
+    words = Words(
+        who="the tracker",
+        what="belief state",
+        short="state",
+        noun="state",
+        several="slots",
+        answers="answers",
+        labels="labels",
+        right="accuracy",
+        accuracy=("accuracy", "clean answers", "label"),
+        identifier="belief_state",
+        nothing="predicts no slot",
+        does="believes",
+    )
+
+    def label(self, dialogue: Dialogue, index: int) -> Outcome | None:
+        """Return the state of the data."""
+        return dialogue.turns[index].state
+
+    def adds_up(self, history: History) -> bool:
+        """Say that a state has all that was said, whoever said it."""
+        del history
+        return True
+
+    def label_values(self, dialogue: Dialogue, index: int) -> Iterator[tuple[str, str]]:
+        """Yield the slots that are new or have another value, a list member by member."""
+        before = (self.label(dialogue, index - 1) if index else None) or Outcome()
+        for slot, value in (self.label(dialogue, index) or Outcome()).items():
+            if before.get(slot) != value:
+                for member in members_of(value):
+                    yield slot, member
+
+    def values(self, data: DialogueSet, turn: Turn, clean: Outcome | None) -> Iterator[str]:
+        """Yield those which the tracker predicts for slots that the ontology knows nothing of.
+
+        They are all, if the data has no labels or no ontology.
+        """
+        known = {} if turn.state is None or data.ontology is None else data.ontology.values
+        for slot, value in (clean or {}).items():
+            if slot not in known:
+                yield value
+
+
+BELIEF_STATES: Final = BeliefStates()

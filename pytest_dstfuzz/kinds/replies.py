@@ -1,0 +1,45 @@
+"""Replies: what a bot says."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, answer_of
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, reply_outcome
+from pytest_dstfuzz.kinds.kind import AnswerKind, Words
+
+
+class Replies(AnswerKind):
+    """What a bot says; none of its words is a value that the user gave."""
+
+    name = "reply"
+    has_exact_labels = False
+    words = Words(
+        who="the bot",
+        what="reply",
+        short="reply",
+        noun="answer",
+        several="replies",
+        answers="replies",
+        labels="recorded answers",
+        right="right replies",
+        accuracy=("share of right replies", "unchanged questions", "recorded answer"),
+        identifier="reply",
+        nothing="says nothing",
+        values=False,
+    )
+
+    def label(self, dialogue: Dialogue, index: int) -> Outcome | None:
+        """Return the recorded reply.
+
+        A question without an answer has no right one: there are many ways to say so.
+        """
+        recorded = answer_of(dialogue, index)
+        return reply_outcome(recorded) if recorded else None
+
+    def text(self, answer: Outcome) -> str:
+        """Return the reply."""
+        return answer.get(REPLY, "")
+
+
+REPLIES: Final = Replies()
