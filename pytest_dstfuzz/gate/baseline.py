@@ -31,6 +31,7 @@ from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
 from pytest_dstfuzz.gate.own_answers import OwnAnswers
 from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally
 from pytest_dstfuzz.weaknesses.keys import read
 
@@ -184,8 +185,8 @@ class Session:
 
     #: Its results; several groups where a suite tests several trackers.
     groups: Groups
-    #: Of the first relation, where there are several.
-    summary: Summary
+    #: Of all of them.
+    totals: Totals
     #: See `campaign_identity`.
     campaign: Mapping[str, Any]
     #: See `contents_of`.
@@ -198,14 +199,23 @@ class Session:
     hidden: bool = False
     #: Names of the relations, in the order in which they were given; others come after them.
     relations: tuple[str, ...] = ()
-    #: Names of those that make the edits themselves.
-    own_edits: frozenset[str] = frozenset()
     #: When the clean answers of two builds are one.
     comparison: Comparison = EXACT
     #: Names of what variants were compared by, where replies are; fixtures may give others.
     compared: frozenset[str] = frozenset()
     #: Whether one context got different answers before the run.
     varies: bool = False
+
+    @property
+    def summary(self) -> Summary:
+        """The figures of the first relation, where there are several."""
+        return self.totals.first(",".join(self.relations)).summary
+
+    @property
+    def own_edits(self) -> frozenset[str]:
+        """Names of the relations that make the edits themselves."""
+        relations = self.totals.relations.items()
+        return frozenset(name for name, one in relations if one.facts.edits == "own")
 
     @property
     def results(self) -> Results:

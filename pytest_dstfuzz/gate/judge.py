@@ -6,21 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_dstfuzz.campaign.applied import applied_text
 from pytest_dstfuzz.campaign.intervals import interval_name
 from pytest_dstfuzz.campaign.ledger import Counts
-from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
+from pytest_dstfuzz.gate.baseline import Baseline, Session
 from pytest_dstfuzz.gate.limits import Gates
 from pytest_dstfuzz.gate.tested import (
-    RelationsTally,
     Tested,
     idle,
     main_of,
+    tested_relations,
     unapplied,
     unjudged,
     unnamed,
 )
-from pytest_dstfuzz.gate.troubles import AnswersTally, TroublesTally
 from pytest_dstfuzz.gate.verdict import (
     Judgement,
     LimitFinding,
@@ -29,21 +27,8 @@ from pytest_dstfuzz.gate.verdict import (
     judge_rate,
 )
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
-
-
-class _Seen:
-    """What one pass over the results of a session gives."""
-
-    def __init__(self, session: Session, gates: Gates) -> None:
-        self.troubles = TroublesTally(hidden=session.hidden)
-        self.together = AnswersTally()
-        self.groups = [AnswersTally() for _ in session.groups]
-        relations = RelationsTally(session)
-        for answers, turns in zip(self.groups, session.groups.values(), strict=True):
-            for turn in turns:
-                for tally in (self.troubles, self.together, answers, relations):
-                    tally.add(turn)
-        self.every = relations.tested(gates)
+from pytest_dstfuzz.totals.tallies import applied_text
+from pytest_dstfuzz.totals.totals import Totals
 
 
 def judge(
@@ -56,13 +41,13 @@ def judge(
 
     ``asked`` are the relations that were asked for by name, with what each has a result for.
     """
-    seen, missing = _Seen(session, gates), session.missing
-    every = seen.every
+    troubles, missing = session.totals.troubles, session.missing
+    every = tested_relations(session, gates)
     unrun = f"{missing:,} selected turns have no result" if missing else ""
-    found = seen.troubles.troubles(session.ended or unrun)
+    found = troubles.troubles(session.ended or unrun)
     gated = gates.given or baseline is not None
-    short = seen.troubles.cut_short(missing, session.ended) if gated else ""
-    if baseline is not None and short and not found and not seen.troubles.enough(missing):
+    short = troubles.cut_short(missing, session.ended) if gated else ""
+    if baseline is not None and short and not found and not troubles.enough(missing):
         found, short = [short], ""
     figures = _judge_figures(session, gates, every)
     left_out = unjudged(every, gates, compared=baseline is not None)
@@ -71,17 +56,17 @@ def judge(
     if baseline is None and len(left_out) == len(every):  # A finding says so.
         left_out = ()
     said = {
-        one.name: applied_text(one.name, one.applied, one.reasons, unit)
+        one.name: applied_text(one.name, one.totals.applicable, one.totals.inapplicable, unit)
         for one in every
         if (unit := (asked or {}).get(one.name))
     }
-    applied = {one.name for one in every if one.applied}
+    applied = {one.name for one in every if one.totals.applicable}
     nowhere = [unapplied(name, text) for name, text in said.items() if text and name not in applied]
-    rates = (*_of_answers(seen.groups, seen.together), *nowhere, *figures)
+    rates = (*judge_answers(session.totals), *nowhere, *figures)
     beside: dict[str, Any] = {
         "cut_short": short,
         "not_judged": left_out,
-        "raised": seen.troubles.raised(),
+        "raised": troubles.raised(),
         "partly_applied": tuple(text for name, text in said.items() if text and name in applied),
     }
     if found or baseline is None:
@@ -94,23 +79,11 @@ def judge(
     return replace(compared, findings=every_finding, **beside)
 
 
-def judge_answers(groups: Groups) -> tuple[LimitFinding, ...]:
-    """Fail trackers that give one answer to everything; the results of each are a group."""
-    together, parts = AnswersTally(), []
-    for turns in groups.values():
-        parts.append(part := AnswersTally())
-        for turn in turns:
-            part.add(turn)
-            together.add(turn)
-    return _of_answers(parts, together)
-
-
-def _of_answers(groups: Sequence[AnswersTally], together: AnswersTally) -> tuple[LimitFinding, ...]:
-    parts = [one.text for one in groups]
-    # Tests with settings of their own may have few turns each, and one tracker all the same.
-    reasons = dict.fromkeys(filter(None, [*parts, "" if any(parts) else together.text]))
+def judge_answers(totals: Totals) -> tuple[LimitFinding, ...]:
+    """Fail trackers that give one answer to everything."""
     return tuple(
-        LimitFinding(None, "clean-answers", None, "regression", reason) for reason in reasons
+        LimitFinding(None, "clean-answers", None, "regression", reason)
+        for reason in totals.one_answer
     )
 
 
@@ -118,15 +91,15 @@ def _judge_figures(session: Session, gates: Gates, every: Sequence[Tested]) -> l
     """Judge the figures of each relation of the session, and the failure rates of its parts."""
     found: list[LimitFinding] = []
     # Clean answers are the same under each relation, but some ask about few of the turns.
-    widest = max(every, key=lambda one: one.count, default=None)
+    widest = max(every, key=lambda one: one.totals.count, default=None)
     summary = session.summary if widest is None else widest.summary
     if (least := gates.whole.min_accuracy) is not None:
-        kind = every[0].kind if every else BELIEF_STATES
+        kind = every[0].totals.kind if every else BELIEF_STATES
         found.append(judge_accuracy(least, summary.clean_right, summary.clean_labelled, kind))
     found += _judge_rates(every, gates)
     if (most := gates.whole.max_expected_failures) is not None:
         # None are expected of turns that relations edit by themselves.
-        one = next((one for one in every if one.noisy), widest)
+        one = next((one for one in every if one.totals.slip_rates), widest)
         summary = session.summary if one is None else one.summary
         name = interval_name(summary.dialogues_tested)
         found.append(judge_expected(most, summary.expected_failures, name))

@@ -41,7 +41,7 @@ from pytest_dstfuzz.gate.limits import Part
 from pytest_dstfuzz.gate.matching import Matching, match_dialogues
 from pytest_dstfuzz.gate.own_answers import OwnAnswers
 from pytest_dstfuzz.gate.randomness import OwnAnswersTally
-from pytest_dstfuzz.gate.troubles import failure_text
+from pytest_dstfuzz.totals.troubles import failure_text
 from pytest_dstfuzz.weaknesses.groups import WeaknessTally, member_id
 
 #: Turns at which the tracker failed that are named.

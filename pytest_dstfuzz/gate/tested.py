@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from pytest_dstfuzz.campaign.applied import AppliedTally
-from pytest_dstfuzz.campaign.ledger import Counts, LedgerTally
-from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import Summary, SummaryTally, YieldsTally
+from pytest_dstfuzz.campaign.ledger import Counts
+from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.gate.baseline import Session
-from pytest_dstfuzz.gate.limits import Gates, Kind, Limits, Part
+from pytest_dstfuzz.gate.limits import Gates, Limits, Part
 from pytest_dstfuzz.gate.verdict import Gate, LimitFinding
-from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.totals.totals import RelationTotals
 
 #: What a relation that has no table of its own has there.
 _NONE: Final = Limits()
@@ -24,31 +22,42 @@ _MOST_NAMES: Final = 5
 
 @dataclass(frozen=True)
 class Tested:
-    """One relation of a session."""
+    """One relation of a session, and the limits that are its own."""
 
-    name: str
-    #: Whether the state must change under it.
-    must_change: bool
+    totals: RelationTotals
     #: ``None`` = the whole session: it has no other relation.
     part: Part | None
     #: Its own limits, where it has any.
     own: Limits
-    summary: Summary
-    #: How many results it has, and what of the answers was tested.
-    count: int
-    kind: AnswerKind
-    #: Whether there is a noise model.
-    noisy: bool
-    _rows: Mapping[Kind, Mapping[str, Counts]]
-    #: Whether it makes the edits itself, and no search.
-    own_edits: bool = False
-    #: To how many turns it applied, and to how many it did not, by reason.
-    applied: int = 0
-    reasons: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.totals.name
+
+    @property
+    def must_change(self) -> bool:
+        """Whether the state must change under it."""
+        return self.totals.follows
+
+    @property
+    def own_edits(self) -> bool:
+        """Whether it makes the edits itself, and no search."""
+        return self.totals.facts.edits == "own"
+
+    @property
+    def summary(self) -> Summary:
+        """Its figures."""
+        return self.totals.summary
 
     def counts_of(self, part: Part) -> Counts:
         """Return what became of the variants of a domain, slot or transformation."""
-        return self._rows[part.kind].get(part.name, Counts())
+        rows: Mapping[str, Mapping[str, Counts]] = {
+            "domain": self.totals.yields.domains,
+            "slot": self.totals.yields.slots,
+            "transformation": self.totals.ledger.transformations,
+        }
+        return rows[part.kind].get(part.name, Counts())
 
     def limit(self, whole: float | None, own: float | None) -> tuple[Part | None, float] | None:
         """Return the limit that holds for it of one kind, and what that is a limit of."""
@@ -57,63 +66,18 @@ class Tested:
         return None if self.must_change or whole is None else (self.part, whole)
 
 
-class RelationsTally:
-    """Adds up the figures of the relations of a session, one turn after the other."""
-
-    def __init__(self, session: Session) -> None:
-        self._session: Final = session
-        self._found: dict[str, _OfRelation] = {}
-
-    def add(self, turn: TurnResult) -> None:
-        """Take in a turn."""
-        if (one := self._found.get(turn.relation)) is None:
-            one = self._found[turn.relation] = _OfRelation(turn)
-        one.add(turn)
-
-    def tested(self, gates: Gates) -> list[Tested]:
-        """Return the relations in the order in which they were named."""
-        session = self._session
-        names = dict.fromkeys([*session.relations, *self._found])
-        several = len(self._found) > 1
-        return [
-            Tested(
-                name,
-                one.must_change,
-                Part("relation", name) if several else None,
-                gates.parts.get(Part("relation", name), _NONE),
-                one.summary.summary if several else session.summary,
-                one.count,
-                one.kind,
-                one.noisy,
-                {
-                    "domain": one.yields.domains,
-                    "slot": one.yields.slots,
-                    "transformation": one.ledger.ledger.transformations,
-                },
-                name in session.own_edits,
-                one.applied.applied,
-                one.applied.reasons,
-            )
-            for name in names
-            if (one := self._found.get(name))
-        ]
-
-
-class _OfRelation:
-    """The figures of one relation."""
-
-    def __init__(self, first: TurnResult) -> None:
-        self.must_change = first.side == "should-change"
-        self.kind = first.kind
-        self.count, self.noisy = 0, False
-        self.summary, self.yields, self.ledger = SummaryTally(), YieldsTally(), LedgerTally()
-        self.applied = AppliedTally()
-
-    def add(self, turn: TurnResult) -> None:
-        self.count += 1
-        self.noisy = self.noisy or turn.noise is not None
-        for tally in (self.summary, self.yields, self.ledger, self.applied):
-            tally.add(turn)
+def tested_relations(session: Session, gates: Gates) -> list[Tested]:
+    """Return the relations of a session in the order in which they were named."""
+    found = session.totals.relations
+    return [
+        Tested(
+            found[name],
+            Part("relation", name) if len(found) > 1 else None,
+            gates.parts.get(Part("relation", name), _NONE),
+        )
+        for name in dict.fromkeys([*session.relations, *found])
+        if name in found
+    ]
 
 
 def unapplied(name: str, said: str) -> LimitFinding:

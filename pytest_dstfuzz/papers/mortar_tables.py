@@ -23,7 +23,7 @@ from pytest_dstfuzz.papers.detections import (
 from pytest_dstfuzz.papers.formatting import csv_text, markdown_table, rate_text, share
 from pytest_dstfuzz.papers.resampling import Rate, Resamples
 from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.report.cases import CaseFigures, CasesTally
+from pytest_dstfuzz.totals.cases import CaseFigures, CasesTally
 
 #: Published means over six chat models on another data set: RETC, BPTC, Rate+, precision.
 _PUBLISHED: Final = {

@@ -40,7 +40,7 @@ from pytest_dstfuzz.plugin.turn import REDRAWS, DstAgent
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.report.sections import RelationFacts
+from pytest_dstfuzz.totals.totals import RelationFacts
 
 #: Seconds without a sign of life after which one is given.
 PATIENCE = 20.0

@@ -43,11 +43,11 @@ from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
 from pytest_dstfuzz.report.models import report_of_models
-from pytest_dstfuzz.report.novelty import Novelty
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.tally import usage_text
 from pytest_dstfuzz.report.terminal_relations import report_lines
+from pytest_dstfuzz.totals.plainest import Novelty
 
 
 @dataclass(eq=False)
@@ -143,7 +143,7 @@ class SessionEnd:
         """
         redact = self._context.settings.output.redact
         for one in self._models if self._collector else ():
-            novelty = one.survey.novelty
+            novelty = one.totals.novelty
             for relation, result in one.collector.with_relations(self._context.data):
                 if not self._regressions.why_accepted(result, relation):
                     marked = one.marked(result)
@@ -153,7 +153,7 @@ class SessionEnd:
     def _shorter(self, reporter: pytest.TerminalReporter) -> str:
         """Say how to see less where many tests were shown in full, ``""`` elsewhere."""
         shown = reporter.config.option.tbstyle not in ("no", "line")
-        broken = sum(one.survey.broken for one in self._models)
+        broken = sum(one.totals.broken for one in self._models)
         failed = self._context.settings.gate.fail_on == "violation"
         if not (shown and failed) or min(broken, len(reporter.stats.get("failed", ()))) < _MANY:
             return ""
@@ -218,7 +218,7 @@ class SessionEnd:
             lines = [
                 line
                 for one in (self._models if self._collector else ())
-                for line in self._gate.judge_answers(one, self._context.data)
+                for line in self._gate.judge_answers(one)
             ]
             self._last_lines += lines
             return pytest.ExitCode.TESTS_FAILED if lines else pytest.ExitCode.OK
@@ -229,7 +229,7 @@ class SessionEnd:
             self._gate.judge(one, context.data, self._info(one), comparison)
         decision = self._judged = self._gate.decide()
         for one in self._models:
-            one.survey.novelty = Novelty.of(decision.judgements[one.name].comparison)
+            one.totals.novelty = Novelty.of(decision.judgements[one.name].comparison)
         self._last_lines += decision.lines
         return decision.status
 
@@ -259,13 +259,11 @@ class SessionEnd:
         parts = {
             one.name: build_report(
                 one.results,
-                one.summary,
                 one.settings,
                 self._info(one),
                 gate=None if judged is None else judged.judgements[one.name].to_json(),
                 regressions=self._regressions.facts(),
-                weaknesses=one.weaknesses,
-                survey=one.survey,
+                totals=one.totals,
             )
             for one in self._models
         }
@@ -318,7 +316,7 @@ class SessionEnd:
         return sum(self._collector.services.values(), self._pool.facts())
 
     def _why_ended(self, session: pytest.Session) -> str:
-        if why := next(filter(None, (one.survey.why_skipped for one in self._models)), ""):
+        if why := next(filter(None, (one.totals.why_skipped for one in self._models)), ""):
             return why
         # Without a single result the controller of workers does not know what is missing.
         if self._collector and not self._collector.missing:
@@ -341,7 +339,6 @@ class SessionEnd:
     def _print_figures(self, reporter: pytest.TerminalReporter) -> None:
         for one in self._models:
             lines = report_lines(
-                one.summary,
                 one.results,
                 one.settings,
                 # What all trackers took together is no figure of one.
@@ -350,8 +347,7 @@ class SessionEnd:
                 width=min(shutil.get_terminal_size().columns, _WIDEST),
                 encoding=_encoding(),
                 command=self._repeating(reporter.config),
-                weaknesses=one.weaknesses,
-                survey=one.survey,
+                totals=one.totals,
             )
             title = f"dstfuzz: {printable(one.name)}" if one.name else "dstfuzz"
             if len(lines) > 1:

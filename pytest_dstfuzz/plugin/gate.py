@@ -181,7 +181,7 @@ class SessionGate:
         )
         session = Session(
             groups=record.groups(data),
-            summary=found.summary,
+            totals=found.totals,
             campaign=identity,
             contents=contents_of(data) if settings.gate.baseline is not None else {},
             seed=settings.variant.seed,
@@ -189,9 +189,6 @@ class SessionGate:
             ended=info.ended,
             hidden=settings.output.redact,
             relations=tuple(named.variant.relation.split(PARTED)),
-            own_edits=frozenset(
-                name for name, facts in record.relations.items() if facts.edits == "own"
-            ),
             comparison=comparison,
             compared=frozenset(record.comparisons),
             varies=info.disagreement is not None and info.disagreement.differed > 0,
@@ -238,12 +235,12 @@ class SessionGate:
             lines.append(StyledLine(_UNDECIDED, "warning"))
         return lines, status
 
-    def judge_answers(self, found: ModelResults, data: DialogueSet) -> tuple[StyledLine, ...]:
+    def judge_answers(self, found: ModelResults) -> tuple[StyledLine, ...]:
         """Say where a tracker of a session without a gate gives one answer to everything."""
         name = f"{found.name}: " if found.name else ""
         return tuple(
             StyledLine(f"failed: {visible(f'{name}{finding.reason}')}", "bad")
-            for finding in judge_answers(found.collector.groups(data))
+            for finding in judge_answers(found.totals)
         )
 
     @property

@@ -17,9 +17,8 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.survey import Survey, read_results
+from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.trackers.tracker import NAMELESS
-from pytest_dstfuzz.weaknesses.groups import Weakness
 
 
 @dataclass(eq=False)
@@ -56,29 +55,19 @@ class ModelResults:
         return replace(result, model=self.name) if self.name else result
 
     @cached_property
-    def _read(self) -> tuple[Survey, tuple[Weakness, ...]]:
-        return read_results(
-            self._found,
-            self.collector.relations,
-            self._settings.reply.fallback,
-            self._accepted,
-            redact=self._settings.output.redact,
-        )
-
-    @property
-    def survey(self) -> Survey:
+    def totals(self) -> Totals:
         """All figures, from one pass over the results."""
-        return self._read[0]
-
-    @property
-    def weaknesses(self) -> tuple[Weakness, ...]:
-        """What the violations have in common."""
-        return self._read[1]
+        hide = redacted if self._settings.output.redact else None
+        relations, fallbacks = self.collector.relations, self._settings.reply.fallback
+        totals = Totals(relations, fallbacks, hide, self._accepted)
+        for group, result in self.collector.grouped(self._data) if self.collector else ():
+            totals.add(self.marked(result), group)
+        return totals
 
     @cached_property
     def summary(self) -> Summary:
         """The figures of the first relation: those of several are never added up."""
-        return self.survey.first(self.settings.variant.relation).summary
+        return self.totals.first(self.settings.variant.relation).summary
 
 
 def models_of(

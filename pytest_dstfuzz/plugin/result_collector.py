@@ -19,7 +19,7 @@ from pytest_dstfuzz.plugin.relations import PARTED
 from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts
 from pytest_dstfuzz.relations.registry import relations_named
 from pytest_dstfuzz.report.json_report import RunInfo
-from pytest_dstfuzz.report.sections import RelationFacts
+from pytest_dstfuzz.totals.totals import RelationFacts
 
 #: In the key of results, in the place of the search where the relation edits the turns itself.
 OWN_EDITS = "own"
@@ -199,11 +199,11 @@ class ResultCollector:
 
     def results(self, data: DialogueSet) -> Results:
         """Return all results in the order of the data, whoever found them and when."""
-        return tuple(result for _, result in self._sorted(data))
+        return tuple(result for _, result in self.grouped(data))
 
     def with_relations(self, data: DialogueSet) -> Iterable[tuple[str, TurnResult]]:
         """Return all results, each with the name of the relation that was tested."""
-        return [(self._relations[key], result) for key, result in self._sorted(data)]
+        return [(self._relations[key], result) for key, result in self.grouped(data)]
 
     def named(self, settings: Settings) -> Settings:
         """Return settings that name what fixtures gave, and all tested relations."""
@@ -224,12 +224,12 @@ class ResultCollector:
     def groups(self, data: DialogueSet) -> dict[str, Results]:
         """Return the results of each tracker and each test's own settings apart."""
         found: dict[str, list[TurnResult]] = {}
-        for key, result in self._sorted(data):
+        for key, result in self.grouped(data):
             found.setdefault(key, []).append(result)
         return {key: tuple(results) for key, results in sorted(found.items())}
 
-    def _sorted(self, data: DialogueSet) -> list[tuple[str, TurnResult]]:
-        """Return the key and the result of every test, in the order of the data."""
+    def grouped(self, data: DialogueSet) -> Iterable[tuple[str, TurnResult]]:
+        """Return the group and the result of every test, in the order of the data."""
         place = {name: number for number, name in enumerate(data.ids)}
         found = ((key, result) for (key, _), result in self._found.items())
         return sorted(

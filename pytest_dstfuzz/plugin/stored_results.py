@@ -20,8 +20,8 @@ from pytest_dstfuzz.plugin.stored import StoredRun
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.explain import explain
 from pytest_dstfuzz.report.json_report import RunInfo
-from pytest_dstfuzz.report.plainest import PlainestTally
 from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
+from pytest_dstfuzz.totals.plainest import PlainestTally
 
 
 class StoredCollector(ResultCollector):
@@ -72,8 +72,18 @@ class StoredCollector(ResultCollector):
         """Return settings that name the relations that have results."""
         return settings.replace_options(relation=PARTED.join(self._run.relations))
 
+    def grouped(self, data: DialogueSet) -> Iterator[tuple[str, TurnResult]]:
+        """Yield all results, each with the name of its group."""
+        keys = {name: key for key, name in self._names().items()}
+        return ((keys[result.relation], result) for result in self.results(data))
+
     def groups(self, data: DialogueSet) -> dict[str, Results]:  # noqa: ARG002 - see above
         """Return the results of each relation apart, called as those of the built-in suite are."""
+        names = self._names()
+        return {key: self._run.folder.results.of(names[key]) for key in sorted(names)}
+
+    def _names(self) -> dict[str, str]:
+        """Return the relation of each group."""
         settings, manifest = self._run.settings, self._run.manifest
         suite, comparison = next(iter(SUITES[settings.reply.outcome])), self._comparison()
         names: dict[str, str] = {}
@@ -82,7 +92,7 @@ class StoredCollector(ResultCollector):
             search = OWN_EDITS if own else settings.variant.search
             key = group_key(f"{NODE}::{suite}[]", "", search, manifest.lexicon, comparison, name)
             names[key] = name
-        return {key: self._run.folder.results.of(names[key]) for key in sorted(names)}
+        return names
 
 
 class Items:

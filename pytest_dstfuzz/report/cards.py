@@ -9,13 +9,13 @@ from typing import Any
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.printable import counted
-from pytest_dstfuzz.report.plainest import MOST_ON_PAGE
 from pytest_dstfuzz.report.weaknesses import (
     RankedList,
     accepted_text,
     often_text,
     ranked_lists,
 )
+from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE
 from pytest_dstfuzz.weaknesses.groups import Figures, member_id
 
 

@@ -35,6 +35,7 @@ from pytest_dstfuzz.report.rewrites import (
     round_lines,
     slot_table,
 )
+from pytest_dstfuzz.totals.plainest import simplicity
 
 #: Variants that one text shows; the report holds the others.
 MOST_SHOWN = 5
@@ -75,13 +76,6 @@ def explain(result: TurnResult, settings: Settings, *, command: str | None) -> s
     blocks.append("\n".join(_circumstances(settings.variant, command, plainest, own=own)))
     # Also what was wrapped to the start of a line.
     return without_commands("\n\n".join(blocks))
-
-
-def simplicity(variant: VariantResult) -> tuple[int, int, float, int]:
-    """Return a key that sorts violations from the plainest to the most contrived."""
-    own_doing = {"turn": 0, "both": 1}.get(variant.cause or "", 2)
-    rates = variant.edit_w + variant.edit_c
-    return (own_doing, variant.plain.size, round(rates, 6), variant.index)
 
 
 def keyword(name: str) -> str:

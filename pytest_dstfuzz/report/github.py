@@ -31,15 +31,15 @@ from pytest_dstfuzz.report.edits import (
 )
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.models import reports_of
-from pytest_dstfuzz.report.novelty import violation_lines
 from pytest_dstfuzz.report.page import encodable
-from pytest_dstfuzz.report.plainest import PlainestTally
 from pytest_dstfuzz.report.rounds import move_texts
-from pytest_dstfuzz.report.sections import outcome_columns
+from pytest_dstfuzz.report.shown_violations import violation_lines
 from pytest_dstfuzz.report.tally import changed_answers, expected_text, moved_dialogues
 from pytest_dstfuzz.report.terminal import between, interval_text
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
+from pytest_dstfuzz.totals.plainest import PlainestTally
+from pytest_dstfuzz.totals.totals import outcome_columns
 
 #: What GitHub takes as the summary of a step, in bytes.
 MOST_BYTES: Final = 1 << 20
@@ -275,11 +275,11 @@ def _weaknesses(view: View) -> Iterator[str]:
 
 
 def _violations(view: View) -> Iterator[str]:
-    yield from _listed("The plainest violations", view.survey.plainest.pairs, view)
+    yield from _listed("The plainest violations", view.totals.plainest.pairs, view)
 
 
 def _new_violations(view: View) -> Iterator[str]:
-    count = len(view.survey.novelty.new)
+    count = len(view.totals.novelty.new)
     yield from _listed(f"New violations since the baseline: {count:,}", view.new_violations, view)
 
 
@@ -293,7 +293,7 @@ def _listed(
     yield "| turn | user | changed |"
     yield "| --- | --- | --- |"
     for turn, variant in pairs:
-        note = view.survey.novelty.note(turn, variant)
+        note = view.totals.novelty.note(turn, variant)
         place = escape(_place(turn, variant, _LONGEST) + (f" ({note})" if note else ""))
         yield f"| {place} | {' | '.join(_shown(turn, variant))} |"
     yield ""

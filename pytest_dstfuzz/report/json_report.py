@@ -14,7 +14,6 @@ from typing import Any
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.results import Results, TurnResult
-from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError
@@ -23,8 +22,6 @@ from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
 from pytest_dstfuzz.report.packing import packed, unpacked
 from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.sections import RelationFacts
-from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.turn_files import (
     MOST_IN_ONE_FILE,
     DecodedTurns,
@@ -35,8 +32,8 @@ from pytest_dstfuzz.report.turn_files import (
     write_parts,
 )
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
+from pytest_dstfuzz.totals.totals import RelationFacts, Totals
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
-from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
 SCHEMA_VERSION = 3
 #: The JSON Schema of a report.
@@ -119,36 +116,32 @@ class RunInfo:
 
 def build_report(
     results: Results,
-    summary: Summary,
     settings: Settings,
     info: RunInfo,
     gate: Mapping[str, Any] | None = None,
     regressions: Sequence[Mapping[str, Any]] = (),
-    weaknesses: Sequence[Weakness] | None = None,
-    survey: Survey | None = None,
+    totals: Totals | None = None,
 ) -> dict[str, Any]:
     """Return the report of a campaign; the order of ``results`` does not matter.
 
-    Under several relations ``summary`` is that of the first one's results, as the ledger is.
-    ``weaknesses`` are those of ``results`` unless they are given: of results before they were
-    redacted. Likewise ``survey``.
+    Under several relations summary and ledger are those of the first one's results. ``totals`` are
+    those of ``results`` unless they are given: of results before they were redacted.
     """
-    found = find_weaknesses(results) if weaknesses is None else weaknesses
-    if survey is None:
-        survey = Survey.of(results, info.relations)
+    if totals is None:
+        totals = Totals.of(results, info.relations)
     options, named = settings_json(settings), settings.variant.relation
-    turns = _turns(results)
+    turns, first = _turns(results), totals.first(named)
     report: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "pytest-dstfuzz", "version": __version__},
-        "summary": summary.to_json(),
+        "summary": first.summary.to_json(),
         "gate": None if gate is None else dict(gate),
         "settings": {name: value for name, value in options.items() if name not in _PLACES},
         "data": {"name": info.data, **{name: getattr(info, name) for name in _OF_DATA}},
         "outcome": {"kind": settings.reply.outcome, "compared": info.compared},
-        "ledger": survey.first(named).ledger_json(),
-        "relations": [one.to_json() for one in survey.sections(named)],
-        "weaknesses": weaknesses_json(found),
+        "ledger": first.ledger_json(),
+        "relations": [one.to_json() for one in totals.sections(named)],
+        "weaknesses": weaknesses_json(totals.weaknesses),
         "regressions": [dict(entry) for entry in regressions],
         "turns": turns,
         "run": {
@@ -168,7 +161,7 @@ def build_report(
         told, took = info.judge
         report["outcome"] |= {"judge": to_json(told)}
         report["run"] |= {"judge": to_json(took)}
-    if cases := survey.cases.figures:
+    if cases := totals.cases.figures:
         report["mortar"] = [one.to_json() for one in cases]
     return {name: value if name == "turns" else _rounded(value) for name, value in report.items()}
 

@@ -8,73 +8,47 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Final
 
-from pytest_dstfuzz.campaign.answers import UNSTABLE
-from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.sums import LastByTurn
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.page import Style
+from pytest_dstfuzz.totals.tallies import UNKNOWN
 
 #: Of the turns, ordered by how far their replies lie apart.
 _MOST_TURNS: Final = 0.95
-#: Stands for what is not known: counts and distances are not below 0.
-_NONE: Final = -1.0
 #: The threshold in the name of a comparison.
 _THRESHOLD: Final = re.compile(r"<=([\d.]+)")
 
 
-class SpreadTally:
-    """Takes in what a bot replied to clean turns, one turn after the other; nothing of states.
+def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[tuple[str, Style]]:
+    """Yield sentences about how a bot's replies to one and the same turn differ.
 
-    Each turn counts once, however many relations it is tested under.
+    Args:
+        turns: as `SpreadTally.rows` returns them.
+        compared: the names of the comparisons, with their thresholds.
     """
-
-    def __init__(self) -> None:
-        #: Whether there is a reply, whether it is unstable; answers, kinds and largest distance.
-        self._turns = LastByTurn(5)
-
-    def add(self, turn: TurnResult) -> None:
-        """Take in a turn."""
-        if turn.kind.words.values:
-            return
-        own, largest = turn.own, None if turn.own is None else turn.own.largest
-        self._turns.add(
-            turn.id,
-            turn.clean_state is not None,
-            turn.reason == UNSTABLE,
-            *(_NONE, _NONE) if own is None else (own.answers, own.kinds),
-            _NONE if largest is None else largest,
+    spreads = [row for row in turns if row[2] != UNKNOWN]
+    if not turns:
+        return
+    if not spreads:
+        if any(replied for replied, *_ in turns):
+            why = "by dst_votes=1, or since the bot says that it repeats itself"
+            yield f"not measured: each clean turn was asked once, {why}", "plain"
+        return
+    unstable = int(sum(row[1] for row in turns))
+    one = sum(kinds <= 1 for *_, kinds, _ in spreads)
+    least = min(answers for _, _, answers, *_ in spreads)
+    text = (
+        f"{counted(len(spreads), 'clean turn')}, each asked {least:.0f} times or more: replies "
+        f"of one kind to {one:,}, of several to {len(spreads) - one - unstable:,}"
+    )
+    if unstable:
+        text += (
+            f"; {unstable:,} not tested, as the replies to them agree too seldom: "
+            "--dst-compare says when two say the same"
         )
-
-    def texts(self, compared: str) -> Iterator[tuple[str, Style]]:
-        """Yield sentences about how a bot's replies to one and the same turn differ.
-
-        ``compared`` are the names of the comparisons, with their thresholds.
-        """
-        turns = self._turns.rows()
-        spreads = [row for row in turns if row[2] != _NONE]
-        if not turns:
-            return
-        if not spreads:
-            if any(replied for replied, *_ in turns):
-                why = "by dst_votes=1, or since the bot says that it repeats itself"
-                yield f"not measured: each clean turn was asked once, {why}", "plain"
-            return
-        unstable = int(sum(row[1] for row in turns))
-        one = sum(kinds <= 1 for *_, kinds, _ in spreads)
-        least = min(answers for _, _, answers, *_ in spreads)
-        text = (
-            f"{counted(len(spreads), 'clean turn')}, each asked {least:.0f} times or more: replies "
-            f"of one kind to {one:,}, of several to {len(spreads) - one - unstable:,}"
-        )
-        if unstable:
-            text += (
-                f"; {unstable:,} not tested, as the replies to them agree too seldom: "
-                "--dst-compare says when two say the same"
-            )
-        yield f"{text}. What it says to the clean turn is no violation", "plain"
-        if distances := sorted(largest for *_, largest in spreads if largest != _NONE):
-            yield from _distances(distances, _THRESHOLD.search(compared))
+    yield f"{text}. What it says to the clean turn is no violation", "plain"
+    if distances := sorted(largest for *_, largest in spreads if largest != UNKNOWN):
+        yield from _distances(distances, _THRESHOLD.search(compared))
 
 
 def _distances(

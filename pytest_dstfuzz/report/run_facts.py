@@ -9,9 +9,10 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.judges import judge_texts
+from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.page import TerminalPage, label
-from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.tally import disagreement_text
+from pytest_dstfuzz.totals.totals import Totals
 
 #: From this share of clean replies that are no answer on, a run looks like a mistake.
 _MANY_FALLBACKS: Final = 0.3
@@ -22,7 +23,7 @@ def show_run(
     settings: Settings,
     info: RunInfo,
     how: Iterable[str],
-    survey: Survey,
+    totals: Totals,
 ) -> None:
     """Add what was tested, and how: a paragraph for each text; of replies how far they vary."""
     words = KINDS[settings.reply.outcome].words
@@ -37,7 +38,7 @@ def show_run(
         page.field(label("" if number else "how"), text)
     if info.compared:
         page.field(label("compared"), f"{words.what} with {words.what}: {info.compared}")
-        for number, (text, style) in enumerate(survey.replies.texts(info.compared)):
+        for number, (text, style) in enumerate(spread_texts(totals.replies.rows(), info.compared)):
             page.field(label("" if number else "own spread"), text, style)
     if info.judge is not None:
         for number, (text, style) in enumerate(judge_texts(*info.judge)):
@@ -47,7 +48,7 @@ def show_run(
     if info.recalled:
         text = f"{info.recalled:,} answers; {words.who} was asked for {info.asked:,} contexts"
         page.field(label("from cache"), text)
-    if text := _without_answer(*survey.fallbacks):
+    if text := _without_answer(*totals.fallbacks):
         page.field(label("note"), text, "warning")
     for note in info.notes:
         page.field(label("note"), note, "dim")

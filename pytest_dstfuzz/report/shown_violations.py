@@ -8,12 +8,12 @@ from pytest_dstfuzz.campaign.results import Results, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import counted
-from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten
+from pytest_dstfuzz.report.edits import MARGIN, mark_edits, needed_context, shorten
 from pytest_dstfuzz.report.explain import change_lines, keyword
-from pytest_dstfuzz.report.novelty import Novelty
 from pytest_dstfuzz.report.page import TerminalPage
-from pytest_dstfuzz.report.sections import MOST_PLAINEST, Section
-from pytest_dstfuzz.report.survey import Survey
+from pytest_dstfuzz.report.rounds import move_texts
+from pytest_dstfuzz.totals.plainest import Novelty
+from pytest_dstfuzz.totals.totals import MOST_PLAINEST, RelationTotals, Totals
 
 #: Violations that are shown; more under the gate, where no test shows its own.
 _PLAINEST: Final = 3
@@ -21,10 +21,10 @@ _PLAINEST: Final = 3
 _MARGIN: Final = 40
 
 
-def show_new(page: TerminalPage, survey: Survey, results: Results) -> None:
+def show_new(page: TerminalPage, totals: Totals, results: Results) -> None:
     """Add the violations that are new since the baseline, before all else."""
-    count = len(survey.novelty.new)
-    pairs = survey.novelty.plainest_new(results, MOST_PLAINEST)
+    count = len(totals.novelty.new)
+    pairs = totals.novelty.plainest_new(results, MOST_PLAINEST)
     if pairs:
         more = f" (the {len(pairs)} plainest)" if count > len(pairs) else ""
         page.line(f"{counted(count, 'new violation')} since the baseline{more}", "heading")
@@ -56,7 +56,7 @@ def _show_violation(
 
 
 def show_plainest(
-    page: TerminalPage, section: Section, settings: Settings, command: str, novelty: Novelty
+    page: TerminalPage, section: RelationTotals, settings: Settings, command: str, novelty: Novelty
 ) -> None:
     """Add the violations that are easiest to follow; those that the baseline has are marked."""
     gate = settings.gate.fail_on == "gate"
@@ -71,3 +71,20 @@ def show_plainest(
         page.field(
             "  ", f"to repeat variant I of turn ID alone: {command} --dst-variant=I -k ID", "dim"
         )
+
+
+def violation_lines(turn: TurnResult, variant: VariantResult) -> list[str]:
+    """Return what was said in a violation, its edits marked, and what changed."""
+    shown = variant.plain
+    return [
+        *(
+            f"turn {index}: {mark_edits(source, edits, margin=MARGIN)}"
+            for index, source, edits in needed_context(variant)
+        ),
+        *(
+            move_texts(variant)
+            if variant.moves
+            else [f"user: {mark_edits(turn.user, shown.edits, margin=MARGIN)}"]
+        ),
+        *(shorten(line) for line in change_lines(shown.changed_slots, turn)),
+    ]

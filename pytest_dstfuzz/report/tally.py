@@ -1,14 +1,12 @@
-"""What reports show beside the ledger: counts of reasons, and what moved since a baseline."""
+"""Sentences that several reports share: causes, what moved since a baseline, noise, usage."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.noise import Noise
 from pytest_dstfuzz.campaign.repeats import Repeats
-from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.sequential import sequential_test
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.config.rates import per_1000, percent, rise_per_1000
@@ -18,52 +16,6 @@ from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
 
 #: Share of the violations that may be noise before more votes are advised.
 _MUCH: Final = 0.1
-
-
-class ReasonsTally:
-    """Counts why variants were not run, why they broke and why they failed, turn after turn."""
-
-    def __init__(self) -> None:
-        self._vetoes: Counter[str] = Counter()
-        self._causes: Counter[str] = Counter()
-        self._sizes: Counter[int] = Counter()
-        self._errors: Counter[str] = Counter()
-
-    def add(self, turn: TurnResult) -> None:
-        """Take in a turn."""
-        unanswered = turn.outcome == "error" and turn.clean_state is None
-        if unanswered:
-            self._errors[turn.reason] += 1
-        for variant in turn.variants:
-            if variant.outcome == "vetoed":
-                # What stands before the first colon names the lock.
-                self._vetoes[variant.reason.partition(":")[0].strip() or "unnamed"] += 1
-            elif variant.outcome == "violation":
-                self._causes[variant.cause or "unknown"] += 1
-                if variant.minimal is not None:
-                    self._sizes[variant.minimal.size] += 1
-            elif variant.outcome == "error" and not unanswered:
-                self._errors[variant.reason] += 1
-
-    @property
-    def vetoes(self) -> dict[str, int]:
-        """How many variants each lock vetoed, the busiest lock first."""
-        return _ranked(self._vetoes)
-
-    @property
-    def causes(self) -> dict[str, int]:
-        """The violations by cause; ``unknown`` where that was not found out."""
-        return _ranked(self._causes)
-
-    @property
-    def sizes(self) -> dict[int, int]:
-        """The violations by the number of edits that their smallest versions keep."""
-        return dict(sorted(self._sizes.items()))
-
-    @property
-    def errors(self) -> dict[str, int]:
-        """The reasons of errors: how often each was given, the most frequent first."""
-        return _ranked(self._errors)
 
 
 #: Cause -> what the violations are caused by.
@@ -103,10 +55,6 @@ def sizes_text(counts: Mapping[int, int]) -> str:
         what = "needs" if parts and count == 1 else what
         parts.append(f"{count:,} {what} {size}" + ("" if parts else f" edit{'s' * (size != 1)}"))
     return ", ".join(parts)
-
-
-def _ranked(counts: Counter[str]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

@@ -18,9 +18,7 @@ from pytest_dstfuzz.report.edits import shorten
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.run_facts import show_run
-from pytest_dstfuzz.report.sections import Section
 from pytest_dstfuzz.report.shown_violations import show_new, show_plainest
-from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.tally import (
     causes_text,
     noise_text,
@@ -30,9 +28,10 @@ from pytest_dstfuzz.report.tally import (
     wobble_text,
 )
 from pytest_dstfuzz.report.weaknesses import show_weaknesses, weaknesses_text
+from pytest_dstfuzz.totals.totals import RelationTotals, Totals
 from pytest_dstfuzz.trackers.tracker import Usage
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
-from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
+from pytest_dstfuzz.weaknesses.groups import Weakness
 
 _MOST_SLOTS = 10
 _MOST_REASONS = 5
@@ -42,8 +41,7 @@ _OUTCOMES: Final[tuple[TurnOutcome, ...]] = (
 )
 
 
-def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its name
-    summary: Summary,
+def terminal_lines(
     results: Results,
     settings: Settings,
     info: RunInfo,
@@ -52,33 +50,32 @@ def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its
     width: int = 100,
     encoding: str = "utf-8",
     command: str = "",
-    weaknesses: Sequence[Weakness] | None = None,
-    survey: Survey | None = None,
+    totals: Totals | None = None,
 ) -> list[StyledLine]:
     """Return the summary of a campaign: one line where ``verbosity`` is below 0, more above it.
 
     The ``command`` repeats the run and fails each violation; under the gate it is shown, with
-    how to choose one. ``weaknesses`` and ``survey`` are of ``results`` unless they are given, as
-    for the JSON report.
+    how to choose one. ``totals`` are of ``results`` unless they are given, as for the JSON
+    report.
     """
-    found = find_weaknesses(results) if weaknesses is None else weaknesses
-    if survey is None:
-        survey = Survey.of(results, info.relations, settings.reply.fallback)
-    first = survey.first(settings.variant.relation)
+    if totals is None:
+        totals = Totals.of(results, info.relations, settings.reply.fallback)
+    found, first = totals.weaknesses, totals.first(settings.variant.relation)
+    summary = first.summary
     page = TerminalPage(width, encoding)
     if verbosity < 0:
         style: Style = "bad" if summary.violations or summary.errors else "good"
         why = f" ({info.ended})" if info.ended else ""
-        return [StyledLine(f"{_verdict(summary, survey, found)}{why}", style)]
-    show_new(page, survey, results)
+        return [StyledLine(f"{_verdict(summary, totals, found)}{why}", style)]
+    show_new(page, totals, results)
     show_weaknesses(page, found, verbose=verbosity > 0)
     page.gap()
-    show_run(page, settings, info, [how_text(settings.variant, first.slip_rates)], survey)
+    show_run(page, settings, info, [how_text(settings.variant, first.slip_rates)], totals)
     page.gap()
-    show_figures(page, summary, first, info.usage, verbose=verbosity > 0)
+    show_figures(page, first, info.usage, verbose=verbosity > 0)
     show_tables(page, first, verbose=verbosity > 0)
-    show_plainest(page, first, settings, command, survey.novelty)
-    show_left_out(page, survey, info, verbose=verbosity > 0)
+    show_plainest(page, first, settings, command, totals.novelty)
+    show_left_out(page, totals, info, verbose=verbosity > 0)
     return page.lines
 
 
@@ -127,8 +124,8 @@ def between(interval: tuple[float, float] | None) -> str:
     return "n/a" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f} %"
 
 
-def _verdict(summary: Summary, survey: Survey, weaknesses: Sequence[Weakness]) -> str:
-    outcomes, words = survey.outcomes, survey.words
+def _verdict(summary: Summary, totals: Totals, weaknesses: Sequence[Weakness]) -> str:
+    outcomes, words = totals.outcomes, totals.kind.words
     bounds = summary.failure_rate_interval
     about = "about " if summary.dialogues_tested < FEW_DIALOGUES else ""
     between = "" if bounds is None else f" ({about}{percent(bounds[0])} to {percent(bounds[1])})"
@@ -150,8 +147,8 @@ def _verdict(summary: Summary, survey: Survey, weaknesses: Sequence[Weakness]) -
     for outcome, what in told.items():
         if outcomes[outcome]:
             text += f"; {counted(outcomes[outcome], 'turn')} {what}"
-    if survey.left_out:
-        text += f"; up to {survey.left_out:,} variants of {survey.unfinished:,} turns not tested"
+    if totals.left_out:
+        text += f"; up to {totals.left_out:,} variants of {totals.unfinished:,} turns not tested"
     noise, repeats = summary.noise, summary.repeats
     if noise is not None and noise.differed:
         low, high = noise.real_violations
@@ -162,9 +159,10 @@ def _verdict(summary: Summary, survey: Survey, weaknesses: Sequence[Weakness]) -
 
 
 def show_figures(
-    page: TerminalPage, summary: Summary, section: Section, usage: Usage | None, *, verbose: bool
+    page: TerminalPage, section: RelationTotals, usage: Usage | None, *, verbose: bool
 ) -> None:
     """Add what came of the turns and of the variants that a search made of them."""
+    summary = section.summary
     kinds = ", ".join(
         f"{section.outcomes[kind]:,} {kind}" for kind in _OUTCOMES if section.outcomes[kind]
     )
@@ -191,7 +189,7 @@ def show_figures(
         "bad" if summary.violations or summary.errors else "good",
     )
     show_user_turns(page, summary, verbose=verbose)
-    _clean_answers(page, summary, section.words)
+    _clean_answers(page, summary, section.kind.words)
     page.field(label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
     rate = summary.broken_per_1000_calls
     page.field(
@@ -241,9 +239,9 @@ def _clean_answers(page: TerminalPage, summary: Summary, words: Words) -> None:
         page.field(label("not repeated"), text, "warning")
 
 
-def show_tables(page: TerminalPage, section: Section, *, verbose: bool) -> None:
+def show_tables(page: TerminalPage, section: RelationTotals, *, verbose: bool) -> None:
     """Add the counts by transformation, domain and slot."""
-    book, words, yields = section.ledger, section.words, section.yields
+    book, words, yields = section.ledger, section.kind.words, section.yields
     _table(page, "by transformation", book.transformations)
     if verbose:
         _table(page, "by operator", {"/".join(key): row for key, row in book.operators.items()})
@@ -292,9 +290,9 @@ def _table(
     )
 
 
-def show_left_out(page: TerminalPage, survey: Survey, info: RunInfo, *, verbose: bool) -> None:
+def show_left_out(page: TerminalPage, totals: Totals, info: RunInfo, *, verbose: bool) -> None:
     """Add what was not tested, and why answers failed."""
-    unrun, reasons = left_out_texts(survey, info), survey.errors
+    unrun, reasons = left_out_texts(totals, info), totals.errors
     if unrun or reasons:
         page.gap()
     for text in unrun:
@@ -307,34 +305,34 @@ def show_left_out(page: TerminalPage, survey: Survey, info: RunInfo, *, verbose:
         page.field(label("error"), f"... and {len(reasons) - most} other reasons", "bad")
 
 
-def left_out_texts(survey: Survey, info: RunInfo) -> list[str]:
+def left_out_texts(totals: Totals, info: RunInfo) -> list[str]:
     """Say what was not tested and why; of several relations, under which, and in which order."""
-    skipped, reason = survey.skipped, info.ended or survey.why_skipped
-    texts = _other_languages(survey)
-    if survey.left_out:
-        many, of = counted(survey.left_out, "variant"), counted(survey.unfinished, "turn")
+    skipped, reason = totals.skipped, info.ended or totals.why_skipped
+    texts = _other_languages(totals)
+    if totals.left_out:
+        many, of = counted(totals.left_out, "variant"), counted(totals.unfinished, "turn")
         part = f"not tested: up to {many} of {of}: {reason}"
-        return [*texts, part, *(_skipped_texts(survey, reason) if skipped else [])]
+        return [*texts, part, *(_skipped_texts(totals, reason) if skipped else [])]
     if not skipped:
         return [*texts, f"ended early: {info.ended}"] if info.ended else texts
-    return [*texts, *_skipped_texts(survey, reason)]
+    return [*texts, *_skipped_texts(totals, reason)]
 
 
-def _other_languages(survey: Survey) -> list[str]:
+def _other_languages(totals: Totals) -> list[str]:
     """Say how many turns were left as they are, if any."""
-    if not survey.in_other_languages:
+    if not totals.in_other_languages:
         return []
-    turns = counted(survey.in_other_languages, "turn")
+    turns = counted(totals.in_other_languages, "turn")
     return [f"not edited: {turns}, not in English or not all of it: locks know English alone"]
 
 
-def _skipped_texts(survey: Survey, reason: str) -> list[str]:
+def _skipped_texts(totals: Totals, reason: str) -> list[str]:
     """Say which turns were not tested at all."""
-    skipped = survey.skipped
-    dialogues = counted(survey.skipped_dialogues, "dialogue")
+    skipped = totals.skipped
+    dialogues = counted(totals.skipped_dialogues, "dialogue")
     text = f"not tested: {counted(skipped.total(), 'turn')} of {dialogues}"
     text += f": {reason}" if reason else ""
-    if survey.relations == 1:
+    if len(totals.relations) == 1:
         return [text]
     some = ", ".join(f"{name} {number:,}" for name, number in skipped.most_common())
     order = "relations run in the order in which they are named, so name first what matters most"

@@ -5,23 +5,20 @@ What must not change and what must are never added up: a tracker may be bad at e
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 from pytest_dstfuzz.campaign.results import Results
-from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.printable import counted
-from pytest_dstfuzz.report.cases import show_cases
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.run_facts import show_run
-from pytest_dstfuzz.report.sections import Section, outcome_columns
 from pytest_dstfuzz.report.shown_violations import show_new, show_plainest
-from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.terminal import (
     between,
     how_text,
@@ -33,62 +30,83 @@ from pytest_dstfuzz.report.terminal import (
     terminal_lines,
 )
 from pytest_dstfuzz.report.weaknesses import show_weaknesses
-from pytest_dstfuzz.weaknesses.groups import Weakness
+from pytest_dstfuzz.totals.cases import TOGETHER, CaseFigures
+from pytest_dstfuzz.totals.totals import RelationTotals, Totals, outcome_columns
 
 _MOST_REASONS = 5
 #: Columns that the tables of both sides take with their intervals.
 _WIDE = 96
 
 
-def report_lines(  # noqa: PLR0913 - as `terminal_lines`
-    summary: Summary,
+def report_lines(
     results: Results,
     settings: Settings,
     info: RunInfo,
     *,
-    weaknesses: Sequence[Weakness],
     verbosity: int = 0,
     width: int = 100,
     encoding: str = "utf-8",
     command: str = "",
-    survey: Survey | None = None,
+    totals: Totals | None = None,
 ) -> list[StyledLine]:
     """Return the summary of a run; of one relation whose turns the search edits, as it always was.
 
-    ``summary`` is that of the first relation. The rest is as for `terminal_lines`.
+    The rest is as for `terminal_lines`.
     """
-    if survey is None:
-        survey = Survey.of(results, info.relations, settings.reply.fallback)
-    sections = survey.sections(settings.variant.relation)
+    if totals is None:
+        totals = Totals.of(results, info.relations, settings.reply.fallback)
+    sections = totals.sections(settings.variant.relation)
     how: dict[str, Any] = {"verbosity": verbosity, "width": width, "encoding": encoding}
     if all(one.facts.edits == "search" for one in sections) and len(sections) <= 1:
-        given = (summary, results, settings, info)
-        return terminal_lines(*given, **how, command=command, weaknesses=weaknesses, survey=survey)
+        return terminal_lines(results, settings, info, **how, command=command, totals=totals)
     if verbosity < 0:
-        ended = [StyledLine(f"dstfuzz: {text}", "warning") for text in left_out_texts(survey, info)]
+        ended = [StyledLine(f"dstfuzz: {text}", "warning") for text in left_out_texts(totals, info)]
         return [*map(_in_a_line, sections), *ended]
     page = TerminalPage(width, encoding)
     verbose = verbosity > 0
-    show_new(page, survey, results)
-    show_weaknesses(page, weaknesses, verbose=verbose)
+    show_new(page, totals, results)
+    show_weaknesses(page, totals.weaknesses, verbose=verbose)
     page.gap()
-    show_run(page, settings, info, _how(settings, sections), survey)
+    show_run(page, settings, info, _how(settings, sections), totals)
     show_sides(page, sections)
-    show_cases(page, survey.cases.figures)
+    show_cases(page, totals.cases.figures)
     for one in sections:
         page.gap()
         _heading(page, one)
         if one.facts.edits == "search":
-            show_figures(page, one.summary, one, None, verbose=verbose)
+            show_figures(page, one, None, verbose=verbose)
             show_tables(page, one, verbose=verbose)
         else:
             _rewrites(page, one, verbose=verbose)
-        show_plainest(page, one, settings, command, survey.novelty)
-    show_left_out(page, survey, info, verbose=verbose)
+        show_plainest(page, one, settings, command, totals.novelty)
+    show_left_out(page, totals, info, verbose=verbose)
     return page.lines
 
 
-def show_sides(page: TerminalPage, sections: Sequence[Section]) -> None:
+def show_cases(page: TerminalPage, found: Sequence[CaseFigures]) -> None:
+    """Add a table of test cases, where a relation counts them."""
+    if not found:
+        return
+    page.gap()
+    page.line("test cases: dialogues under one perturbation each", "heading")
+    rows = [["relation", "cases", "checks", "bugs", "RETC", "BPTC", "Rate+", "L1", "L2", "L3"]]
+    for one in found:
+        counts = (f"{count:,}" for count in (one.cases, one.detections, one.bugs))
+        bptc = "-" if one.bptc is None else f"{one.bptc:.2f}"
+        levels = ["-"] * 3 if one.levels is None else [f"{count:,}" for count in one.levels]
+        rows.append([one.name, *counts, percent(one.retc), bptc, percent(one.rate), *levels])
+    page.table(rows)
+    blamed: Counter[str] = Counter()
+    for one in found:
+        if one.name != TOGETHER:
+            blamed.update(one.perturbations)
+    told = ", ".join(f"{name} {count:,}" for name, count in sorted(blamed.items()))
+    page.field("  bugs by perturbation: ", told or "none")
+    if all(one.levels is None for one in found):
+        page.line("  no recorded answers: L1 to L3 are not known", "dim")
+
+
+def show_sides(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
     """Show over-sensitivity beside over-stability, relation by relation."""
     stay = [one for one in sections if not one.follows]
     follow = [one for one in sections if one.follows]
@@ -103,7 +121,7 @@ def show_sides(page: TerminalPage, sections: Sequence[Section]) -> None:
     _side(page, follow, follows=True)
 
 
-def _side(page: TerminalPage, sections: Sequence[Section], *, follows: bool) -> None:
+def _side(page: TerminalPage, sections: Sequence[RelationTotals], *, follows: bool) -> None:
     """Add the figures of the relations of one side; the interval only where there is room."""
     if not sections:
         page.line("  not tested: no relation of this side was named (--dst-relation)", "dim")
@@ -118,13 +136,13 @@ def _side(page: TerminalPage, sections: Sequence[Section], *, follows: bool) -> 
     page.table([row if wide else row[:-1] for row in rows])
 
 
-def _heading(page: TerminalPage, one: Section) -> None:
+def _heading(page: TerminalPage, one: RelationTotals) -> None:
     side = "should change" if one.follows else "should not change"
     expects = f": {one.facts.expects}" if one.facts.expects else ""
     page.line(f"{one.name} ({side}){expects}", "heading")
 
 
-def _how(settings: Settings, sections: Sequence[Section]) -> list[str]:
+def _how(settings: Settings, sections: Sequence[RelationTotals]) -> list[str]:
     """Say what was done to the turns, by the search and by relations that edit themselves."""
     searched = [one for one in sections if one.facts.edits == "search"]
     own = [one.name for one in sections if one.facts.edits == "own"]
@@ -143,9 +161,9 @@ def _how(settings: Settings, sections: Sequence[Section]) -> list[str]:
     return lines
 
 
-def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
+def _rewrites(page: TerminalPage, one: RelationTotals, *, verbose: bool) -> None:
     """Show the figures of a relation that edits by itself."""
-    summary, noun, short = one.summary, one.unit, one.words.short
+    summary, noun, words = one.summary, one.unit, one.kind.words
     asked = one.applicable + sum(one.inapplicable.values())
     dialogues = counted(summary.dialogues_tested, "dialogue")
     some = f"{one.applicable:,} of {counted(asked, noun)}"
@@ -174,7 +192,7 @@ def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     if not summary.valid:
         return
     if one.unjudged:
-        who = one.words.who
+        who = words.who
         text = f"n/a: {who} failed on every rewrite, so nothing could be judged"
         page.field(label("failure rate"), text, "bad")
         return
@@ -182,18 +200,18 @@ def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     if one.follows:
         bounds = interval_text(one.over_stability_interval, summary.dialogues_tested)
         rate = percent(one.over_stability)
-        left = "they were" if one.words.plural else "it was"
-        text = f"{rate} of the rewrites left the {short} as {left} ({bounds})"
+        left = "they were" if words.plural else "it was"
+        text = f"{rate} of the rewrites left the {words.short} as {left} ({bounds})"
         page.field(
             label("over-stable"), text, "bad" if one.failures["stuck"] or summary.errors else "good"
         )
     bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
-    what = "are not followed as expected" if one.follows else f"change the {short}"
+    what = "are not followed as expected" if one.follows else f"change the {words.short}"
     rate = percent(summary.failure_rate)
     page.field(label("failure rate"), f"{rate} of the rewrites {what} ({bounds})", bad)
 
 
-def _in_a_line(one: Section) -> StyledLine:
+def _in_a_line(one: RelationTotals) -> StyledLine:
     """Return the figures of a relation where only a line is wanted."""
     summary = one.summary
     bounds = summary.failure_rate_interval

@@ -17,12 +17,11 @@ from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.report.cards import Cards, CardsTally
 from pytest_dstfuzz.report.edits import earlier_edits, shorten
 from pytest_dstfuzz.report.json_report import report_turns
-from pytest_dstfuzz.report.novelty import Novelty
-from pytest_dstfuzz.report.plainest import OnPage, OnPageTally
-from pytest_dstfuzz.report.sections import RelationFacts, Section
-from pytest_dstfuzz.report.survey import Survey
+from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.tally import noise_text, repeats_text, unlimited_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
+from pytest_dstfuzz.totals.plainest import Novelty, OnPage, OnPageTally
+from pytest_dstfuzz.totals.totals import RelationFacts, RelationTotals, Totals
 
 #: Parts of a report that say how and on what it was made, in the order in which they are shown.
 _PARTS = ("settings", "data", "run")
@@ -76,7 +75,7 @@ class View:
     settings: Settings
     gate: Mapping[str, Any] | None
     turns: Results
-    survey: Survey
+    totals: Totals
     #: The weaknesses, as the report has them.
     weaknesses: Cards
     #: The violations that there is room for.
@@ -89,19 +88,19 @@ class View:
         if wrong:
             raise DataError(f"this is no whole report: {', '.join(wrong)} missing")
         settings, gate = settings_of_json(report["settings"]), _gate(report.get("gate"))
-        turns, survey, cards = report_turns(report), Survey(_facts(report)), CardsTally(report)
+        turns, totals, cards = report_turns(report), Totals(_facts(report)), CardsTally(report)
         on_page = OnPageTally(cards.members)
         for turn in turns:
             _check_edits(turn)
-            for tally in (survey, cards, on_page):
+            for tally in (totals, cards, on_page):
                 tally.add(turn)
-        survey.novelty = Novelty.of(None if gate is None else gate["comparison"])
-        return cls(report, settings, gate, turns, survey, cards.cards, on_page.chosen)
+        totals.novelty = Novelty.of(None if gate is None else gate["comparison"])
+        return cls(report, settings, gate, turns, totals, cards.cards, on_page.chosen)
 
     @cached_property
     def new_violations(self) -> list[tuple[TurnResult, VariantResult]]:
         """The plainest violations that are new since the baseline."""
-        return self.survey.novelty.plainest_new(self.turns, _MOST_NEW)
+        return self.totals.novelty.plainest_new(self.turns, _MOST_NEW)
 
     @property
     def summary(self) -> Summary:
@@ -109,14 +108,14 @@ class View:
         return self.first.summary
 
     @cached_property
-    def sections(self) -> tuple[Section, ...]:
+    def sections(self) -> tuple[RelationTotals, ...]:
         """What was found under each relation, in the order in which they were named."""
-        return self.survey.sections(self.settings.variant.relation)
+        return self.totals.sections(self.settings.variant.relation)
 
     @cached_property
-    def first(self) -> Section:
+    def first(self) -> RelationTotals:
         """What was found under the first relation."""
-        return self.survey.first(self.settings.variant.relation)
+        return self.totals.first(self.settings.variant.relation)
 
     @property
     def by_relation(self) -> bool:
@@ -127,7 +126,7 @@ class View:
     @property
     def words(self) -> Words:
         """What is to be called what."""
-        return self.survey.words
+        return self.totals.kind.words
 
     @property
     def title(self) -> str:
@@ -142,7 +141,7 @@ class View:
     def own_spread(self) -> tuple[str, ...]:
         """How far a bot's own replies lie apart; nothing of states."""
         compared = str(self.report.get("outcome", {}).get("compared", ""))
-        return tuple(text for text, _ in self.survey.replies.texts(compared))
+        return tuple(text for text, _ in spread_texts(self.totals.replies.rows(), compared))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pytest_dstfuzz.perturb.edits import undo_edits
@@ -12,7 +11,6 @@ from pytest_dstfuzz.report.chances import of_turns
 from pytest_dstfuzz.report.edits import mark_edits, needed_context
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.page import Style, TerminalPage
-from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.weaknesses.groups import Figures, Member, Ranking, Weakness, figures_of, ranked
 
 #: Weaknesses that are shown where nobody asks for more.
@@ -174,16 +172,6 @@ def said(example: Member) -> str:
     for index, clean, edits in needed_context(example.variant):
         texts.append(f"(turn {index}: {mark_edits(clean, edits, margin=_MARGIN)})")
     return " ".join(texts)
-
-
-def without_texts(weaknesses: Sequence[Weakness]) -> tuple[Weakness, ...]:
-    """Return weaknesses found in results before these were redacted, without what was said."""
-    return tuple(replace(one, words=(), example=_without_texts(one.example)) for one in weaknesses)
-
-
-def _without_texts(member: Member) -> Member:
-    turn = redacted(replace(member.turn, variants=(member.variant,)))
-    return Member(turn, turn.variants[0], member.reading._replace(words=()))
 
 
 def _facts(weakness: Weakness) -> str:

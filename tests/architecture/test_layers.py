@@ -58,17 +58,12 @@ ALLOWED: dict[str, set[str]] = {
     "weaknesses": BASE
     | {"dialogue", "kinds", "perturb.types", "perturb.edits", "perturb.words", "perturb.lexicon"}
     | {"perturb.value_index", "perturb.spelling", "campaign", "comparisons"},
+    "totals": BASE
+    | {"dialogue", "kinds", "campaign", "weaknesses", "relations.rewrite"}
+    | {"comparisons.fallbacks"},
     "report": BASE
-    | {
-        "dialogue",
-        "kinds",
-        "perturb.types",
-        "perturb.edits",
-        "campaign",
-        "weaknesses",
-        "trackers.tracker",
-    }
-    | {"relations.rewrite", "comparisons.fallbacks"},
+    | {"dialogue", "kinds", "perturb.types", "perturb.edits", "campaign", "weaknesses"}
+    | {"totals", "trackers.tracker", "relations.rewrite", "comparisons.fallbacks"},
     "regressions": BASE
     | {
         "dialogue",
@@ -82,12 +77,12 @@ ALLOWED: dict[str, set[str]] = {
     | {"report.calls"},
     "gate": BASE
     | {"dialogue.dialogues", "dialogue.outcome", "dialogue.calls"}
-    | {"kinds", "comparisons", "campaign", "weaknesses"},
+    | {"kinds", "comparisons", "campaign", "weaknesses", "totals"},
     "testing": BASE | {"dialogue", "kinds", "trackers", "perturb", "comparisons", "relations"},
     "strategies": BASE | {"dialogue", "perturb", "relations", "trackers.tracker", "campaign"},
     "plugin": BASE
     | {"dialogue", "kinds", "perturb", "trackers", "relations", "search", "campaign", "report"}
-    | {"weaknesses", "gate", "regressions", "testing", "comparisons"},
+    | {"weaknesses", "totals", "gate", "regressions", "testing", "comparisons"},
     "cli": BASE
     | {"dialogue", "kinds", "perturb", "trackers", "relations", "search", "campaign", "report"}
     | {"regressions", "noise", "weaknesses", "comparisons"},

@@ -7,7 +7,7 @@ from toybots import WordBot, data_of, talk
 
 from pytest_dstfuzz import Campaign, Settings
 from pytest_dstfuzz.relations.rewrite import OTHER_LANGUAGE
-from pytest_dstfuzz.report.survey import Survey
+from pytest_dstfuzz.totals.totals import Totals
 
 DATA = data_of(
     talk("english", "a cheap chinese place in the north please", "and the south is fine"),
@@ -23,11 +23,11 @@ def test_it_is_inapplicable_and_counted(relation: str) -> None:
     assert [(one.outcome, one.reason) for one in left] == [("inapplicable", OTHER_LANGUAGE)] * 2
     assert not any(one.variants for one in left)
     assert all(one.outcome != "inapplicable" for one in results if one not in left)
-    assert Survey.of(results).in_other_languages == 2
+    assert Totals.of(results).in_other_languages == 2
 
 
 def test_a_profile_without_locks_edits_it() -> None:
     settings = Settings.of(variants=2, turns=None, validity="edit-rate")
     results = list(Campaign(WordBot(), DATA, settings))
     assert all(one.outcome != "inapplicable" for one in results)
-    assert Survey.of(results).in_other_languages == 0
+    assert Totals.of(results).in_other_languages == 0

@@ -17,7 +17,6 @@ pytest.importorskip("jinja2")
 
 from pytest_dstfuzz import cli
 from pytest_dstfuzz.campaign.engine import CampaignEngine
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -29,7 +28,7 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_text
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a report in it, as the working folder."""
     info = RunInfo("sample", "test", "multiwoz", "original", 72, 366)
-    report = build_report([], summarise([]), Settings(), info)
+    report = build_report([], Settings(), info)
     write_report(tmp_path / "report.json", report)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -118,7 +117,7 @@ def judged() -> Any:
     }
     gate = {"verdict": "regression", "troubles": [], "not_compared": [], "findings": [finding]}
     gate["comparison"] = comparison
-    report = build_report(results, summarise(results), settings, RunInfo.of(data), gate)
+    report = build_report(results, settings, RunInfo.of(data), gate)
     return json.loads(report_text(report))
 
 

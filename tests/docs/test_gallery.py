@@ -86,7 +86,7 @@ def test_the_page_of_a_run() -> None:
     settings = Settings.of(validity="natural", search="noise", turns=120, variants=20)
     campaign = Campaign(track, DATA, settings)
     turns = list(campaign)
-    report = build_report(turns, campaign.summary(), settings, RunInfo.of(DATA))
+    report = build_report(turns, settings, RunInfo.of(DATA))
     text = page({"Parking": report})
     assert RUN in text
     assert re.search(r"^### Parking 1: [a-z]", text, re.MULTILINE)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.gate.baseline import Baseline, make_baseline
+from pytest_dstfuzz.gate.baseline import Baseline, Groups, make_baseline
 from pytest_dstfuzz.gate.pairing import Pairing, pair_up
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.totals.totals import RelationFacts, Totals
 
 #: A tracker that believes something about the length of what was said.
 BOT = """
@@ -27,6 +28,15 @@ OUTCOMES = {
     "d": "duplicate",
 }
 CAMPAIGN = {"seed": 0, "search": "random", "content": "c0ffee"}
+
+
+def totals_of(groups: Groups, own_edits: Iterable[str] = ()) -> Totals:
+    """Return the totals of a session, some of whose relations make the edits themselves."""
+    totals = Totals({name: RelationFacts(edits="own") for name in own_edits})
+    for group, turns in groups.items():
+        for one in turns:
+            totals.add(one, group)
+    return totals
 
 
 def variant(

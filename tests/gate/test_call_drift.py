@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gate_cases import Contents, build, saved
+from gate_cases import Contents, build, saved, totals_of
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import TurnResult
@@ -19,9 +19,9 @@ from pytest_dstfuzz.gate.baseline import digest_of, make_baseline
 from pytest_dstfuzz.gate.drift import judge_drift
 from pytest_dstfuzz.gate.judge import judge_answers
 from pytest_dstfuzz.gate.pairing import pair_up
-from pytest_dstfuzz.gate.troubles import AnswersTally, TroublesTally
 from pytest_dstfuzz.gate.verdict import judge_accuracy
 from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
+from pytest_dstfuzz.totals.troubles import AnswersTally, TroublesTally
 
 ANY = comparison_of_calls(DialogueSet("talks", "test", ()), ReplySettings())
 Calls = list[ToolCall]
@@ -80,7 +80,7 @@ def test_what_is_kept_back_is_no_argument() -> None:
 
 def test_who_never_calls_anything_is_never_green() -> None:
     silent = called(*[[]] * 4, right=[table(2)])
-    (finding,) = judge_answers(silent)
+    (finding,) = judge_answers(totals_of(silent))
     assert finding.verdict == "regression"
     assert finding.reason == (
         "at all 4 turns with recorded calls the assistant calls nothing, so nothing was tested: "

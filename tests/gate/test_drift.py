@@ -6,19 +6,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from gate_cases import Contents, build, saved
+from gate_cases import Contents, build, saved, totals_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.gate.baseline import Session, make_baseline
 from pytest_dstfuzz.gate.drift import CleanPair, Drift, DriftTally, judge_drift
 from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates, Limits
-from pytest_dstfuzz.gate.troubles import AnswersTally
+from pytest_dstfuzz.totals.troubles import AnswersTally
 
 State = dict[str, str]
 STATES = st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"), max_size=3)
@@ -187,8 +186,7 @@ def test_a_tracker_that_fails_at_some_turns_gives_one_answer_to_the_others() -> 
 
 
 def session(groups: dict[str, list[TurnResult]]) -> Session:
-    results = [turn for turns in groups.values() for turn in turns]
-    return Session(groups, summarise(results), {"search": "random"}, Contents(groups), seed=0)
+    return Session(groups, totals_of(groups), {"search": "random"}, Contents(groups), seed=0)
 
 
 def test_one_answer_fails_without_any_limit() -> None:

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_cases import BOT, CAMPAIGN, Contents, saved, turn
+from gate_cases import BOT, CAMPAIGN, Contents, saved, totals_of, turn
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.gate.baseline import Session
 from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates, Limits
@@ -60,9 +59,8 @@ def compared(
     gates: Gates | None = None,
     **campaign: object,
 ) -> Judgement:
-    results = [result for turns in new.values() for result in turns]
     now = {**CAMPAIGN, **campaign}
-    session = Session(new, summarise(results), now, Contents(new), seed=0)
+    session = Session(new, totals_of(new), now, Contents(new), seed=0)
     return judge(session, gates or Gates(), saved(old))
 
 

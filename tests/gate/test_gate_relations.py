@@ -10,10 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gate_cases import CAMPAIGN, Contents, build, saved, turn, variant
+from gate_cases import CAMPAIGN, Contents, build, saved, totals_of, turn, variant
 
 from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
@@ -21,7 +20,6 @@ from pytest_dstfuzz.gate.baseline import Session, by_relation, digest_of, group_
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
 from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates, Limits, Part, check_relations
-from pytest_dstfuzz.gate.troubles import TroublesTally
 from pytest_dstfuzz.gate.verdict import Judgement
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Move
@@ -30,6 +28,7 @@ from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.tally import moved_dialogues, relation_lines
+from pytest_dstfuzz.totals.troubles import TroublesTally
 
 Groups = Mapping[str, Sequence[TurnResult]]
 SWAP = Part("relation", "value-swap")
@@ -65,8 +64,8 @@ def judged(
     by_name: bool = False,
 ) -> Judgement:
     results = [one for turns in groups.values() for one in turns]
-    own = frozenset({"value-swap", "duplicate"})
-    session = Session(groups, summarise(results), campaign, Contents(groups), seed=0, own_edits=own)
+    totals = totals_of(groups, own_edits=("value-swap", "duplicate"))
+    session = Session(groups, totals, campaign, Contents(groups), seed=0)
     asked = {one.relation: "turn" for one in results} if by_name else None
     return judge(session, gates or Gates(), None if old is None else saved(old), asked)
 
@@ -319,7 +318,7 @@ def test_reports_have_each_relation_of_the_comparison() -> None:
     ]
     settings = Settings.of(relation="metamorphic,value-swap,duplicate")
     info = RunInfo("sample", "test", "plain", "own", 40, 40)
-    report = build_report(results, summarise(new["only"]), settings, info, judgement.to_json())
+    report = build_report(results, settings, info, judgement.to_json())
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     assert problems(report, schema) == []
     for text in (html_text(report), html.unescape(markdown_text(report))):

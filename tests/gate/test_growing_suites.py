@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from gate_cases import Contents, build, saved
+from gate_cases import Contents, build, saved, totals_of
 
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -82,8 +81,9 @@ def baseline_of(data: DialogueSet) -> Baseline:
 
 def compared(old: Baseline, data: DialogueSet, track: Bot = travel_bot) -> Judgement:
     groups = run(data, track)
-    summary = summarise(groups["bot"])
-    return judge(Session(groups, summary, identity(data), contents_of(data), 0), Gates(), old)
+    return judge(
+        Session(groups, totals_of(groups), identity(data), contents_of(data), 0), Gates(), old
+    )
 
 
 def test_a_suite_that_grows_every_day_keeps_its_comparison(tmp_path: Path) -> None:

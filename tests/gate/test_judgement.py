@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from gate_cases import CAMPAIGN, Contents, baseline, build, turn
+from gate_cases import CAMPAIGN, Contents, baseline, build, totals_of, turn
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
 from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates, Limits, Part
-from pytest_dstfuzz.gate.troubles import TroublesTally
 from pytest_dstfuzz.gate.verdict import (
     Judgement,
     LimitFinding,
@@ -25,13 +23,13 @@ from pytest_dstfuzz.gate.verdict import (
     judge_difference,
     judge_rate,
 )
+from pytest_dstfuzz.totals.troubles import TroublesTally
 
 HELD, WORSE = ("hhhhh",) * 40, ("hhhhv",) * 40
 
 
 def session(groups: Groups, **given: object) -> Session:
-    results = [result for turns in groups.values() for result in turns]
-    made = Session(groups, summarise(results), CAMPAIGN, Contents(groups), seed=0)
+    made = Session(groups, totals_of(groups), CAMPAIGN, Contents(groups), seed=0)
     return replace(made, **given)  # type: ignore[arg-type]  # fields of its own
 
 

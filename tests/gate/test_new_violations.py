@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gate_cases import CAMPAIGN, Contents, build, saved
+from gate_cases import CAMPAIGN, Contents, build, saved, totals_of
 
 from pytest_dstfuzz.campaign.results import TurnResult, Votes
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.gate.baseline import Session
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
@@ -26,8 +25,7 @@ HELD, ONE_BROKE = ["hhhhh"] * 40, [*["hhhhh"] * 39, "hvhhh"]
 
 
 def compared(old: Turns, new: Turns, limit: int | None = None, **given: object) -> Judgement:
-    results = [result for turns in new.values() for result in turns]
-    session = Session(new, summarise(results), CAMPAIGN, Contents(new), seed=0)
+    session = Session(new, totals_of(new), CAMPAIGN, Contents(new), seed=0)
     session = replace(session, **given)  # type: ignore[arg-type]  # fields of its own
     judgement = judge(session, Gates(Limits(max_new_violations=limit)), saved(old))
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_cases import BOT, CAMPAIGN, Contents, saved, turn, variant
+from gate_cases import BOT, CAMPAIGN, Contents, saved, totals_of, turn, variant
 
 from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.gate.baseline import Baseline, Session
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
@@ -62,9 +61,8 @@ def compared(
     limit: int | None = None,
     **campaign: object,
 ) -> Judgement:
-    results = [result for turns in new.values() for result in turns]
     now = {**CAMPAIGN, **campaign}
-    session = Session(new, summarise(results), now, Contents(new), seed=0)
+    session = Session(new, totals_of(new), now, Contents(new), seed=0)
     judgement = judge(session, Gates(Limits(max_new_weaknesses=limit)), old)
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     assert (

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from gate_cases import Contents, build, saved
+from gate_cases import Contents, build, saved, totals_of
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import Settings
@@ -26,9 +25,9 @@ from pytest_dstfuzz.gate.drift import judge_drift
 from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates
 from pytest_dstfuzz.gate.pairing import pair_up
-from pytest_dstfuzz.gate.troubles import AnswersTally
 from pytest_dstfuzz.gate.verdict import judge_accuracy
 from pytest_dstfuzz.kinds.replies import REPLIES
+from pytest_dstfuzz.totals.troubles import AnswersTally
 
 NUMBERS = comparison_by_name("numbers", Settings().reply)
 
@@ -82,7 +81,7 @@ def reason(before: Baseline, now: dict[str, list[TurnResult]], *compared: str) -
     """Return what a gate says of the clean replies."""
     session = Session(
         groups=now,
-        summary=summarise(now["only"]),
+        totals=totals_of(now),
         campaign=before.campaign,
         contents=Contents(now),
         seed=0,

@@ -8,7 +8,7 @@ from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Move
-from pytest_dstfuzz.report.sections import RelationFacts
+from pytest_dstfuzz.totals.totals import RelationFacts
 
 USER = "a train to norwich on friday"
 CLEAN = BeliefState({"train-day": "friday", "train-destination": "norwich"})

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
-from pytest_dstfuzz.campaign.summary import YieldsTally, summarise
+from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import ToolCall, call_path, calls_outcome
@@ -21,7 +21,6 @@ from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Admissible
 from pytest_dstfuzz.report.calls import call_changes, call_lines, called_text, changes_of
 from pytest_dstfuzz.report.explain import change_lines, explain
-from pytest_dstfuzz.report.figures import heat_map
 from pytest_dstfuzz.report.github import markdown_text, violation_commands
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.html.records import page_data
@@ -29,6 +28,7 @@ from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.totals.tallies import heat_map
 
 ASKED = "a table for two in the north please"
 SEEN = "a table for tow in the north please"
@@ -200,7 +200,7 @@ def turn() -> TurnResult:
 
 @pytest.fixture(scope="module")
 def report(turn: TurnResult) -> dict[str, Any]:
-    return build_report([turn], summarise([turn]), SETTINGS, INFO)
+    return build_report([turn], SETTINGS, INFO)
 
 
 def test_the_report_has_all_of_it_by_path(turn: TurnResult, report: dict[str, Any]) -> None:
@@ -249,7 +249,7 @@ def test_no_report_of_calls_speaks_of_states_or_slots(
     pytest.importorskip("jinja2")
     page = html_text(report).partition("<body>")[2].partition('<script type="application')[0]
     page = re.sub("<[^>]*>", " ", page.partition("<h3>Settings</h3>")[0])
-    shown = terminal_lines(summarise([turn]), [turn], SETTINGS, INFO, verbosity=1)
+    shown = terminal_lines([turn], SETTINGS, INFO, verbosity=1)
     commands = violation_commands([turn], SETTINGS.gate, "utf-8")
     for text in (
         *("\n".join(line.text for line in shown), markdown_text(report), page),

@@ -20,13 +20,14 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turn
 from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.totals.totals import Totals
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 NATURAL = Settings.of(model="trade", validity="natural", search="noise")
 
 
 def lines(results: list[TurnResult], settings: Settings = NATURAL, **more: Any) -> list[StyledLine]:
-    return terminal_lines(summarise(results), results, settings, INFO, **{"width": 200, **more})
+    return terminal_lines(results, settings, INFO, **{"width": 200, **more})
 
 
 def starting(given: list[StyledLine], start: str) -> StyledLine:
@@ -85,7 +86,7 @@ def test_the_reason_stands_where_there_is_no_figure(sampled: list[TurnResult]) -
     assert line.style == "warning"
     assert "expected failures" not in lines(few, verbosity=-1)[0].text
     assert "| expected failures | n/a | the effective sample size is 16.0" in markdown_text(
-        build_report(few, summarise(few), NATURAL, INFO)
+        build_report(few, NATURAL, INFO)
     )
 
 
@@ -115,7 +116,7 @@ def test_a_bound_that_is_small_is_one_of_many(found: list[TurnResult]) -> None:
     # exp(15) * 20 / 2, to two digits.
     assert shown.value == "at least 1 of 33,000,000 user turns"
     # A page, which reckons it again from the file, says what the terminal does.
-    report = json.loads(json.dumps(build_report(rare, summarise(rare), NATURAL, INFO)))
+    report = json.loads(json.dumps(build_report(rare, NATURAL, INFO)))
     assert f"| expected failures | {shown.value} |" in markdown_text(report)
     (first, *_) = report["weaknesses"]
     assert 0 < first["failing_mass"] < 1e-4
@@ -140,7 +141,7 @@ def test_a_search_without_a_density_has_a_lower_bound(found: list[TurnResult]) -
 
 def test_without_a_noise_model_nothing_is_said(results: list[TurnResult]) -> None:
     assert user_turns(summarise(results)) is None
-    report = build_report(results, summarise(results), Settings(), INFO)
+    report = build_report(results, Settings(), INFO)
     assert "expected failures" not in markdown_text(report)
 
 
@@ -181,7 +182,7 @@ def test_a_report_tells_the_figure_of_its_run(sampled: list[TurnResult]) -> None
         )
         for turn in sampled
     ]
-    report = json.loads(json.dumps(build_report(turns, summarise(turns), NATURAL, INFO)))
+    report = json.loads(json.dumps(build_report(turns, NATURAL, INFO)))
     assert report["turns"][0]["variants"][0]["weight"] == 1.23457e-6
     then, now = summarise(turns).expected_failures, summarise(report_turns(report))
     assert then is not None
@@ -216,7 +217,8 @@ def test_different_slip_rates_have_no_figure(sampled: list[TurnResult]) -> None:
 
 
 def test_a_name_of_a_model_does_nothing_in_a_terminal(sampled: list[TurnResult]) -> None:
-    summary = with_expected(sampled, noise="\x1b[31mred")
-    text = "\n".join(line.text for line in terminal_lines(summary, sampled, NATURAL, INFO))
+    totals = Totals.of(sampled)
+    totals.first("").summary = with_expected(sampled, noise="\x1b[31mred")
+    text = "\n".join(line.text for line in terminal_lines(sampled, NATURAL, INFO, totals=totals))
     assert "\x1b" not in text
     assert "<U+001B>[31mred" in text

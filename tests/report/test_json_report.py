@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.report.json_report import (
@@ -31,7 +30,7 @@ INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 def build(
     results: list[TurnResult], info: RunInfo = INFO, settings: Settings | None = None
 ) -> dict[str, Any]:
-    return build_report(results, summarise(results), settings or Settings(), info)
+    return build_report(results, settings or Settings(), info)
 
 
 def test_the_report_keeps_its_schema(results: list[TurnResult]) -> None:

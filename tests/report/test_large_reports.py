@@ -13,7 +13,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.json_data import json_decoder, json_encoded
-from pytest_dstfuzz.report import json_report, plainest, turn_files
+from pytest_dstfuzz.report import json_report, turn_files
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import (
@@ -24,8 +24,10 @@ from pytest_dstfuzz.report.json_report import (
     report_turns,
     write_report,
 )
-from pytest_dstfuzz.report.survey import read_results
 from pytest_dstfuzz.report.terminal_relations import report_lines
+from pytest_dstfuzz.totals import plainest
+from pytest_dstfuzz.totals.totals import Totals
+from pytest_dstfuzz.weaknesses.groups import find_weaknesses
 
 INFO = RunInfo("travel", "test", "plain", "jsonl", 12, 12)
 SETTINGS = Settings.of(model="bot")
@@ -69,11 +71,9 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reports(results: Collection[TurnResult]) -> list[str]:
-    survey, weaknesses = read_results(results, {}, (), {}, redact=False)
-    summary = survey.first("metamorphic").summary
-    found = {"weaknesses": weaknesses, "survey": survey}
-    report = build_report(results, summary, SETTINGS, INFO, **found)  # type: ignore[arg-type]  # each by its name
-    lines = report_lines(summary, results, SETTINGS, INFO, **found)  # type: ignore[arg-type]  # likewise
+    totals = Totals.of(results)
+    report = build_report(results, SETTINGS, INFO, totals=totals)
+    lines = report_lines(results, SETTINGS, INFO, totals=totals)
     pages = [report_text(report), html_text(report), markdown_text(report)]
     return [*pages, "\n".join(line.text for line in lines)]
 
@@ -91,9 +91,7 @@ def test_reports_are_the_same_from_a_disk_in_two_passes(
 @pytest.mark.usefixtures("large")
 def test_a_large_report_is_read_as_it_was_written(tmp_path: Path, many: list[TurnResult]) -> None:
     path = tmp_path / "report.json"
-    survey, weaknesses = read_results(many, {}, (), {}, redact=False)
-    given = (many, survey.first("").summary, SETTINGS, INFO)
-    written = build_report(*given, weaknesses=weaknesses, survey=survey)
+    written = build_report(many, SETTINGS, INFO)
     write_report(path, written)
     content = json.loads(path.read_text(encoding="utf-8"))
     assert content["schema_version"] == 3
@@ -118,23 +116,20 @@ def test_parts_of_an_earlier_report_go_when_the_new_one_is_there(
     tmp_path: Path, many: list[TurnResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "report.json"
-    survey, _ = read_results(many, {}, (), {}, redact=False)
-    summary = survey.first("").summary
-    write_report(path, build_report(many, summary, SETTINGS, INFO))
+    write_report(path, build_report(many, SETTINGS, INFO))
     before = set(tmp_path.glob("*.jsonl"))
-    write_report(path, build_report(many[:-1], summary, SETTINGS, INFO))
+    write_report(path, build_report(many[:-1], SETTINGS, INFO))
     assert len(list(report_turns(read_report(path)))) == len(many) - 1
     assert before - set(tmp_path.glob("*.jsonl"))
     monkeypatch.setattr(json_report, "MOST_IN_ONE_FILE", 1_000)
-    write_report(path, build_report(many, summary, SETTINGS, INFO))
+    write_report(path, build_report(many, SETTINGS, INFO))
     assert not list(tmp_path.glob("*.jsonl"))
 
 
 @pytest.mark.usefixtures("large")
 def test_a_part_that_is_gone_or_cut_off_is_told(tmp_path: Path, many: list[TurnResult]) -> None:
     path = tmp_path / "report.json"
-    survey, _ = read_results(many, {}, (), {}, redact=False)
-    write_report(path, build_report(many, survey.first("").summary, SETTINGS, INFO))
+    write_report(path, build_report(many, SETTINGS, INFO))
     *_, last = sorted(tmp_path.glob("*.jsonl"))
     report = read_report(path)
     last.write_bytes(b"")
@@ -149,8 +144,8 @@ def test_a_page_shows_the_plainest_of_each_weakness(
     many: list[TurnResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("jinja2")
-    survey, weaknesses = read_results(many, {}, (), {}, redact=False)
-    report = build_report(many, survey.first("").summary, SETTINGS, INFO)
+    weaknesses = find_weaknesses(many)
+    report = build_report(many, SETTINGS, INFO)
     total = sum(len(turn.violations) for turn in many)
     monkeypatch.setattr(plainest, "MOST_ON_PAGE", len(weaknesses))
     monkeypatch.setattr(plainest, "_MOST_OF_WEAKNESS", 1)

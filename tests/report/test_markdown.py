@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.report.edits import visible
@@ -33,7 +32,7 @@ NASTY = (
 
 
 def build(results: list[TurnResult], settings: Settings | None = None) -> dict[str, Any]:
-    return build_report(results, summarise(results), settings or Settings(), INFO)
+    return build_report(results, settings or Settings(), INFO)
 
 
 def rendered(text: str) -> tuple[list[str], str]:

@@ -11,7 +11,6 @@ import pytest
 
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.results import SeenRound, TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.errors import DataError
@@ -79,7 +78,7 @@ def long() -> list[TurnResult]:
 
 def report_of(results: list[TurnResult]) -> dict[str, Any]:
     info = RunInfo("shop", "test", "plain", "jsonl", 1, len(results))
-    return build_report(results, summarise(results), SETTINGS, info)
+    return build_report(results, SETTINGS, info)
 
 
 def test_twice_the_turns_take_twice_the_room(

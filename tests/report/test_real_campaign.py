@@ -71,13 +71,13 @@ Tested = tuple[Settings, list[TurnResult]]
 
 def test_schema_and_bytes(campaign: Tested, data: DialogueSet, tmp_path: Path) -> None:
     settings, results = campaign
-    report = build_report(results, summarise(results), settings, RunInfo.of(data))
+    report = build_report(results, settings, RunInfo.of(data))
     # Many of its values are wrong by the labels, so that losing them is an improvement.
     assert report["summary"]["violations"] + report["summary"]["improved"] >= 5
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     assert problems(report, schema) == []
     again = run(settings, data)[::-1]
-    other = build_report(again, summarise(again), settings, RunInfo.of(data, seconds=1.0))
+    other = build_report(again, settings, RunInfo.of(data, seconds=1.0))
     assert report_text({**report, "run": {}}) == report_text({**other, "run": {}})
     write_report(tmp_path / "r.json", report)
     turns = report_turns(read_report(tmp_path / "r.json"))
@@ -128,7 +128,7 @@ def test_the_terminal_shows_it(campaign: Tested, data: DialogueSet, encoding: st
     summary = summarise(results)
     for width in (60, 100):
         lines = terminal_lines(
-            summary, results, settings, RunInfo.of(data), verbosity=1, width=width,
+            results, settings, RunInfo.of(data), verbosity=1, width=width,
             encoding=encoding,
         )  # fmt: skip
         assert all(len(line.text) <= width for line in lines)

@@ -19,9 +19,9 @@ from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.report.terminal_relations import report_lines
+from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
 from tests.report.rewritten import FACTS, swap, turn, twice
 
@@ -46,9 +46,7 @@ def mixed(results: list[TurnResult]) -> list[TurnResult]:
 
 
 def lines(results: list[TurnResult], settings: Settings = SETTINGS, **how: Any) -> list[str]:
-    first = Survey.of(results).first(settings.variant.relation)
-    found = find_weaknesses(results)
-    shown = report_lines(first.summary, results, settings, INFO, weaknesses=found, **how)
+    shown = report_lines(results, settings, INFO, **how)
     return [line.text for line in shown]
 
 
@@ -59,15 +57,15 @@ def row(text: list[str], name: str) -> list[str]:
 
 
 def test_sections_are_in_the_order_of_the_names(mixed: list[TurnResult]) -> None:
-    assert [one.name for one in Survey.of(mixed).sections("value-swap,gold")] == [
+    assert [one.name for one in Totals.of(mixed).sections("value-swap,gold")] == [
         *("value-swap", "duplicate", "metamorphic")
     ]
-    swapped = Survey.of(mixed, FACTS).first("value-swap")
+    swapped = Totals.of(mixed, FACTS).first("value-swap")
     assert (swapped.applicable, swapped.inapplicable) == (6, {"the slot had the value before": 2})
     assert swapped.failures == {"changed": 0, "stuck": 5, "partial": 0, "other": 1}
     assert swapped.over_stability == 5 / 11
     assert swapped.summary.failure_rate == 6 / 11
-    (plain,) = Survey.of(one for one in mixed if one.relation == "metamorphic").sections("")
+    (plain,) = Totals.of(one for one in mixed if one.relation == "metamorphic").sections("")
     assert plain.over_stability is None
 
 
@@ -112,7 +110,7 @@ def test_what_got_no_answer_has_no_rate_and_did_not_hold(failed: list[TurnResult
     ]
     summary = summarise(failed)
     assert summary.failure_rate_interval is summary.turn_failure_rate_interval is None
-    report = build_report(failed, summary, settings, INFO)
+    report = build_report(failed, settings, INFO)
     assert report["relations"][0]["over_stability_interval"] is None
     page, short = html_text(report), markdown_text(report)
     assert "| relation | applicable | rewrites | held | stuck | partial | other | errors |" in short
@@ -129,7 +127,7 @@ def test_the_headline_names_each_relation_under_which_the_tracker_failed(
 ) -> None:
     held = turn(twice(0), relation="duplicate", side="should-not-change")
     settings = Settings.of(model="bot", relation="duplicate,value-swap")
-    short = markdown_text(build_report([held, *failed], summarise([held]), settings, INFO))
+    short = markdown_text(build_report([held, *failed], settings, INFO))
     assert "Could not be judged&#58; 1 of 2 relations" in short.splitlines()[0]
     assert "The run&#58; Could not be judged" not in short
     assert "Could not be judged&#58; value-swap." in short
@@ -146,13 +144,9 @@ def test_what_a_budget_left_out_is_said_by_relation(mixed: list[TurnResult]) -> 
         [
             line.text
             for line in report_lines(
-                *(
-                    Survey.of(mixed).first("metamorphic").summary,
-                    [*mixed, *skipped],
-                    SETTINGS,
-                    info,
-                ),
-                weaknesses=(),
+                [*mixed, *skipped],
+                SETTINGS,
+                info,
                 width=300,
                 verbosity=verbosity,
             )
@@ -174,8 +168,7 @@ def test_what_a_budget_left_out_is_said_by_relation(mixed: list[TurnResult]) -> 
     # One searched relation has it in its line.
     settings = Settings.of(model="bot")
     plain = [one for one in mixed if one.relation == "metamorphic"]
-    given = (summarise(plain), plain, settings, info)
-    (line,) = report_lines(*given, weaknesses=(), verbosity=-1)
+    (line,) = report_lines(plain, settings, info, verbosity=-1)
     assert line.text.endswith(f" ({why})")
 
 
@@ -188,9 +181,9 @@ def test_words_beside_what_the_user_adds_are_no_words_of_a_weakness() -> None:
 
 def test_nothing_adds_up_both_sides(mixed: list[TurnResult]) -> None:
     """Neither the page nor the JSON has a figure over relations of both sides."""
-    runs = [one.summary for one in Survey.of(mixed).sections("")]
+    runs = [one.summary for one in Totals.of(mixed).sections("")]
     rows = ("valid", "violations", "generated")
-    report = build_report(mixed, runs[-1], SETTINGS, INFO)
+    report = build_report(mixed, SETTINGS, INFO)
     shown = " ".join(lines(mixed, width=110))
     for name in rows:
         added = sum(getattr(one, name) for one in runs)
@@ -225,14 +218,12 @@ def test_quiet_is_a_line_each(mixed: list[TurnResult]) -> None:
 
 
 def test_one_searched_relation_reads_as_ever(results: list[TurnResult]) -> None:
-    settings, found = Settings.of(model="bot"), find_weaknesses(results)
-    given = (summarise(results), results, settings, INFO)
-    assert report_lines(*given, weaknesses=found) == terminal_lines(*given, weaknesses=found)
+    given = (results, Settings.of(model="bot"), INFO)
+    assert report_lines(*given) == terminal_lines(*given)
 
 
 def test_the_json_has_each_relation(mixed: list[TurnResult]) -> None:
-    first = Survey.of(mixed).first(SETTINGS.variant.relation)
-    report = build_report(mixed, first.summary, SETTINGS, INFO)
+    report = build_report(mixed, SETTINGS, INFO)
     assert [one["name"] for one in report["relations"]] == [
         "metamorphic",
         "value-swap",
@@ -267,7 +258,7 @@ def test_weaknesses_that_nobody_knows_the_frequency_of_have_a_list_of_their_own(
     assert [line[:6] for line in text if line[:6].strip() in ("1.", "2.")] == [
         *("   1. ", "   1. ", "   2. ")
     ]
-    report = build_report(typed, summarise(typed), SETTINGS, INFO)
+    report = build_report(typed, SETTINGS, INFO)
     for page in (html_text(report), markdown_text(report)):
         assert "ranked by how many of 1,000 user turns are said or typed" in page
         assert "under edits of which nobody knows how often people make them, ranked by" in page

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import ChangedSlot, Spread, TurnResult, VariantResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.outcome import reply_outcome
@@ -21,10 +20,11 @@ from pytest_dstfuzz.report.explain import change_lines, explain
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
-from pytest_dstfuzz.report.own_spread import SpreadTally
+from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.replies import differences, reply_pairs
 from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.totals.tallies import SpreadTally
 
 ASKED = "when will it be here"
 CLEAN = "It will be with you on Tuesday."
@@ -130,7 +130,7 @@ def test_many_clean_replies_that_are_no_answer_are_told() -> None:
     ]
 
     def printed(turns: list[TurnResult], settings: Settings = SETTINGS) -> str:
-        page = terminal_lines(summarise(turns), turns, settings, INFO, verbosity=0)
+        page = terminal_lines(turns, settings, INFO, verbosity=0)
         return " ".join(" ".join(line.text for line in page).split())
 
     note = "note 3 of 10 clean replies are no answer: wrong data or endpoint?"
@@ -142,10 +142,10 @@ def test_many_clean_replies_that_are_no_answer_are_told() -> None:
 
 def test_no_report_of_replies_speaks_of_states_or_slots() -> None:
     turn = answered(OTHER, "Tuesday / Friday")
-    report = build_report([turn], summarise([turn]), SETTINGS, INFO)
+    report = build_report([turn], SETTINGS, INFO)
     assert report["outcome"] == {"kind": "reply", "compared": "numbers,polarity"}
     pytest.importorskip("jinja2")
-    lines = terminal_lines(summarise([turn]), [turn], SETTINGS, INFO, verbosity=1)
+    lines = terminal_lines([turn], SETTINGS, INFO, verbosity=1)
     page = html_text(report).partition("<body>")[2].partition('<script type="application')[0]
     # Settings are listed by their names, which are those of all options.
     page = page.partition("<h3>Settings</h3>")[0]
@@ -173,6 +173,10 @@ def test_redacted_replies_are_not_read() -> None:
     assert "same again" not in explain(alike, SETTINGS, command=None)
 
 
+def spread(*turns: TurnResult) -> list[tuple[float, ...]]:
+    return tallied(SpreadTally(), turns).rows()
+
+
 def test_its_own_spread_is_told_before_violations_are() -> None:
     turns = [
         replace(answered(CLEAN), id=f"t{number}", own=Spread(3, kinds, far, far), reason=reason)
@@ -180,17 +184,15 @@ def test_its_own_spread_is_told_before_violations_are() -> None:
             [(1, 0.1, ""), (1, 0.2, ""), (2, 0.6, ""), (3, 1.0, UNSTABLE)]
         )
     ]
-    texts = [
-        text for text, _ in tallied(SpreadTally(), [*turns, turns[0]]).texts("numbers,words<=0.5")
-    ]
+    texts = [text for text, _ in spread_texts(spread(*turns, turns[0]), "numbers,words<=0.5")]
     assert texts[0].startswith(
         "4 clean turns, each asked 3 times or more: replies of one kind to 2, of several to 1; 1"
     )
     assert "median 0.40, in 95 % of the turns at most 1.00 (0.5 allowed)" in texts[1]
     assert "in 50.00 % of the turns: --dst-threshold=1 keeps 95 %" in texts[2]
     plain = [replace(turn, own=Spread(3, 1)) for turn in turns]
-    assert len(list(tallied(SpreadTally(), plain).texts("exact"))) == 1
-    assert "asked once" in next(tallied(SpreadTally(), [answered(CLEAN)]).texts("exact"))[0]
+    assert len(list(spread_texts(spread(*plain), "exact"))) == 1
+    assert "asked once" in next(spread_texts(spread(answered(CLEAN)), "exact"))[0]
 
 
 WORDS = st.lists(st.sampled_from(["it", "opens", "at", "nine.", "ten.", "\n", "no"]), max_size=12)

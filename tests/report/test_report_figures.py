@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
-from pytest_dstfuzz.campaign.summary import YieldsTally, summarise
+from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
-from pytest_dstfuzz.report.figures import (
+from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.view import View
+from pytest_dstfuzz.totals.tallies import (
     EDIT_RATE_RANGES,
     RatesTally,
     edit_rate_range,
     heat_map,
 )
-from pytest_dstfuzz.report.json_report import RunInfo, build_report
-from pytest_dstfuzz.report.view import View
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
@@ -113,7 +113,7 @@ def test_slots_of_several_domains_and_of_none(broken: TurnResult) -> None:
 
 def view(results: list[TurnResult], gate: dict[str, Any] | None = None, ended: str = "") -> View:
     info = replace(INFO, ended=ended)
-    return View.of(build_report(results, summarise(results), Settings(), info, gate=gate))
+    return View.of(build_report(results, Settings(), info, gate=gate))
 
 
 def judged(verdict: str, reason: str, **other: Any) -> dict[str, Any]:

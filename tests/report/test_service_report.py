@@ -11,7 +11,6 @@ import pytest
 from pytest_dstfuzz.campaign.noise import Noise
 from pytest_dstfuzz.campaign.repeats import Repeats
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings, TrackerSettings
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_text
 from pytest_dstfuzz.report.schema import problems
@@ -23,6 +22,7 @@ from pytest_dstfuzz.report.tally import (
     wobble_text,
 )
 from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 
 INFO = RunInfo("toy", "test", "plain", "jsonl", 1, 1)
@@ -88,9 +88,10 @@ def test_what_did_not_repeat_itself_is_told_with_what_to_do() -> None:
 def test_doubts_are_in_the_terminal_summary(
     given: dict[str, Any], told: str, results: list[TurnResult]
 ) -> None:
-    summary = replace(summarise(results), **given)
+    totals = Totals.of(results)
+    totals.first("").summary = replace(totals.first("").summary, **given)
     for verbosity in (-1, 0):
-        lines = terminal_lines(summary, results, Settings(), INFO, verbosity=verbosity)
+        lines = terminal_lines(results, Settings(), INFO, verbosity=verbosity, totals=totals)
         text = " ".join(" ".join(line.text for line in lines).split())
         words = ("15 to 24" if "noise" in given else told) if verbosity < 0 else told
         assert words in text
@@ -98,9 +99,8 @@ def test_doubts_are_in_the_terminal_summary(
 
 @pytest.mark.parametrize("info", [INFO, SERVED], ids=["plain", "served"])
 def test_only_the_run_differs(info: RunInfo, results: list[TurnResult]) -> None:
-    summary = summarise(results)
-    report = build_report(results, summary, Settings.of(model="m"), info)
-    plain = build_report(results, summary, Settings.of(model="m"), INFO)
+    report = build_report(results, Settings.of(model="m"), info)
+    plain = build_report(results, Settings.of(model="m"), INFO)
     assert {**report, "run": None} == {**plain, "run": None}
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     assert problems(json.loads(report_text(report)), schema) == []
@@ -110,6 +110,6 @@ def test_only_the_run_differs(info: RunInfo, results: list[TurnResult]) -> None:
         usage |= {"completion_tokens": 4_500, "cost": 0.0123}
         expected = {"usage": usage, "disagreement": {"contexts": 8, "answers": 3, "differed": 2}}
     assert {name: report["run"][name] for name in expected} == expected
-    lines = [line.text for line in terminal_lines(summary, results, Settings(), info)]
+    lines = [line.text for line in terminal_lines(results, Settings(), info)]
     labels = [line.split("  ")[0] for line in lines]
     assert ("tokens" in labels, "answers vary" in labels) == (info is SERVED, info is SERVED)

@@ -15,9 +15,9 @@ from pytest_dstfuzz.relations.rewrite import OTHER_LANGUAGE
 from pytest_dstfuzz.report.explain import keyword
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import StyledLine, TerminalPage
-from pytest_dstfuzz.report.plainest import PlainestTally
-from pytest_dstfuzz.report.tally import ReasonsTally
 from pytest_dstfuzz.report.terminal import interval_text, terminal_lines
+from pytest_dstfuzz.totals.plainest import PlainestTally
+from pytest_dstfuzz.totals.tallies import ReasonsTally
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
@@ -28,9 +28,7 @@ def shown(
     settings: Settings | None = None,
     **options: Any,
 ) -> str:
-    lines = terminal_lines(
-        summarise(results), results, settings or Settings.of(model="trade"), info, **options
-    )
+    lines = terminal_lines(results, settings or Settings.of(model="trade"), info, **options)
     return "\n".join(line.text for line in lines)
 
 
@@ -66,7 +64,7 @@ def test_verbose_has_operators(results: list[TurnResult]) -> None:
 
 
 def test_quiet_is_one_line(results: list[TurnResult], broken: TurnResult) -> None:
-    lines = terminal_lines(summarise(results), results, Settings(), INFO, verbosity=-1)
+    lines = terminal_lines(results, Settings(), INFO, verbosity=-1)
     assert lines == [
         StyledLine(
             "dstfuzz: 1 weakness, 1 violations in 1 of 3 turns; failure rate 14.29 %, "
@@ -118,7 +116,7 @@ def test_few_dialogues(results: list[TurnResult], dialogues: int, expected: str)
     many = [replace(held, dialogue_id=f"{number}") for number in range(dialogues)]
     assert interval_text(summarise(many).failure_rate_interval, dialogues) == expected
     assert expected in " ".join(shown(many, width=300).split())
-    (line,) = terminal_lines(summarise(many), many, Settings(), INFO, verbosity=-1)
+    (line,) = terminal_lines(many, Settings(), INFO, verbosity=-1)
     assert ("(about 0.00 % to 45.93 %)" in line.text) == (dialogues == 6)
 
 

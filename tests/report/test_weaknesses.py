@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import terminal_lines
-from pytest_dstfuzz.report.weaknesses import weaknesses_json, without_texts
+from pytest_dstfuzz.report.weaknesses import weaknesses_json
+from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
 
 LOST = "the word for a value is damaged, and the value is lost or goes to a sibling slot"
@@ -22,9 +23,7 @@ INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
 
 def shown(results: list[TurnResult], verbosity: int = 0) -> list[str]:
-    lines = terminal_lines(
-        summarise(results), results, Settings(), INFO, verbosity=verbosity, width=200
-    )
+    lines = terminal_lines(results, Settings(), INFO, verbosity=verbosity, width=200)
     return [line.text for line in lines]
 
 
@@ -55,7 +54,7 @@ def kinds(broken: TurnResult) -> list[TurnResult]:
 
 
 def test_the_entry_of_a_weakness(results: list[TurnResult]) -> None:
-    (entry,) = build_report(results, summarise(results), Settings(), INFO)["weaknesses"]
+    (entry,) = build_report(results, Settings(), INFO)["weaknesses"]
     assert entry == {
         "id": "cue-word-41bf47",
         "description": LOST,
@@ -105,7 +104,7 @@ def test_ten_are_shown_unless_all_are_asked_for(broken: TurnResult) -> None:
 def test_no_weakness_no_word(results: list[TurnResult]) -> None:
     held = [result for result in results if not result.violations]
     assert shown(held)[0].startswith("tested")
-    assert build_report(held, summarise(held), Settings(), INFO)["weaknesses"] == []
+    assert build_report(held, Settings(), INFO)["weaknesses"] == []
 
 
 def test_an_earlier_turn_that_is_to_blame_is_shown(broken: TurnResult) -> None:
@@ -128,7 +127,7 @@ def test_private_dialogues_are_grouped_by_what_was_said_and_do_not_show_it(
     variants = (replace(violation, changed_slots=(copied,)), other)
     results = [replace(broken, variants=variants)]
     found = find_weaknesses(results)
-    hidden = without_texts(found)
+    hidden = Totals.of(results, redact=redacted).weaknesses
     assert [one.id for one in hidden] == [one.id for one in found]
     assert "slip-copied-a0b757" in [one.id for one in hidden]
     told = json.dumps(weaknesses_json(hidden))

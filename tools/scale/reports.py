@@ -24,7 +24,6 @@ from typing import Final
 
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import OutputSettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, turn_keys
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -36,6 +35,7 @@ from pytest_dstfuzz.gate.limits import Gates
 from pytest_dstfuzz.scale.results.folder import DialogueResults, ResultFolder, StoredResults
 from pytest_dstfuzz.scale.results.report import FolderReport
 from pytest_dstfuzz.scale.results.running import manifest_of
+from pytest_dstfuzz.totals.totals import Totals
 
 STEPS: Final = ("start", "figures", "json", "html", "baseline", "gate")
 _SEED: Final = 7
@@ -112,8 +112,7 @@ def run(step: str, path: Path) -> None:
         if step == "baseline":
             write_text(baseline, baseline_text(make_baseline(groups, campaign, "heard", keys)))
         else:
-            summary = summarise(results)
-            session = Session(groups, summary, campaign, keys, _SEED)
+            session = Session(groups, Totals.of(results), campaign, keys, _SEED)
             judge(session, Gates(), read_baseline(baseline))
     seconds = time.perf_counter() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000

@@ -25,19 +25,11 @@ from pytest_dstfuzz.report.charts import (
     line_charts,
 )
 from pytest_dstfuzz.report.edits import Span, needed_context, shown_spans, visible
-from pytest_dstfuzz.report.figures import (
-    EDIT_RATE_RANGES,
-    Interval,
-    RateRow,
-    heat_map,
-)
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import environment, insides, trusted
-from pytest_dstfuzz.report.novelty import violation_lines
-from pytest_dstfuzz.report.plainest import MOST_ON_PAGE
 from pytest_dstfuzz.report.replies import reply_pairs
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
-from pytest_dstfuzz.report.sections import Section, outcome_columns
+from pytest_dstfuzz.report.shown_violations import violation_lines
 from pytest_dstfuzz.report.tally import (
     causes_text,
     changed_answers,
@@ -47,6 +39,14 @@ from pytest_dstfuzz.report.tally import (
 from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
 from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
+from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE
+from pytest_dstfuzz.totals.tallies import (
+    EDIT_RATE_RANGES,
+    Interval,
+    RateRow,
+    heat_map,
+)
+from pytest_dstfuzz.totals.totals import RelationTotals, outcome_columns
 
 #: Highest failure rate of each shade of the heat map; above the last it is the darkest.
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
@@ -192,7 +192,7 @@ def _new_violations(view: View) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _reasons(section: Section) -> list[tuple[str, str]]:
+def _reasons(section: RelationTotals) -> list[tuple[str, str]]:
     """Return why a relation said nothing of most of the turns that it said nothing of."""
     return _counted(section.inapplicable)[:_MOST_UNMET]
 

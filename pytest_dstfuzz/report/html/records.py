@@ -28,10 +28,10 @@ from pytest_dstfuzz.report.calls import LONGEST_ON_PAGE, call_changes, code_of
 from pytest_dstfuzz.report.cards import Card
 from pytest_dstfuzz.report.chances import likely_text
 from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
-from pytest_dstfuzz.report.explain import blame, doubts, keyword, simplicity
-from pytest_dstfuzz.report.plainest import OnPage, OnPageTally, PlainKey
+from pytest_dstfuzz.report.explain import blame, doubts, keyword
 from pytest_dstfuzz.report.replies import reply_pairs
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
+from pytest_dstfuzz.totals.plainest import OnPage, OnPageTally, PlainKey, simplicity
 from pytest_dstfuzz.weaknesses.groups import member_id
 
 

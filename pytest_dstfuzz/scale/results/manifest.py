@@ -14,7 +14,7 @@ from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import read_versioned, write_json
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.report.json_report import RunInfo
-from pytest_dstfuzz.report.sections import RelationFacts
+from pytest_dstfuzz.totals.totals import RelationFacts
 
 MANIFEST: Final = "run.json"
 #: Since 2 results refer to earlier ones of their dialogue.

@@ -14,9 +14,9 @@ from pytest_dstfuzz.report.html import write_html
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, write_report
 from pytest_dstfuzz.report.page import TerminalPage
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.survey import read_results
 from pytest_dstfuzz.report.terminal_relations import report_lines
 from pytest_dstfuzz.scale.results.folder import ResultFolder
+from pytest_dstfuzz.totals.totals import Totals
 
 
 class FolderReport:
@@ -28,21 +28,20 @@ class FolderReport:
         self.info: RunInfo = manifest.info()
         found = folder.results
         self.results: Results = MappedResults(found, redacted) if redact else found
-        self.survey, self.weaknesses = read_results(
-            found, self.info.relations, self.settings.reply.fallback, {}, redact=redact
-        )
-        self.summary: Summary = self.survey.first(self.settings.variant.relation).summary
+        hide = redacted if redact else None
+        fallbacks = self.settings.reply.fallback
+        self.totals = Totals.of(found, self.info.relations, fallbacks, hide)
+        self.summary: Summary = self.totals.first(self.settings.variant.relation).summary
 
     def page(self, page: TerminalPage) -> TerminalPage:
         """Put the figures on a page of a terminal."""
-        given = (self.summary, self.results, self.settings, self.info)
+        given = (self.results, self.settings, self.info)
         width, encoding = page.width, page.encoding
         page.lines += report_lines(
             *given,
-            weaknesses=self.weaknesses,
             width=width,
             encoding=encoding,
-            survey=self.survey,
+            totals=self.totals,
         )
         return page
 
@@ -58,11 +57,9 @@ class FolderReport:
             info = replace(self.info, **run)
             report = build_report(
                 self.results,
-                self.summary,
                 settings,
                 info,
-                weaknesses=self.weaknesses,
-                survey=self.survey,
+                totals=self.totals,
             )
             for path, write in wanted:
                 write(path, report)

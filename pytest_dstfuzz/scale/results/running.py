@@ -13,10 +13,10 @@ from pytest_dstfuzz.config import settings_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.report.json_report import RunInfo
-from pytest_dstfuzz.report.sections import RelationFacts
 from pytest_dstfuzz.scale.results.blocks import BlockRunner, blocks_of
 from pytest_dstfuzz.scale.results.folder import DialogueResults, ResultFolder
 from pytest_dstfuzz.scale.results.manifest import RunManifest, data_of, plan_digest
+from pytest_dstfuzz.totals.totals import RelationFacts
 from pytest_dstfuzz.trackers.tracker import fingerprint_of
 
 #: Told how many results there are, and how many there will be.

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
@@ -37,7 +36,7 @@ def build(
     info: RunInfo = INFO,
 ) -> dict[str, Any]:
     """Return the JSON report of ``results``."""
-    return build_report(results, summarise(results), settings or Settings(), info, gate=gate)
+    return build_report(results, settings or Settings(), info, gate=gate)
 
 
 def nasty_turn(text: str, index: int = 0) -> TurnResult:

@@ -13,7 +13,7 @@ pytest.importorskip("jinja2")
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.report.html.page import html_text
-from pytest_dstfuzz.report.plainest import MOST_ON_PAGE
+from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE
 
 Opener = Callable[..., Any]
 ARTICLE = "#list article"

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 pytest.importorskip("jinja2")
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import DataError, MissingExtraError
 from pytest_dstfuzz.report.github import markdown_text
@@ -31,8 +30,7 @@ from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import script_json
 from pytest_dstfuzz.report.json_report import build_report
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.weaknesses import without_texts
-from pytest_dstfuzz.weaknesses.groups import find_weaknesses
+from pytest_dstfuzz.totals.totals import Totals
 
 
 class Parsed(HTMLParser):
@@ -241,9 +239,9 @@ def test_weaknesses_of_other_reports(results: list[TurnResult]) -> None:
 
 
 def test_weaknesses_of_private_dialogues(results: list[TurnResult]) -> None:
-    found = without_texts(find_weaknesses(results))
-    hidden = list(map(redacted, results))
-    report = build_report(hidden, summarise(hidden), Settings(), INFO, weaknesses=found)
+    totals = Totals.of(results, redact=redacted)
+    found, hidden = totals.weaknesses, list(map(redacted, results))
+    report = build_report(hidden, Settings(), INFO, totals=totals)
     for text in (html_text(report), markdown_text(report)):
         assert found[0].description[1:].partition(",")[0] in text
         assert not re.search("leaving|leaivng|friday", text)

@@ -94,7 +94,7 @@ def test_a_run_goes_on_and_says_how_many_answers_could_not_be_read() -> None:
     summary = campaign.summary()
     assert summary.errors == 0
     assert summary.malformed == sum(turn.malformed for turn in turns) > 0
-    report = build_report(turns, summary, campaign.settings, RunInfo.of(campaign.data))
+    report = build_report(turns, campaign.settings, RunInfo.of(campaign.data))
     assert report["summary"]["malformed"] == summary.malformed
     told = [turn.get("malformed", 0) for turn in report["turns"]]
     assert sum(told) == summary.malformed

@@ -8,7 +8,7 @@ by test cases, as their tables do, where their text says test seeds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import Any, Final
@@ -16,8 +16,6 @@ from typing import Any, Final
 from pytest_dstfuzz.campaign.ledger import ratio
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums, DistinctCount
-from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.report.page import TerminalPage
 
 #: Name of the row over all relations.
 TOGETHER: Final = "together"
@@ -157,29 +155,6 @@ class _CaseSums:
             levels=levels,
             perturbations=dict(sorted(self._perturbations.items())),
         )
-
-
-def show_cases(page: TerminalPage, found: Sequence[CaseFigures]) -> None:
-    """Add a table of test cases, where a relation counts them."""
-    if not found:
-        return
-    page.gap()
-    page.line("test cases: dialogues under one perturbation each", "heading")
-    rows = [["relation", "cases", "checks", "bugs", "RETC", "BPTC", "Rate+", "L1", "L2", "L3"]]
-    for one in found:
-        counts = (f"{count:,}" for count in (one.cases, one.detections, one.bugs))
-        bptc = "-" if one.bptc is None else f"{one.bptc:.2f}"
-        levels = ["-"] * 3 if one.levels is None else [f"{count:,}" for count in one.levels]
-        rows.append([one.name, *counts, percent(one.retc), bptc, percent(one.rate), *levels])
-    page.table(rows)
-    blamed: Counter[str] = Counter()
-    for one in found:
-        if one.name != TOGETHER:
-            blamed.update(one.perturbations)
-    told = ", ".join(f"{name} {count:,}" for name, count in sorted(blamed.items()))
-    page.field("  bugs by perturbation: ", told or "none")
-    if all(one.levels is None for one in found):
-        page.line("  no recorded answers: L1 to L3 are not known", "dim")
 
 
 def _checks(turn: TurnResult) -> Iterator[tuple[VariantResult, ...]]:

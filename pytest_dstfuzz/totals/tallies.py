@@ -1,19 +1,26 @@
-"""Figures that pages show beside the summary: rates by group with intervals, the heat map."""
+"""Small tallies of results, one turn after the other: reasons, rates by group, own replies."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
+from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, column
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import YieldsTally
-from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums
+from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums, LastByTurn
 from pytest_dstfuzz.kinds.kind import AnswerKind
 
 Interval = tuple[float, float]
+
+_NO_REASON: Final = "no reason given"
+#: Stands for what is not known: counts and distances are not below 0.
+UNKNOWN: Final = -1.0
 
 #: Upper ends of the ranges of edit rates; what is over the last has a range of its own.
 _EDIT_RATE_ENDS = (0.0, 0.05, 0.10, 0.15, 0.20, 0.25)
@@ -152,3 +159,125 @@ def heat_map(yields: YieldsTally, kind: AnswerKind) -> HeatMap:
 
 def _is_of(slot: str, tool: str) -> bool:
     return slot == tool or slot.startswith(f"{tool}.")
+
+
+class ReasonsTally:
+    """Counts why variants were not run, why they broke and why they failed, turn after turn."""
+
+    def __init__(self) -> None:
+        self._vetoes: Counter[str] = Counter()
+        self._causes: Counter[str] = Counter()
+        self._sizes: Counter[int] = Counter()
+        self._errors: Counter[str] = Counter()
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a turn."""
+        unanswered = turn.outcome == "error" and turn.clean_state is None
+        if unanswered:
+            self._errors[turn.reason] += 1
+        for variant in turn.variants:
+            if variant.outcome == "vetoed":
+                # What stands before the first colon names the lock.
+                self._vetoes[variant.reason.partition(":")[0].strip() or "unnamed"] += 1
+            elif variant.outcome == "violation":
+                self._causes[variant.cause or "unknown"] += 1
+                if variant.minimal is not None:
+                    self._sizes[variant.minimal.size] += 1
+            elif variant.outcome == "error" and not unanswered:
+                self._errors[variant.reason] += 1
+
+    @property
+    def vetoes(self) -> dict[str, int]:
+        """How many variants each lock vetoed, the busiest lock first."""
+        return ranked(self._vetoes)
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """The violations by cause; ``unknown`` where that was not found out."""
+        return ranked(self._causes)
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """The violations by the number of edits that their smallest versions keep."""
+        return dict(sorted(self._sizes.items()))
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """The reasons of errors: how often each was given, the most frequent first."""
+        return ranked(self._errors)
+
+
+class AppliedTally:
+    """Counts the turns to which a relation applied, and why it did not apply to the others."""
+
+    def __init__(self) -> None:
+        self.applied = 0
+        self._reasons: Counter[str] = Counter()
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a turn."""
+        if turn.outcome == "inapplicable":
+            self._reasons[turn.reason or _NO_REASON] += 1
+        elif turn.outcome != "skipped" and turn.clean_state is not None:
+            self.applied += 1
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """The turns to which it did not apply, by reason, the most frequent first."""
+        return ranked(self._reasons)
+
+
+def applied_text(name: str, applied: int, reasons: Mapping[str, int], unit: str) -> str:
+    """Say that a relation applied to a part of the turns only; ``""`` = to all of them.
+
+    Args:
+        name: of the relation.
+        applied: to how many it applied.
+        reasons: to how many it did not, by reason, the most frequent first.
+        unit: what it has a result for, as a word.
+
+    >>> applied_text("repair", 12, {"too long": 20, "said twice": 8}, "turn")
+    'repair applied to 12 of 40 turns; of the others 20 because: too long'
+    >>> applied_text("repair", 12, {}, "turn")
+    ''
+    """
+    if not reasons:
+        return ""
+    asked, (reason, count) = applied + sum(reasons.values()), next(iter(reasons.items()))
+    units = unit if asked == 1 else f"{unit}s"
+    share = f"{applied:,} of {asked:,} {units}" if applied else f"none of {asked:,} {units}"
+    others = f"of the others {count:,} because" if applied else f"{count:,} because"
+    return f"{name} applied to {share}; {others}: {reason}"
+
+
+class SpreadTally:
+    """Takes in what a bot replied to clean turns, one turn after the other; nothing of states.
+
+    Each turn counts once, however many relations it is tested under.
+    """
+
+    def __init__(self) -> None:
+        #: Whether there is a reply, whether it is unstable; answers, kinds and largest distance.
+        self._turns = LastByTurn(5)
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a turn."""
+        if turn.kind.words.values:
+            return
+        own, largest = turn.own, None if turn.own is None else turn.own.largest
+        self._turns.add(
+            turn.id,
+            turn.clean_state is not None,
+            turn.reason == UNSTABLE,
+            *(UNKNOWN, UNKNOWN) if own is None else (own.answers, own.kinds),
+            UNKNOWN if largest is None else largest,
+        )
+
+    def rows(self) -> list[tuple[float, ...]]:
+        """Return those numbers of every turn; what is not known is `UNKNOWN`."""
+        return self._turns.rows()
+
+
+def ranked(counts: Counter[str]) -> dict[str, int]:
+    """Return counts by name, the highest first."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

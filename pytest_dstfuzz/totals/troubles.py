@@ -38,31 +38,37 @@ class TroublesTally:
     def __init__(self, *, hidden: bool = False) -> None:
         """Begin without a turn; ``hidden`` keeps back what a failure says: it may repeat a text."""
         self._hidden = hidden
-        #: Relation -> the first turn at which the tracker failed, and what it did.
-        self._failures: dict[str, str] = {}
+        #: Relation -> the first turn of the first group at which the tracker failed, and what it
+        #: did; the group before it.
+        self._failures: dict[str, tuple[str, str]] = {}
         self._outcomes: Counter[TurnOutcome] = Counter()
         self._any_tested = False
         #: Turns that lack some of their variants.
         self._unfinished = 0
-        #: Relation -> its turns that were run, by outcome, and what of the answers was tested.
+        #: Relation -> its turns that were run, by outcome, its first group, and what of the answers
+        #: was tested.
         self._relations: dict[str, Counter[TurnOutcome]] = {}
+        self._groups: dict[str, str] = {}
         self._kinds: dict[str, AnswerKind] = {}
         #: Whether something else was said each time, of turns that a relation says something of:
         #: which settle down hangs on no relation.
         self._unstable = LastByTurn(1)
         self._calls = False
 
-    def add(self, turn: TurnResult) -> None:
-        """Take in a turn."""
+    def add(self, turn: TurnResult, group: str = "") -> None:
+        """Take in a turn of a group of results."""
         self._outcomes[turn.outcome] += 1
         self._unfinished += turn.left_out > 0
         if turn.outcome == "skipped":
             return
         self._any_tested = self._any_tested or turn.tested
         if turn.outcome == "error":
-            self._failures.setdefault(turn.relation, failure_text(turn, hidden=self._hidden))
+            before = self._failures.get(turn.relation)
+            if before is None or group < before[0]:
+                self._failures[turn.relation] = group, failure_text(turn, hidden=self._hidden)
         # By relation, and without turns that it says nothing of: they would hide the failures.
         self._relations.setdefault(turn.relation, Counter())[turn.outcome] += 1
+        self._groups[turn.relation] = min(group, self._groups.get(turn.relation, group))
         if turn.outcome != "inapplicable":
             self._kinds.setdefault(turn.relation, turn.kind)
             self._unstable.add(turn.id, turn.reason == UNSTABLE)
@@ -80,24 +86,28 @@ class TroublesTally:
         found: list[str] = []
         if not self._any_tested:
             found.append("no valid variant was made of any turn, so nothing was tested")
-        for name, turns in self._relations.items():
+        for name, turns in self._ranked():
             own, errors = _asked(turns), turns["error"]
             if errors > MOST_ERRORS * own:
                 under = "" if len(self._relations) == 1 else f" (relation {name})"
                 found.append(
                     f"{self._kinds[name].words.who} failed on {errors} of {own} turns{under}, "
-                    f"more than {percent(MOST_ERRORS, 0)}; the first is {self._failures[name]}"
+                    f"more than {percent(MOST_ERRORS, 0)}; the first is {self._failures[name][1]}"
                 )
         if text := self.unstable_text:
             found.append(text)
         return found
 
+    def _ranked(self) -> list[tuple[str, Counter[TurnOutcome]]]:
+        """Return the relations by their first groups."""
+        return sorted(self._relations.items(), key=lambda item: self._groups[item[0]])
+
     def raised(self) -> tuple[str, ...]:
         """Return where the tracker failed on too few turns to fail a session, a text a relation."""
         return tuple(
             f"{self._kinds[name].words.who} failed on {errors} of {own} turns, and a gate "
-            f"allows {percent(MOST_ERRORS, 0)}; the first is {self._failures[name]}"
-            for name, turns in self._relations.items()
+            f"allows {percent(MOST_ERRORS, 0)}; the first is {self._failures[name][1]}"
+            for name, turns in self._ranked()
             if 0 < (errors := turns["error"]) <= MOST_ERRORS * (own := _asked(turns))
         )
 

@@ -1,17 +1,20 @@
-"""The violations that are easiest to follow, of however many there are."""
+"""Violations to show, of however many there are: the plainest, and those that are new."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.report.explain import simplicity
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.weaknesses.groups import member_id
 
 #: Violations that a page shows, and of each weakness those that are shown before any others.
 MOST_ON_PAGE: Final = 2_000
 _MOST_OF_WEAKNESS: Final = 50
+#: The note on a violation that the baseline has, too.
+KNOWN: Final = "known: the baseline has it"
 #: What sorts violations: how plain they are, dialogue, turn, and which of equals came first.
 PlainKey = tuple[tuple[int, int, float, int], str, int, int]
 
@@ -51,6 +54,51 @@ class PlainestTally:
 
     def _ranked(self) -> list[tuple[str, tuple[PlainKey, TurnResult, VariantResult]]]:
         return sorted(self._best.items(), key=lambda item: item[1][0])[: self._most]
+
+
+@dataclass(frozen=True, slots=True)
+class Novelty:
+    """The violations of a run by their names, see `member_id`; the others were not compared."""
+
+    #: Variants that held in the baseline and break now, though the clean answer is the same.
+    new: frozenset[str] = frozenset()
+    #: Violations of both builds.
+    known: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, comparison: Mapping[str, Any] | None) -> Self:
+        """Read the comparison of a report; those of earlier versions do not tell."""
+        found = (comparison or {}).get("violations", {})
+        return cls(frozenset(found.get("new", ())), frozenset(found.get("known", ())))
+
+    def note(self, turn: TurnResult, variant: VariantResult) -> str:
+        """Return what is said of a violation, ``""`` of one that was not compared."""
+        name = member_id(turn, variant)
+        return "new" if name in self.new else KNOWN if name in self.known else ""
+
+    def only_new(self, results: Iterable[TurnResult]) -> Iterator[TurnResult]:
+        """Yield the turns with a new violation, without their other variants."""
+        yield from self._chosen(results, lambda name: name in self.new)
+
+    def not_compared(self, results: Iterable[TurnResult]) -> Iterator[TurnResult]:
+        """Yield the turns with a violation that is neither new nor known, likewise."""
+        yield from self._chosen(results, lambda name: name not in self.new | self.known)
+
+    def plainest_new(
+        self, results: Iterable[TurnResult], most: int
+    ) -> list[tuple[TurnResult, VariantResult]]:
+        """Return the new violations that are easiest to follow."""
+        if not self.new:
+            return []
+        return tallied(PlainestTally(most, each="variant"), self.only_new(results)).pairs
+
+    def _chosen(
+        self, results: Iterable[TurnResult], wanted: Callable[[str], bool]
+    ) -> Iterator[TurnResult]:
+        for turn in results:
+            chosen = tuple(one for one in turn.violations if wanted(member_id(turn, one)))
+            if chosen:
+                yield replace(turn, variants=chosen)
 
 
 class OnPage(NamedTuple):
@@ -114,3 +162,10 @@ def _keep(keys: list[PlainKey], key: PlainKey, most: int) -> None:
     if len(keys) >= 2 * most:
         keys.sort()
         del keys[most:]
+
+
+def simplicity(variant: VariantResult) -> tuple[int, int, float, int]:
+    """Return a key that sorts violations from the plainest to the most contrived."""
+    own_doing = {"turn": 0, "both": 1}.get(variant.cause or "", 2)
+    rates = variant.edit_w + variant.edit_c
+    return (own_doing, variant.plain.size, round(rates, 6), variant.index)

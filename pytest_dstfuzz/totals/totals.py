@@ -1,0 +1,378 @@
+"""The totals of a run: all figures that reports show and the gate judges, from one pass.
+
+Each relation has figures of its own. A tracker that changes its mind too easily breaks relations
+under which the state is to stay; one that never changes it breaks those under which it is to
+follow. One number for both would let either fault hide the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, Literal, Self, get_args
+
+from pytest_dstfuzz.campaign.intervals import ratio_interval
+from pytest_dstfuzz.campaign.ledger import Ledger, LedgerTally, ratio
+from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
+from pytest_dstfuzz.campaign.summary import Summary, SummaryTally, YieldsTally
+from pytest_dstfuzz.campaign.sums import (
+    DialogueNumbers,
+    DialogueSums,
+    DistinctCount,
+    LastByTurn,
+    tallied,
+)
+from pytest_dstfuzz.comparisons.fallbacks import is_fallback
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
+from pytest_dstfuzz.kinds.kind import AnswerKind
+from pytest_dstfuzz.relations.rewrite import OTHER_LANGUAGE, Failure, Side, Unit
+from pytest_dstfuzz.totals.cases import CasesTally
+from pytest_dstfuzz.totals.plainest import Novelty, PlainestTally
+from pytest_dstfuzz.totals.tallies import (
+    AppliedTally,
+    RatesTally,
+    ReasonsTally,
+    SpreadTally,
+    applied_text,
+)
+from pytest_dstfuzz.totals.troubles import AnswersTally, TroublesTally
+from pytest_dstfuzz.weaknesses.groups import Member, Weakness, WeaknessTally
+
+#: The plainest violations that are at hand of each relation.
+MOST_PLAINEST: Final = 5
+FAILURES: Final[tuple[Failure, ...]] = get_args(Failure)
+
+
+@dataclass(frozen=True, slots=True)
+class RelationFacts:
+    """What a relation says of itself, which its results do not tell."""
+
+    #: What it expects, as a sentence.
+    expects: str = ""
+    #: Where its word lists come from, and their licence.
+    source: str = ""
+    unit: Unit = "turn"
+    #: Whether the search edits the turns, or the relation itself.
+    edits: Literal["search", "own"] = "search"
+
+
+class RelationTotals:
+    """What was found under one relation: figures from one pass over its results.
+
+    Turns are taken in first; the figures are read when all are in.
+    """
+
+    def __init__(self, name: str, side: Side, facts: RelationFacts, kind: AnswerKind) -> None:
+        self.name: Final = name
+        self.side: Final = side
+        self.facts: Final = facts
+        #: What of the answers was tested.
+        self.kind: Final = kind
+        #: How many results there are, and results by what became of the turns.
+        self.count = 0
+        self.outcomes: Counter[TurnOutcome] = Counter()
+        self.reasons: Final = ReasonsTally()
+        self.yields: Final = YieldsTally()
+        #: Slips per word that its probabilities are reckoned with.
+        self.slip_rates: set[float] = set()
+        self.plainest: Final = PlainestTally(MOST_PLAINEST)
+        numbers = DialogueNumbers()
+        self.rates: Final = RatesTally(numbers)
+        self._summary, self._ledger = SummaryTally(numbers), LedgerTally()
+        self._applied = AppliedTally()
+        self._failures: Counter[Failure] = Counter()
+        #: Rewrites that left the state as it was, those that were run, turns that were not skipped.
+        self._dialogues = DialogueSums(3, numbers)
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a result."""
+        self.count += 1
+        self.outcomes[turn.outcome] += 1
+        for tally in (self.reasons, self.rates, self.yields, self.plainest):
+            tally.add(turn)
+        self._summary.add(turn)
+        self._ledger.add(turn)
+        self._applied.add(turn)
+        if turn.noise is not None:
+            self.slip_rates.add(turn.noise.slip_rate)
+        kinds = Counter[Failure](variant.failure or "changed" for variant in turn.violations)
+        self._failures.update(kinds)
+        run = sum(variant.valid for variant in turn.variants)
+        self._dialogues.add(turn.dialogue_id, kinds["stuck"], run, turn.outcome != "skipped")
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures of its results."""
+        return self._summary.summary
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What became of every variant."""
+        return self._ledger.ledger
+
+    @property
+    def dialogues(self) -> int:
+        """Dialogues with a turn that was not skipped."""
+        return sum(run > 0 for (run,) in self._dialogues.rows(2))
+
+    @property
+    def follows(self) -> bool:
+        """Whether the state is to follow what was edited."""
+        return self.side == "should-change"
+
+    @property
+    def unit(self) -> str:
+        """What it has one result for, as a word."""
+        return self.facts.unit
+
+    @cached_property
+    def inapplicable(self) -> dict[str, int]:
+        """How many it says nothing about, by reason, the most frequent first."""
+        return self._applied.reasons
+
+    @property
+    def applicable(self) -> int:
+        """For how many turns, or dialogues, it says something."""
+        return self._applied.applied
+
+    @property
+    def applied(self) -> str:
+        """That it applied to a part of the turns only, and why; ``""`` = it applied to all."""
+        return applied_text(self.name, self.applicable, self.inapplicable, self.unit)
+
+    @cached_property
+    def failures(self) -> dict[Failure, int]:
+        """How many violations there are of each kind, all kinds named."""
+        return {kind: self._failures[kind] for kind in FAILURES}
+
+    @property
+    def unjudged(self) -> bool:
+        """Whether rewrites were run and the tracker failed on each of them."""
+        return bool(self.summary.valid) and not self.summary.answered
+
+    @property
+    def over_stability(self) -> float | None:
+        """Share of the rewrites that were run at which the state stayed.
+
+        ``None`` where none was answered, and where the state is to stay.
+        """
+        told = self.follows and self.summary.answered
+        return ratio(self.failures["stuck"], self.summary.valid) if told else None
+
+    @cached_property
+    def over_stability_interval(self) -> tuple[float, float] | None:
+        """Its 95 % interval over dialogues; ``None`` where there are too few, as in `Summary`."""
+        known = self.over_stability is not None
+        return ratio_interval(self._dialogues.pairs(0, 1)) if known else None
+
+    def ledger_json(self) -> dict[str, Any]:
+        """Return its ledger as a report has it."""
+        yields = self.yields
+        return {
+            **self.ledger.to_json(),
+            "domains": {name: row.to_json() for name, row in yields.domains.items()},
+            "slots": {name: row.to_json() for name, row in yields.slots.items()},
+            "vetoes": self.reasons.vetoes,
+            "causes": self.reasons.causes,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its entry in the JSON report; floats keep their value."""
+        interval = self.over_stability_interval
+        return {
+            "name": self.name,
+            "side": self.side,
+            "unit": self.facts.unit,
+            "edits": self.facts.edits,
+            "expects": self.facts.expects,
+            "source": self.facts.source,
+            "applicable": self.applicable,
+            "inapplicable": self.inapplicable,
+            "applied": self.applied,
+            "failures": dict(self.failures),
+            "over_stability": self.over_stability,
+            "over_stability_interval": None if interval is None else list(interval),
+            "summary": self.summary.to_json(),
+            "ledger": self.ledger_json(),
+        }
+
+
+#: The plainest violations of the run that are at hand.
+_MOST_PLAINEST: Final = 20
+
+
+class Totals:
+    """What was found under each relation, and of all together what concerns none of them.
+
+    Turns are taken in first; the figures are read when all are in.
+    """
+
+    def __init__(
+        self,
+        facts: Mapping[str, RelationFacts] | None = None,
+        fallbacks: tuple[str, ...] = (),
+        redact: Callable[[TurnResult], TurnResult] | None = None,
+        accepted: Mapping[str, str] | None = None,
+    ) -> None:
+        """Begin without a result.
+
+        Args:
+            facts: what relations say of themselves, by name.
+            fallbacks: regular expressions of replies that are no answer, beside the known ones.
+            redact: leaves out of a result what was said; ``None`` = it may be shown. What
+                violations have in common shows only in what was said.
+            accepted: weakness -> why it may stay.
+        """
+        self._facts, self._fallbacks, self._redact = facts or {}, fallbacks, redact
+        #: By name, in the order in which their first results came.
+        self.relations: dict[str, RelationTotals] = {}
+        self.count = 0
+        self.cases: Final = CasesTally()
+        self.replies: Final = SpreadTally()
+        self.plainest: Final = PlainestTally(_MOST_PLAINEST)
+        self.troubles: Final = TroublesTally(hidden=redact is not None)
+        #: Which violations the baseline knows, once that is known.
+        self.novelty = Novelty()
+        #: Turns that were not run, by relation; their dialogues; why, of the first that says it.
+        self.skipped: Counter[str] = Counter()
+        self._skipped_dialogues = DistinctCount()
+        #: Turns that lack some of their variants, and how many they lack together, at most.
+        self.unfinished = self.left_out = 0
+        #: Whether the clean reply to a turn gives no answer.
+        self._unanswered = LastByTurn(1)
+        self.why_skipped = ""
+        #: Turns with a violation.
+        self.broken = 0
+        self._weaknesses, self._accepted = WeaknessTally(), accepted or {}
+        self._answers, self._together = dict[str, AnswersTally](), AnswersTally()
+
+    @classmethod
+    def of(
+        cls,
+        results: Iterable[TurnResult],
+        facts: Mapping[str, RelationFacts] | None = None,
+        fallbacks: tuple[str, ...] = (),
+        redact: Callable[[TurnResult], TurnResult] | None = None,
+    ) -> Self:
+        """Return the totals of results; the rest is as for a new one."""
+        return tallied(cls(facts, fallbacks, redact), results)
+
+    def add(self, turn: TurnResult, group: str = "") -> None:
+        """Take in a result; results of several tests or trackers are told apart by a group."""
+        self.troubles.add(turn, group)
+        self._weaknesses.add(turn)
+        for answers in (self._together, self._answers.setdefault(group, AnswersTally())):
+            answers.add(turn)
+        self._add_shown(turn if self._redact is None else self._redact(turn))
+
+    def _add_shown(self, turn: TurnResult) -> None:
+        name = turn.relation
+        if name not in self.relations:
+            facts = self._facts.get(name, RelationFacts())
+            self.relations[name] = RelationTotals(name, turn.side, facts, turn.kind)
+        self.count += 1
+        for tally in (self.relations[name], self.cases, self.replies, self.plainest):
+            tally.add(turn)
+        if not turn.kind.words.values and turn.clean_state is not None:
+            reply = turn.kind.text(turn.clean_state)
+            self._unanswered.add(turn.id, is_fallback(reply, self._fallbacks))
+        self.broken += bool(turn.violations)
+        if turn.left_out:
+            self.unfinished += 1
+            self.left_out += turn.left_out
+            self.why_skipped = self.why_skipped or turn.reason
+        if turn.outcome == "skipped":
+            self.skipped[name] += 1
+            self._skipped_dialogues.add(turn.dialogue_id)
+            self.why_skipped = self.why_skipped or turn.reason
+
+    @cached_property
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """What the violations have in common, worst first."""
+        return tuple(map(self._shown, self._weaknesses.weaknesses))
+
+    def _shown(self, weakness: Weakness) -> Weakness:
+        """Return a weakness as it may be shown, with why it is accepted."""
+        found = replace(weakness, accepted=self._accepted.get(weakness.id, ""))
+        if self._redact is None:
+            return found
+        member = weakness.example
+        turn = self._redact(replace(member.turn, variants=(member.variant,)))
+        example = Member(turn, turn.variants[0], member.reading._replace(words=()))
+        return replace(found, words=(), example=example)
+
+    @property
+    def one_answer(self) -> tuple[str, ...]:
+        """That trackers give one clean answer to everything, a text each."""
+        parts = [one.text for _, one in sorted(self._answers.items())]
+        # Tests with settings of their own may have few turns each, and one tracker all the same.
+        both = [*parts, "" if any(parts) else self._together.text]
+        return tuple(dict.fromkeys(filter(None, both)))
+
+    def sections(self, named: str) -> tuple[RelationTotals, ...]:
+        """Return what was found under each relation that has results.
+
+        Those that ``named`` lists, with commas between them, come first and in its order.
+        """
+        asked = [name for name in named.split(",") if name in self.relations]
+        names = dict.fromkeys([*asked, *sorted(self.relations)])
+        return tuple(self.relations[name] for name in names)
+
+    def first(self, named: str) -> RelationTotals:
+        """Return what was found under the first relation: what a report of one is about."""
+        for one in self.sections(named):
+            return one
+        return RelationTotals("", "should-not-change", RelationFacts(), BELIEF_STATES)
+
+    @property
+    def kind(self) -> AnswerKind:
+        """What of the answers was tested: a run tests one kind."""
+        return next((one.kind for one in self.relations.values()), BELIEF_STATES)
+
+    @property
+    def skipped_dialogues(self) -> int:
+        """Dialogues with a turn that was not run."""
+        return self._skipped_dialogues.value
+
+    @property
+    def fallbacks(self) -> tuple[int, int]:
+        """How many clean replies give no answer, and how many there are; each turn counts once."""
+        rows = self._unanswered.rows()
+        return sum(none > 0 for (none,) in rows), len(rows)
+
+    @property
+    def in_other_languages(self) -> int:
+        """Turns that are not in English, in which nothing was edited; each counts once."""
+        sections = self.relations.values()
+        return max((one.inapplicable.get(OTHER_LANGUAGE, 0) for one in sections), default=0)
+
+    @cached_property
+    def outcomes(self) -> Counter[TurnOutcome]:
+        """Results by what became of the turns."""
+        return sum((one.outcomes for one in self.relations.values()), Counter[TurnOutcome]())
+
+    @cached_property
+    def errors(self) -> dict[str, int]:
+        """The reasons of errors: how often each was given, the most frequent first."""
+        counts: Counter[str] = Counter()
+        for one in self.relations.values():
+            counts.update(one.reasons.errors)
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def outcome_columns(sections: Sequence[RelationTotals], *, follows: bool) -> dict[str, list[int]]:
+    """Return the columns of a table of relations of one side: what came of their rewrites.
+
+    Errors have one where the tracker failed: what got no answer did not hold.
+    """
+    kinds: tuple[Failure, ...] = ("stuck", "partial", "other") if follows else ("changed",)
+    columns = {"held": [one.summary.held for one in sections]}
+    columns |= {kind: [one.failures[kind] for one in sections] for kind in kinds}
+    if follows and any(changed := [one.failures["changed"] for one in sections]):
+        # Of relations that judge by themselves and do not say how it failed.
+        columns["changed"] = changed
+    if any(errors := [one.summary.errors for one in sections]):
+        columns["errors"] = errors
+    return columns
