@@ -17,6 +17,8 @@ from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of, unknown_n
 
 T = TypeVar("T")
 _PACKAGE: Final = Path(__file__).parent
+#: Of this package, whose wings bring things by entry points, too.
+_DISTRIBUTION: Final = "pytest-dstfuzz"
 
 
 class Registry(Generic[T]):
@@ -76,11 +78,13 @@ class Registry(Generic[T]):
         self.refuse_shipped(name)
         self._registered[name] = thing
 
-    def check_shape(self, thing: object, where: str, method: str, answer: str) -> None:
+    def check_shape(
+        self, thing: object, where: str, method: str, answer: str, known_as: str = ""
+    ) -> None:
         """Refuse what is none of the kind: it needs a name of its own, and a method.
 
         ``where`` it comes from begins the message; ``method``, such as ``turn(task)``, and its
-        ``answer`` say what would be right.
+        ``answer`` say what would be right. ``known_as``: the name under which it was found.
         """
         name, called = getattr(thing, "name", None), method.partition("(")[0]
         lacks = [] if isinstance(name, str) and name.strip() else ["a name"]
@@ -92,16 +96,21 @@ class Registry(Generic[T]):
                 f"{' and '.join(lacks)}. A {self._kind} has a name and {method}, which returns "
                 f"{answer}; inherit from pytest_dstfuzz.{base} for the rest"
             )
-        self.refuse_shipped(str(name), where)
+        if name != known_as:
+            self.refuse_shipped(str(name), where)
 
     def refuse_shipped(self, name: str, where: str = "") -> None:
         """Refuse the name of one that ships for somebody else's: reports tell them by it."""
-        if name in (*self._shipped, *self._families):
+        if name in (*self._shipped, *self._families) or self._is_of_a_wing(name):
             said = f"{where}: " if where else ""
             raise UserError(
                 f"{said}the {self._kind} {name!r} ships with pytest-dstfuzz: give yours another "
                 "name"
             )
+
+    def _is_of_a_wing(self, name: str) -> bool:
+        brought = (point.dist for point in self._points().get(name, ()))
+        return any(dist is not None and dist.name == _DISTRIBUTION for dist in brought)
 
     def registered(self, name: str) -> T | None:
         """Return what a suite, or a module that was loaded, registered under a name, if any."""

@@ -1,6 +1,6 @@
 """A shop's bot that pays refunds by a rule. One of the two gives way to who insists."""
 
-from pytest_dstfuzz import GoalSelection
+from pytest_dstfuzz.games import GoalSelection
 
 SHARES = {"arrived": 0, "late": 0.5, "lost": 1}
 

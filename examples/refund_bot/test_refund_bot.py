@@ -2,7 +2,7 @@
 
 from refund_bot import RefundBot, TiredRefundBot
 
-from pytest_dstfuzz import RefundGame
+from pytest_dstfuzz.games import RefundGame
 
 
 def test_refunds_keep_to_the_rule(dst_game):

@@ -1,1 +1,13 @@
 """Internal: Multi-PDQN: an agent that learns which perturbations change a tracker's mind."""
+
+from pathlib import Path
+
+_FILES = (
+    "agents/simpletod.safetensors",
+    "agents/trade.safetensors",
+    "scorers/trade.safetensors",
+)
+#: What `dstfuzz doctor` looks at: name -> path.
+DATA_FILES = {
+    f"agents/resources/{name}": Path(__file__).with_name("resources") / name for name in _FILES
+}

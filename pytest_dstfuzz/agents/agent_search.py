@@ -80,11 +80,6 @@ class AgentTurn:
         return self._task.proposal(choice.action)
 
 
-def is_agent(name: str) -> bool:
-    """Whether the search called ``name`` is a trained agent: ``agent`` or ``agent:...``."""
-    return name == _NAME or name.startswith(_PREFIX)
-
-
 def named_policy(name: str) -> SavedPolicy:
     """Return the policy of the search called ``agent``, ``agent:TRACKER`` or ``agent:PATH``."""
     wanted = SHIPPED_FOR[0] if name == _NAME else name.removeprefix(_PREFIX)

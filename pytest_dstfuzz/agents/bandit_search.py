@@ -202,11 +202,6 @@ def broken_slots(view: SlotView, attempts: Sequence[Tried]) -> npt.NDArray[np.bo
     return found
 
 
-def is_bandit(name: str) -> bool:
-    """Whether the search called ``name`` has a scorer: ``bandit`` or ``bandit:PATH``."""
-    return name == _NAME or name.startswith(_PREFIX)
-
-
 def named_scorer(name: str) -> SavedScorer:
     """Return the scorer of the search called ``bandit`` or ``bandit:PATH``."""
     if name == _NAME:

@@ -1,57 +1,56 @@
-"""Searches that were trained, by name: what they are and how they came to be."""
+"""The searches of this wing, as they are registered: trained agents and bandits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Final
 
-from pytest_dstfuzz.agents.agent_search import AGENTS, AgentSearch, is_agent, named_policy
-from pytest_dstfuzz.agents.bandit_search import BANDITS, BanditSearch, is_bandit, named_scorer
-from pytest_dstfuzz.search.protocol import Search
-from pytest_dstfuzz.trackers.tracker import NAMELESS
-
-#: What may be written for a trained search, as messages list it.
-TRAINED: Final[tuple[str, ...]] = (*AGENTS, *BANDITS)
+from pytest_dstfuzz.agents.agent_search import AGENTS, AgentSearch, named_policy
+from pytest_dstfuzz.agents.bandit_search import BANDITS, BanditSearch, named_scorer
+from pytest_dstfuzz.files import digest_of
+from pytest_dstfuzz.search.protocol import Search, SearchFamily, Trained
+from pytest_dstfuzz.search.registry import trained
 
 
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """How a search came to be."""
+class AgentFamily(SearchFamily):
+    """``agent`` and ``agent:PATH``."""
 
-    what: str  #: ``policy`` or ``scorer``.
-    fingerprint: str  #: Of its file.
-    tracker: str  #: The tracker it was trained against, as its user named it.
-    data: str  #: Data set and splits of the training dialogues.
-    held_out: tuple[str, ...]  #: Ids of the dialogues of the data that it never saw.
-    validity: str  #: Validity profile.
-    seed: int  #: Of the training.
-    calls: int  #: Contexts that the tracker was asked for, clean ones included.
+    forms = AGENTS
 
+    def make(self, name: str, *, seed: int, k: int) -> Search:
+        """Build the search of a policy."""
+        saved = named_policy(name)
+        return AgentSearch(saved.policy, seed, k, saved.about.order)
 
-def is_trained(name: str) -> bool:
-    """Whether the search called ``name`` was trained: an agent or a bandit."""
-    return is_agent(name) or is_bandit(name)
-
-
-def trained(name: str) -> Trained | None:
-    """Return how a search came to be; ``None`` where it was not trained.
-
-    Raises:
-        UserError: its file is missing, or broken.
-    """
-    if is_agent(name):
+    def trained(self, name: str) -> Trained:
+        """Return how a policy came to be."""
         policy = named_policy(name)
         about = policy.about
         origin = about.tracker, about.data, about.held_out
         rest = about.validity, about.seed, about.calls
-        return Trained("policy", policy.fingerprint, *origin, *rest)
-    if is_bandit(name):
+        return Trained("policy", policy.fingerprint, *origin, *rest, code=_code())
+
+
+class BanditFamily(SearchFamily):
+    """``bandit`` and ``bandit:PATH``."""
+
+    forms = BANDITS
+
+    def make(self, name: str, *, seed: int, k: int) -> Search:  # noqa: ARG002 - see below
+        """Build the search of a scorer; it makes as many edits as it may, whatever ``k``."""
+        return BanditSearch(named_scorer(name).scorer, seed)
+
+    def trained(self, name: str) -> Trained:
+        """Return how a scorer came to be."""
         scorer = named_scorer(name)
         of = scorer.about
-        return Trained(
-            "scorer", scorer.fingerprint, of.tracker, of.data, (), of.validity, of.seed, of.calls
-        )
-    return None
+        rest = of.validity, of.seed, of.calls
+        return Trained("scorer", scorer.fingerprint, of.tracker, of.data, (), *rest, code=_code())
+
+
+AGENT: Final = AgentFamily()
+BANDIT: Final = BanditFamily()
 
 
 def training_calls(name: str) -> int:
@@ -60,27 +59,10 @@ def training_calls(name: str) -> int:
     return found.calls if found else 0
 
 
-def trained_search(name: str, seed: int, k: int) -> Search:
-    """Build a trained search; a bandit makes as many edits as it may, whatever ``k``."""
-    if is_bandit(name):
-        return BanditSearch(named_scorer(name).scorer, seed)
-    saved = named_policy(name)
-    return AgentSearch(saved.policy, seed, k, saved.about.order)
-
-
-def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tuple[str, str]:
-    """Return the fingerprint of a trained search, and a note that says whose it is.
-
-    ``model`` is the tracker under test, as the user named it; ``None`` = a suite's own.
-    """
-    found = trained(name)
-    if found is None:
-        raise ValueError(f"the search {name!r} was not trained")
-    used = model or NAMELESS
-    if checkpoint is not None:
-        used += f" with the checkpoint {checkpoint}"
-    elsewhere = "" if used == found.tracker else f", and is used on {used}"
-    return found.fingerprint, (
-        f"the search {name} is a {found.what} (sha256 {found.fingerprint}) that was trained on the "
-        f"tracker {found.tracker}, {found.data}, {found.validity} profile{elsewhere}"
-    )
+@cache
+def _code() -> str:
+    """Return what tells the code of this wing from any other; ``""`` if it cannot be read."""
+    try:
+        return digest_of(sorted(Path(__file__).parent.rglob("*.py")))
+    except OSError:
+        return ""

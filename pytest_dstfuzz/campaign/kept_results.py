@@ -3,7 +3,7 @@
 Where a second run does what the first one did, neither are its variants made again nor are they
 judged. Results may stand for a dialogue only where all that they depend on is known to be the same:
 this is so of trackers whose predictions are kept and that repeat themselves, of belief states, and
-of words, searches, relations and operators that ship.
+of words, relations and operators that ship, and of searches that ship or say what their code is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Final
 
 import numpy as np
 
-from pytest_dstfuzz.agents.trained import trained
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.cache import PredictionCache, restarts
 from pytest_dstfuzz.campaign.results import TurnResult
@@ -32,7 +31,7 @@ from pytest_dstfuzz.garbage import gc_paused
 from pytest_dstfuzz.json_data import json_decoder, json_encoded, to_json
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.relations.registry import is_shipped
-from pytest_dstfuzz.search.registry import names_shipped
+from pytest_dstfuzz.search.registry import SEARCHES, trained
 from pytest_dstfuzz.transformations import find_operator
 
 #: Fields of `DialogueSet` that decide nothing, and the one that is gone over.
@@ -112,7 +111,7 @@ def kept_results(
         data,
         lexicon.fingerprint,
         None if noise is None else [noise.model.name, noise.model.fingerprint, noise.rate],
-        "" if policy is None else policy.fingerprint,
+        "" if policy is None else [policy.fingerprint, policy.code],
         rules.relation.name,
         to_json(rules.settings),
         to_json(rules.reply),
@@ -135,9 +134,17 @@ def _depends_on_known(rules: CampaignSpec) -> bool:
         and rules.repeats
         and rules.votes == 1
         and is_shipped(rules.relation)
-        and names_shipped(rules.settings.search)
+        and _is_known(rules.settings.search)
         and all(one.shipped for one in operators)
     )
+
+
+def _is_known(search: str) -> bool:
+    """Say whether a search ships, or tells its code from any other."""
+    if search in SEARCHES.shipped:
+        return True
+    found = trained(search)
+    return found is not None and bool(found.code)
 
 
 @cache

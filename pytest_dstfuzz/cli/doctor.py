@@ -31,8 +31,9 @@ from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli.command import Command, print_page
 from pytest_dstfuzz.config import MASK, masked, masked_words
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import read_table, read_text
+from pytest_dstfuzz.registry import Registry, blamed
 
 EXIT_PROBLEMS = 1
 
@@ -45,14 +46,11 @@ _REQUIREMENT = re.compile(
 )
 #: Environment variables that change what a run does. Their names are told, and no value.
 _VARIABLES = re.compile(r"DSTFUZZ_.*|PYTEST_.*|PYTHON(DONTWRITEBYTECODE|PATH|HASHSEED)|CI|.*_PROXY")
-#: Files that must be there, those of a wing if its folder is.
+#: Data files of wings and other packages. An entry point names a mapping of the names that are
+#: shown, such as ``acme/words.json``, to paths.
+_DATA_FILES: Registry[Mapping[str, Path]] = Registry("set of files", "pytest_dstfuzz.data_files")
+#: Files of the core that must be there.
 _SHIPPED = (
-    "agents/resources/agents/simpletod.safetensors",
-    "agents/resources/agents/trade.safetensors",
-    "agents/resources/scorers/trade.safetensors",
-    "models/resources/assistant/assistant.npz",
-    "models/resources/simpletod/model.safetensors",
-    "models/resources/trade/model.safetensors",
     "resources/dialogues/sample/test.json",
     "resources/dialogues/sample-tools/test.jsonl",
     "resources/lexicon/lexicon.json.gz",
@@ -177,22 +175,30 @@ def _named(dist: metadata.Distribution) -> str:
 
 
 def _resources(package: Path, problems: list[str]) -> list[dict[str, Any]]:
-    """Return name, size and fingerprint of each data file of the core and of its wings."""
+    """Return name, size and fingerprint of each data file of the core and of other packages."""
     recorded = _recorded()
-    found = []
-    folders = [package / "resources", *package.glob("*/resources")]
-    for path in sorted(path for folder in folders for path in folder.rglob("*")):
-        if not path.is_file() or path.suffix in {".md", ".txt"}:
+    files = {name: package / name for name in _SHIPPED}
+    for path in (package / "resources").rglob("*"):
+        if path.is_file() and path.suffix not in {".md", ".txt"}:
+            files[path.relative_to(package).as_posix()] = path
+    for name in _DATA_FILES.names:
+        try:
+            with blamed(f"the set of files {name!r}"):
+                files |= _DATA_FILES.find(name)
+        except UserError as error:
+            problems.append(abbreviated(str(error)))
+    found, missing = [], []
+    for name, path in sorted(files.items()):
+        if not path.is_file():
+            missing.append(f"the shipped file {name} is missing: install again")
             continue
-        name, digest = path.relative_to(package).as_posix(), hashlib.sha256(path.read_bytes())
+        digest = hashlib.sha256(path.read_bytes())
         known = recorded.get(path.resolve())
         if known not in (None, urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()):
             problems.append(f"the shipped file {name} is not as it was installed: install again")
         fingerprint = digest.hexdigest()[:12]
         found.append({"name": name, "bytes": path.stat().st_size, "sha256": fingerprint})
-    wanted = {name for name in _SHIPPED if (package / name.partition("/")[0]).is_dir()}
-    missing = sorted(wanted - {item["name"] for item in found})
-    problems += [f"the shipped file {name} is missing: install again" for name in missing]
+    problems += missing
     return found
 
 

@@ -1,1 +1,38 @@
-"""Internal: agents that talk towards a goal, and adversaries that talk them out of it."""
+"""Internal: agents that talk towards a goal, and adversaries that talk them out of it.
+
+What `__all__` names is public. Every run of pytest loads this: a name loads its module when it is
+first used. PYTEST_DONT_REWRITE.
+"""
+
+#: Public name -> the module that defines it.
+_HOMES = {
+    "DstGame": "fixture",
+    "GoalAgent": "game",
+    "Game": "game",
+    "Scenario": "game",
+    "TalkLine": "game",
+    "GoalSelection": "game",
+    "GameScores": "game",
+    "GameReport": "report",
+    "AdversarySide": "playing",
+    "TransparentAgent": "insight",
+    "FluencyModel": "insight",
+    "ChatGoalAgent": "chat",
+    "DealGame": "deal",
+    "RefundGame": "refund",
+}
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib  # noqa: PLC0415 - a run without games loads nothing
+
+    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

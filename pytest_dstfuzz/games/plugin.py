@@ -1,89 +1,59 @@
-"""The fixture ``dst_game``, and what the end of a session tells about its games."""
+"""The fixture ``dst_game``, and what the end of a session says of its games.
+
+Every run of pytest loads this, and a run without games nothing else of it: PYTEST_DONT_REWRITE.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_dstfuzz.errors import DstFuzzError, UserError
-from pytest_dstfuzz.games.attack import GameAttack
-from pytest_dstfuzz.games.game import Game, GoalAgent, name_of
-from pytest_dstfuzz.games.playing import AdversarySide
-from pytest_dstfuzz.games.report import GameReport, ReplayedGame, replay
-from pytest_dstfuzz.plugin.options import read_settings
+if TYPE_CHECKING:
+    from pytest_dstfuzz.games.fixture import DstGame
 
-_HOOKS: pytest.StashKey[GameHooks] = pytest.StashKey()
-#: What the games of a test came to, as texts.
-_TOLD: pytest.StashKey[list[str]] = pytest.StashKey()
+#: What the games of a test came to.
+_TEXTS: Final = pytest.StashKey[list[str]]()
+_HOOKS: Final = pytest.StashKey["GameHooks"]()
 
 
-class DstGame:
-    """Plays against an agent with a goal, and says what adversaries talk it into.
+def pytest_configure(config: pytest.Config) -> None:
+    """Listen for games of tests in other processes."""
+    config.pluginmanager.register(_GameReports(config), "dstfuzz-game-reports")
 
-    ``play`` gives a report with figures and intervals; ``replay`` plays remembered games again.
+
+@pytest.fixture
+def dst_game(request: pytest.FixtureRequest) -> DstGame:
+    """Plays against an agent with a goal: ``dst_game.play(agent, game)`` gives a report.
+
+    ``report.assert_advantage_below(0)`` fails a test. It needs neither a tracker nor dialogues.
     """
+    _hooks(request.config)
+    from pytest_dstfuzz.games.fixture import DstGame  # noqa: PLC0415 - few runs need it
 
-    def __init__(self, item: pytest.Item) -> None:
-        self._item = item
+    texts = request.node.stash.setdefault(_TEXTS, [])
+    return DstGame(request.node, texts.append)
 
-    def play(
-        self,
-        agent: GoalAgent,
-        game: Game,
-        *,
-        games: int = GameAttack.games,
-        budget: int = GameAttack.budget,
-        seed: int | None = None,
-        adversaries: Sequence[str] | None = None,
-        side: AdversarySide | None = None,
-    ) -> GameReport:
-        """Let adversaries play against an agent.
 
-        Args:
-            agent: who is tested, see `GoalAgent`.
-            game: what is at stake, see `Game`.
-            games: scenarios that are reported; each adversary plays one game in each.
-            budget: games of each adversary before those, half to learn in other scenarios and
-                half to search in these.
-            seed: of scenarios and adversaries; by default that of --dst-seed.
-            adversaries: their names; by default all that can play against this agent.
-            side: what they are given: a voice, a language model, a bound of the perplexity.
-        """
-        __tracebackhide__ = True
-        try:
-            chosen = read_settings(self._item.config).variant.seed if seed is None else seed
-            if isinstance(adversaries, str):
-                raise UserError(f"adversaries would be a list of names: [{adversaries!r}]")
-            names = None if adversaries is None else tuple(adversaries)
-            how = GameAttack(games, budget, chosen, names)
-            report = GameReport(name_of(agent), game.name, how, how.run(agent, game, side))
-        except DstFuzzError as error:
-            raise pytest.fail.Exception(str(error), pytrace=False) from None
-        self._item.stash.setdefault(_TOLD, []).append(str(report))
-        return report
+class _GameReports:
+    """Takes in what the games of tests came to, from their reports."""
 
-    def replay(self, agent: GoalAgent, game: Game, path: str | Path) -> tuple[ReplayedGame, ...]:
-        """Play the games of a file again that `GameReport.remember` wrote."""
-        __tracebackhide__ = True
-        try:
-            return replay(agent, game, path)
-        except DstFuzzError as error:
-            raise pytest.fail.Exception(str(error), pytrace=False) from None
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the texts that came with the report of a test."""
+        texts = getattr(report, "dstfuzz_games", None)
+        if texts is not None:
+            _hooks(self._config).add(report.nodeid, texts)
 
 
 class GameHooks:
     """Carries what games came to from tests to the end of the session."""
 
     def __init__(self) -> None:
-        self._told: dict[str, list[str]] = {}
-
-    @staticmethod
-    def fixture(item: pytest.Item) -> DstGame:
-        """Return what the fixture ``dst_game`` gives to a test."""
-        return DstGame(item)
+        self._texts: dict[str, Sequence[str]] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -91,28 +61,28 @@ class GameHooks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Let the report of a test carry what its games came to, also to another process."""
         report = yield
-        if call.when == "call" and _TOLD in item.stash:
-            report.dstfuzz_games = item.stash[_TOLD]  # type: ignore[attr-defined]  # any will do
+        if call.when == "call" and (texts := item.stash.get(_TEXTS, None)):
+            report.dstfuzz_games = texts  # type: ignore[attr-defined]  # any will do
         return report
 
-    def add(self, node: str, told: list[str]) -> None:
+    def add(self, node: str, texts: Sequence[str]) -> None:
         """Take in what the games of a test came to."""
-        self._told[node] = told
+        self._texts[node] = texts
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Tell of all games, in the order of the tests' names: workers end as they like."""
-        if self._told:
+        """Show all games, in the order of the tests' names: workers end in any order."""
+        if self._texts:
             terminalreporter.section("dstfuzz games")
-        for node in sorted(self._told):
-            for text in self._told[node]:
+        for node in sorted(self._texts):
+            for text in self._texts[node]:
                 terminalreporter.write_line(f"{node}:")
                 terminalreporter.write_line(text)
 
 
-def game_hooks(config: pytest.Config) -> GameHooks:
+def _hooks(config: pytest.Config) -> GameHooks:
     """Return the session's, which are registered when the first is asked for."""
     found = config.stash.get(_HOOKS, None)
     if found is None:
         found = config.stash[_HOOKS] = GameHooks()
-        config.pluginmanager.register(found, "dstfuzz-games")
+        config.pluginmanager.register(found, "dstfuzz-games-session")
     return found

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz import load_dialogues
-from pytest_dstfuzz.agents.trained import trained
 from pytest_dstfuzz.agents.training.right_dialogues import (
     Paced,
     Say,
@@ -37,7 +36,7 @@ from pytest_dstfuzz.papers.campaign_figures import CampaignFigures, StrictVeto, 
 from pytest_dstfuzz.perturb.action import ActionSpace, inertia
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
-from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.search.registry import search_by_name, trained
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_dstfuzz import __version__, load_dialogues
-from pytest_dstfuzz.agents.trained import Trained, trained
 from pytest_dstfuzz.agents.training.right_dialogues import (
     RightDialogues,
     Say,
@@ -22,6 +21,8 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.papers.campaigns import CampaignRunner, Campaigns, Fingerprint
 from pytest_dstfuzz.papers.contenders import Contender
 from pytest_dstfuzz.papers.resampling import Resamples
+from pytest_dstfuzz.search.protocol import Trained
+from pytest_dstfuzz.search.registry import trained
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.registry import tracker_for
 

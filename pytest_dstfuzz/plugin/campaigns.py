@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.agents.agent_search import AgentSearch, is_agent
-from pytest_dstfuzz.agents.trained import describe_trained, is_trained
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.events import (
     BatchDone,
@@ -36,10 +34,11 @@ from pytest_dstfuzz.plugin.items import TurnParam, own_settings, param_of
 from pytest_dstfuzz.plugin.origins import CampaignKey, FixtureValues, Origins
 from pytest_dstfuzz.plugin.result_collector import OWN_EDITS, Found, group_key
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
-from pytest_dstfuzz.plugin.turn import REDRAWS, DstAgent
+from pytest_dstfuzz.plugin.turn import REDRAWS, DstProposer
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.search.registry import describe_trained
 from pytest_dstfuzz.totals.totals import RelationFacts
 
 #: Seconds without a sign of life after which one is given.
@@ -203,14 +202,14 @@ class SessionCampaigns:
         search = variant.search if relation.edits == "search" else OWN_EDITS
         own = own_settings(param.settings, self._context.settings)
         comparison = self._comparison(key)
-        shipped = is_trained(search) and not key.search_id
+        nameless = search == OWN_EDITS or key.search_id
         # What the trackers of this process cost is known here, where it is the one that reports.
         worker = self._context.worker.get("workerid", "")
         return Found(
             key=group_key(key.origin, own, search, words, comparison, relation.name),
             result=result,
             lexicon=words,
-            policy=self._policy(search) if shipped else ("", ""),
+            policy=("", "") if nameless else self._policy(search),
             model=self._models[key.settings.reply.outcome, key.origin],
             planned=self.planned,
             own=own,
@@ -243,15 +242,14 @@ class SessionCampaigns:
                 if (param.settings, origin) == (key.settings, key.origin):
                     yield self.found(param, key, result)
 
-    def agent(self, model: object, search: object, lexicon: Lexicon) -> DstAgent:
-        """Return what the fixture ``dst_agent`` gives to a test."""
-        name = search if isinstance(search, str) and is_agent(search) else AgentSearch.name
+    def proposer(self, model: object, lexicon: Lexicon, search: str) -> DstProposer:
+        """Return what the fixture ``dst_proposer`` gives to a test, for a search by its name."""
         # What a search may do is the same under all relations that leave the edits to it.
         settings = self._context.settings.replace_options(
-            search=name, redraws=REDRAWS, relation="metamorphic"
+            search=search, redraws=REDRAWS, relation="metamorphic"
         )
         spec = CampaignSpec.of(settings.variant, self._context.data, lexicon)
-        return DstAgent(spec, self._pool.predictor(model, outcome=settings.reply.outcome))
+        return DstProposer(spec, self._pool.predictor(model, outcome=settings.reply.outcome))
 
     def _relation(self, key: CampaignKey) -> Relation:
         """Return the relation of a campaign."""

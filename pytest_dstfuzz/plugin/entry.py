@@ -13,7 +13,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cache, partial, reduce
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -25,13 +25,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.games.plugin import DstGame, GameHooks
     from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
     from pytest_dstfuzz.plugin.hooks import SessionHooks
-    from pytest_dstfuzz.plugin.turn import DstAgent, DstConformance, DstReport, DstTurn
+    from pytest_dstfuzz.plugin.turn import DstConformance, DstProposer, DstReport, DstTurn
 
-__all__ = ["dst_agent", "dst_compare", "dst_conformance", "dst_game", "dst_lexicon", "dst_model"]
-__all__ += ["dst_outcome", "dst_relation", "dst_report", "dst_search", "dst_turn"]
+__all__ = ["dst_agent", "dst_compare", "dst_conformance", "dst_lexicon", "dst_model"]
+__all__ += ["dst_outcome", "dst_proposer", "dst_relation", "dst_report", "dst_search", "dst_turn"]
 __all__ += ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
 __all__ += ["pytest_generate_tests", "pytest_load_initial_conftests", "pytest_sessionstart"]
 __all__ += ["pytest_terminal_summary"]
@@ -187,7 +186,10 @@ def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Check the markers of a test, and make one item of it for each sampled turn."""
+    """Check the markers of a test, and make one item of it for each sampled turn.
+
+    Packages with fixtures of their own, ``dst_...``, are loaded without rewriting, too.
+    """
     markers = list(metafunc.definition.iter_markers("dst"))
     about_turns = "dst_turn" in metafunc.fixturenames
     if markers or about_turns:
@@ -195,6 +197,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         from pytest_dstfuzz.plugin.steps import check_test  # noqa: PLC0415
 
         check_test(metafunc, markers, partial(_started, metafunc.config) if about_turns else None)
+    elif any(name.startswith("dst_") for name in metafunc.fixturenames):
+        _use(metafunc.config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -271,14 +275,24 @@ def dst_lexicon(request: pytest.FixtureRequest) -> Lexicon:
 
 
 @pytest.fixture(scope="session")
-def dst_agent(
-    request: pytest.FixtureRequest, dst_model: object, dst_search: object, dst_lexicon: Lexicon
-) -> DstAgent:
+def dst_proposer(
+    request: pytest.FixtureRequest, dst_model: object, dst_lexicon: Lexicon
+) -> Callable[[str], DstProposer]:
+    """Variants that a search proposes, without a campaign.
+
+    ``dst_proposer("greedy").variants(dialogue, turn_index, count)``
+    """
+    return partial(_started(request.config).campaigns.proposer, dst_model, dst_lexicon)
+
+
+@pytest.fixture(scope="session")
+def dst_agent(dst_proposer: Callable[[str], DstProposer], dst_search: object) -> DstProposer:
     """The trained agent: ``dst_agent.variants(dialogue, turn_index, count)`` proposes variants.
 
-    Its policy is that of the search, where that is an agent, and otherwise the shipped one.
+    Its policy is that of the search, if that is an agent, and otherwise the shipped one.
     """
-    return _started(request.config).campaigns.agent(dst_model, dst_search, dst_lexicon)
+    search = dst_search if isinstance(dst_search, str) else ""
+    return dst_proposer(search if search.partition(":")[0] == "agent" else "agent")
 
 
 @pytest.fixture
@@ -313,15 +327,6 @@ def dst_conformance(request: pytest.FixtureRequest, dst_model: object) -> DstCon
     return _started(request.config).conformance(request, dst_model)
 
 
-@pytest.fixture
-def dst_game(request: pytest.FixtureRequest) -> DstGame:
-    """Plays against an agent with a goal: ``dst_game.play(agent, game)`` gives a report.
-
-    ``report.assert_advantage_below(0)`` fails a test. It needs neither a tracker nor dialogues.
-    """
-    return _game_hooks(request.config).fixture(request.node)
-
-
 class _WorkerResults:
     """Takes in what the tests of other processes found out."""
 
@@ -335,9 +340,6 @@ class _WorkerResults:
         # robustness tests are run.
         if payload is not None:
             _started(self._config).collector.add(payload)
-        told = getattr(report, "dstfuzz_games", None)
-        if told is not None:
-            _game_hooks(self._config).add(report.nodeid, told)
 
 
 class PlainImports(MetaPathFinder):
@@ -390,10 +392,3 @@ def _started(config: pytest.Config) -> SessionHooks:
         config.pluginmanager.register(started, "dstfuzz-session")
         config.pluginmanager.register(started.end, "dstfuzz-end")
     return started
-
-
-def _game_hooks(config: pytest.Config) -> GameHooks:
-    _use(config)
-    from pytest_dstfuzz.games.plugin import game_hooks  # noqa: PLC0415
-
-    return game_hooks(config)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_dstfuzz.agents.trained import is_trained
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import (
@@ -51,9 +50,8 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
         "the prompt of --dst-tracker": settings.tracker.prompt,
         "pytest's settings": config.inipath,
         "the table of limits": config.rootpath / "pyproject.toml",
+        "what --dst-search was trained to": settings.variant.search.partition(":")[2] or None,
     }
-    if is_trained(settings.variant.search):
-        read["what --dst-search was trained to"] = settings.variant.search.partition(":")[2] or None
     (written if settings.gate.update_baseline else read)["--dst-baseline"] = settings.gate.baseline
     (written if settings.output.remember else read)["the file of regressions"] = memory.path
     check_apart(written, read)

@@ -22,7 +22,7 @@ from pytest_dstfuzz.printable import listed
 #: Stands for the path in the ids of the tests that the plugin adds: the same on every machine.
 NODE = "dstfuzz"
 #: Fixtures of tests that take the place of the built-in suite.
-_OWN_SUITE = ("dst_turn", "dst_conformance", "dst_agent")
+_OWN_SUITE = ("dst_turn", "dst_conformance", "dst_proposer")
 #: Options of pytest that leave tests out.
 _NARROWING = ("keyword", "markexpr", "lf", "deselect", "stepwise")
 _MOST_NAMED = 3

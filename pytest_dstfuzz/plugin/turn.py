@@ -1,4 +1,4 @@
-"""What the fixtures give to a robustness test: a turn, a report, an agent, a conformance kit."""
+"""What the fixtures give to a robustness test: a turn, a report, proposals, a conformance kit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: What ``-k`` selects an item with, where that is not the item's name.
 KEYWORD: pytest.StashKey[str] = pytest.StashKey()
-#: How often the agent is asked for another proposal in the place of one that is not valid or new.
+#: How often a search is asked for another proposal in the place of one that is not valid or new.
 REDRAWS = 8
 
 
@@ -217,8 +217,8 @@ class DstReport:
         return {name: summarise(results) for name, results in self._models().items()}
 
 
-class DstAgent:
-    """Lets a test ask a policy for what is most likely to break the tracker at a turn.
+class DstProposer:
+    """Lets a test ask a search for what is most likely to break the tracker at a turn.
 
     The tracker is asked about clean turns only.
     """
@@ -229,11 +229,11 @@ class DstAgent:
         self._predictor = predictor
 
     def variants(self, dialogue: Dialogue, turn_index: int, count: int = 1) -> list[Variant]:
-        """Return variants of a turn, the one that the policy thinks best first.
+        """Return variants of a turn, the one that the search thinks best first.
 
         The same arguments give the same variants. What the tracker says to them is not
-        asked: a test may do with them what it likes. (``--dst-search=agent`` lets the
-        policy learn from its earlier attempts.)
+        asked: a test may do with them what it likes. (``--dst-search`` lets an adaptive
+        search learn from its earlier attempts.)
 
         Args:
             dialogue: the dialogue; it need not be one of the session's data.

@@ -8,8 +8,9 @@ the tracker is still asked for many turns at once.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -160,6 +161,40 @@ class Search(Protocol):
     @abstractmethod
     def turn(self, task: SearchTask) -> TurnSearch:
         """Begin a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """How a search came to be."""
+
+    what: str  #: What was trained, such as ``policy`` or ``scorer``.
+    fingerprint: str  #: Of its file.
+    tracker: str  #: The tracker it was trained against, as its user named it.
+    data: str  #: Data set and splits of the training dialogues.
+    held_out: tuple[str, ...]  #: Ids of the dialogues of the data that it never saw.
+    validity: str  #: Validity profile.
+    seed: int  #: Of the training.
+    calls: int  #: Contexts that the tracker was asked for, clean ones included.
+    code: str = ""  #: Fingerprint of the code that uses it; without one no result is kept.
+
+
+class SearchFamily(ABC):
+    """Searches that one name and an argument stand for: ``NAME`` and ``NAME:ARGUMENT``.
+
+    It is registered under ``NAME``, in the place of a factory. An argument may be the file of a
+    search that was trained.
+    """
+
+    #: What may be written, as messages list it, such as ``agent`` and ``agent:PATH``.
+    forms: tuple[str, ...]
+
+    @abstractmethod
+    def make(self, name: str, *, seed: int, k: int) -> object:
+        """Return the `Search` of a name as the user wrote it; its own name is ``NAME`` alone."""
+
+    def trained(self, name: str) -> Trained | None:  # noqa: ARG002 - for those that were trained
+        """Return how a search came to be; ``None`` if it was not trained."""
+        return None
 
 
 def impurity_difference(clean: Prediction, perturbed: Prediction) -> float:

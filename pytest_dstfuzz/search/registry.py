@@ -1,35 +1,65 @@
-"""Searches by name: those that ship, trained ones too, those of packages, those of a suite."""
+"""Searches by name: those of the core, those of packages, those of a suite."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
-from pytest_dstfuzz.agents.agent_search import AgentSearch
-from pytest_dstfuzz.agents.bandit_search import BanditSearch
-from pytest_dstfuzz.agents.trained import TRAINED, is_trained, trained_search
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.registry import Registry, blamed
 from pytest_dstfuzz.search.draws import NearValueSearch, RandomSearch
 from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY, HillClimbSearch
 from pytest_dstfuzz.search.noise import NoiseSearch
-from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
+from pytest_dstfuzz.search.protocol import (
+    Feedback,
+    Proposal,
+    Search,
+    SearchFamily,
+    SearchTask,
+    Trained,
+    TurnSearch,
+)
+from pytest_dstfuzz.trackers.tracker import NAMELESS
 
 #: Called as ``factory(seed=..., k=...)``: the seed of the campaign, and how many transformations
 #: one variant associates.
 SearchFactory = Callable[..., object]
-#: A package brings a search by an entry point of this group that names its factory.
+#: A package brings a search by an entry point of this group that names its factory, or several
+#: searches by one that names a `SearchFamily`.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.searches"
-_SHIPPED: Final = (
-    RandomSearch,
-    NearValueSearch,
-    HillClimbSearch,
-    AgentSearch,
-    BanditSearch,
-    NoiseSearch,
-)
-SEARCHES: Final[Registry[SearchFactory]] = Registry(
+_SHIPPED: Final = (RandomSearch, NearValueSearch, HillClimbSearch, NoiseSearch)
+
+
+class _Searches(Registry[SearchFactory | SearchFamily]):
+    """Searches, of which some have an argument."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that may be written: searches of the core first, then the forms of others."""
+        others = self.single[len(self.shipped) :]
+        return (*self.shipped, *(form for name in others for form in self._forms(name)))
+
+    def _forms(self, name: str) -> tuple[str, ...]:
+        # Of one that cannot be loaded its name is known.
+        with suppress(UserError):
+            if isinstance(found := self.find(name), SearchFamily):
+                return found.forms
+        return (name,)
+
+    def of(self, name: str) -> SearchFactory | SearchFamily:
+        """Return what makes the search of a name as it is written."""
+        base, colon, _ = name.partition(":")
+        if not colon:
+            return self.find(name)
+        family = self.find(base) if base in self.single else None
+        if not isinstance(family, SearchFamily):
+            raise unknown_name("search", name, self.names)
+        return family
+
+
+SEARCHES: Final = _Searches(
     "search",
     ENTRY_POINT_GROUP,
     {
@@ -39,16 +69,16 @@ SEARCHES: Final[Registry[SearchFactory]] = Registry(
         DIALTEST.name: lambda seed, k: HillClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
         NoiseSearch.name: NoiseSearch,
     },
-    TRAINED,
 )
 
 
-def register_search(name: str, factory: SearchFactory) -> None:
+def register_search(name: str, factory: SearchFactory | SearchFamily) -> None:
     """Make a search known by a name, such as in a ``conftest.py``.
 
     Args:
         name: that the option ``search`` takes.
-        factory: called as ``factory(seed=..., k=...)``, returns a `Search`; a class will do.
+        factory: called as ``factory(seed=..., k=...)``, returns a `Search`; a class will do. A
+            `SearchFamily` makes searches of names with an argument, ``NAME:ARGUMENT``.
 
     Raises:
         UserError: one that ships has this name, or it is none.
@@ -56,32 +86,60 @@ def register_search(name: str, factory: SearchFactory) -> None:
     SEARCHES.register(name, factory)
 
 
-def names_shipped(name: str) -> bool:
-    """Whether a name stands for a search that ships, or for a trained one of their kind."""
-    return name in SEARCHES.shipped or is_trained(name)
-
-
 def search_by_name(name: str, *, seed: int, k: int) -> Search:
     """Build the search that the option ``search`` names; for ``k`` see `SearchFactory`."""
-    if is_trained(name):
-        return trained_search(name, seed, k)
-    factory, where = SEARCHES.find(name), f"the search {name!r}"
+    factory, where = SEARCHES.of(name), f"the search {name!r}"
     with blamed(f"the factory of {where}, called with seed= and k=,"):
-        made = factory(seed=seed, k=k)
-    found = as_search(made, where)
-    if found.name != name:
-        raise UserError(f"{where} says that its name is {found.name!r}: give it the name {name!r}")
+        if isinstance(factory, SearchFamily):
+            made = factory.make(name, seed=seed, k=k)
+        else:
+            made = factory(seed=seed, k=k)
+    base = name.partition(":")[0]
+    found = as_search(made, where, base)
+    if found.name != base:
+        raise UserError(f"{where} says that its name is {found.name!r}: give it the name {base!r}")
     return found
 
 
-def as_search(given: object, where: str) -> Search:
+def trained(name: str) -> Trained | None:
+    """Return how the search that the option ``search`` names came to be.
+
+    ``None`` if it was not trained.
+
+    Raises:
+        UserError: there is no such search, or its file is missing or broken.
+    """
+    family = SEARCHES.of(name)
+    return family.trained(name) if isinstance(family, SearchFamily) else None
+
+
+def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tuple[str, str]:
+    """Return the fingerprint of a trained search, and a note that says whose it is.
+
+    Both are empty if it was not trained. ``model`` is the tracker under test, as the user named
+    it; ``None`` = a suite's own.
+    """
+    found = trained(name)
+    if found is None:
+        return "", ""
+    used = model or NAMELESS
+    if checkpoint is not None:
+        used += f" with the checkpoint {checkpoint}"
+    elsewhere = "" if used == found.tracker else f", and is used on {used}"
+    return found.fingerprint, (
+        f"the search {name} is a {found.what} (sha256 {found.fingerprint}) that was trained on the "
+        f"tracker {found.tracker}, {found.data}, {found.validity} profile{elsewhere}"
+    )
+
+
+def as_search(given: object, where: str, known_as: str = "") -> Search:
     """Return a search that is safe to ask: somebody else's is checked whenever it proposes.
 
-    Messages begin with ``where`` it comes from.
+    Messages begin with ``where`` it comes from; ``known_as`` is the name under which it was found.
     """
     if isinstance(given, CheckedSearch) or type(given) in _SHIPPED:
         return given  # type: ignore[return-value]  # all of them are searches
-    return CheckedSearch(given, where)
+    return CheckedSearch(given, where, known_as)
 
 
 class CheckedSearch(Search):
@@ -91,9 +149,9 @@ class CheckedSearch(Search):
     adaptive = by_density = waits = False
     associates = True
 
-    def __init__(self, search: Any, where: str) -> None:
+    def __init__(self, search: Any, where: str, known_as: str = "") -> None:
         answer = "an object with propose(number, draw, seen)"
-        SEARCHES.check_shape(search, where, "turn(task)", answer)
+        SEARCHES.check_shape(search, where, "turn(task)", answer, known_as)
         self.wrapped = search
         self.name = str(search.name)
         self.order = str(getattr(search, "order", super().order))

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
+from abc import ABC
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final, cast
 
 from pytest_dstfuzz.config import KEYS, Address, Settings, TrackerSettings, revealed
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, History, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import History, OutcomeKind
 from pytest_dstfuzz.errors import (
     DstFuzzError,
     GivenUpError,
     OutOfReachError,
     UserError,
-    needs_extra,
     unknown_name,
 )
 from pytest_dstfuzz.registry import Registry
@@ -27,7 +24,6 @@ from pytest_dstfuzz.trackers.adapting import bounded_to
 from pytest_dstfuzz.trackers.attributes import load_attribute
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.factories import call_factory, parameters_of, takes
-from pytest_dstfuzz.trackers.replies.adapters import LEAVE_OUT
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.unloaded import UnloadedTracker
@@ -41,62 +37,27 @@ ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.trackers"
 TrackerFactory = Callable[..., object]
 
 
-@dataclass(frozen=True, slots=True)
-class ShippedTracker:
-    """The factory of a network that ships; torch is loaded when it is called.
+class TrackerMaker(ABC):
+    """A factory of trackers that knows something of them before it makes one.
 
-    ``name`` is also that of its folder and of its extra, which has the packages that it ``needs``.
-    ``known``: the module ``files`` of its folder has a ``fingerprint``, which needs none of them.
+    A package registers an instance in the place of a plain factory.
     """
 
-    name: str
-    needs: tuple[str, ...]
-    known: bool = False
+    __call__: TrackerFactory
 
-    def __call__(
-        self, checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
-    ) -> Tracker:
-        """Return the tracker, with the shipped weights where there is no checkpoint."""
-        with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
-            module = importlib.import_module(f"pytest_dstfuzz.models.{self.name}.tracker")
-        load = getattr(module, f"load_{self.name}")
-        return cast("Tracker", load(checkpoint, device, batch_size))
+    def refusal(self, outcome: OutcomeKind) -> str:  # noqa: ARG002 - for those that refuse some
+        """Say why a kind of answer cannot be tested of its trackers; ``""`` if it can."""
+        return ""
 
-    def later(
-        self, checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
-    ) -> Tracker:
-        """Return the tracker, to be loaded when it is first asked where it is known before."""
-        if not self.known:
-            return self(checkpoint, device, batch_size)
-        files = importlib.import_module(f"pytest_dstfuzz.models.{self.name}.files")
-        with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
-            fingerprint = files.fingerprint(checkpoint, device)
-        return UnloadedTracker(fingerprint, partial(self._made, checkpoint, device, batch_size))
+    def fingerprint(self, checkpoint: str | None, device: str) -> str:  # noqa: ARG002 - likewise
+        """Return that of the tracker it would make; ``""`` if it is not known before.
 
-    def _made(self, checkpoint: str | Path | None, device: str, batch_size: int) -> Tracker:
-        with as_user_error(f"the tracker {self.name!r} cannot be created"):
-            return self(checkpoint, device, batch_size)
+        A tracker with one is made when it is first asked for what no cache knows.
+        """
+        return ""
 
 
-@dataclass(frozen=True, slots=True)
-class ShippedAssistant:
-    """The factory of the assistant that ships, which calls tools; it needs numpy alone."""
-
-    name: str = "assistant"
-
-    def __call__(self) -> object:
-        """Return the assistant, with the shipped weights."""
-        return importlib.import_module("pytest_dstfuzz.models.assistant.assistant").Assistant()
-
-
-_SHIPPED: Final[tuple[ShippedTracker | ShippedAssistant, ...]] = (
-    ShippedTracker("trade", ("torch", "safetensors"), known=True),
-    ShippedTracker("simpletod", ("torch", "transformers", "tokenizers", "safetensors")),
-    ShippedAssistant(),
-)
-TRACKERS: Final[Registry[TrackerFactory]] = Registry(
-    "tracker", ENTRY_POINT_GROUP, {one.name: one for one in _SHIPPED}
-)
+TRACKERS: Final[Registry[TrackerFactory]] = Registry("tracker", ENTRY_POINT_GROUP)
 _DEFAULT_DEVICE: Final = "cpu"
 #: Kinds of address behind which a belief state is asked for, and nothing else.
 _SLOTS_ALONE: Final = ("rasa+http", "rasa+https")
@@ -259,25 +220,21 @@ def resolve_tracker(  # noqa: PLR0913 - all but the first are given by their nam
         error = unknown_name("tracker", name, TRACKERS.names)
         raise UserError(f"{error} Your own tracker is named as package.module:attribute.")
     factory, who = TRACKERS.find(name), f"the tracker {name!r}"
-    if outcome == "reply" and isinstance(factory, ShippedTracker):
-        raise UserError(f"{name} keeps a belief state and says nothing: {LEAVE_OUT}")
-    if outcome == TOOL_CALLS and isinstance(factory, ShippedTracker):
-        raise UserError(
-            f"{name} keeps a belief state and calls no tools: leave --dst-outcome={TOOL_CALLS} "
-            "out, or name the model 'assistant'"
-        )
-    if outcome != TOOL_CALLS and isinstance(factory, ShippedAssistant):
-        raise UserError(
-            f"{name} calls tools, and its texts say little: add --dst-outcome={TOOL_CALLS}"
-        )
+    if isinstance(factory, TrackerMaker) and (why := factory.refusal(outcome)):
+        raise UserError(why)
     offered = {"checkpoint": checkpoint, "device": device, "batch_size": batch_size}
     for option, chosen in (("checkpoint", checkpoint), ("device", device != _DEFAULT_DEVICE)):
         if chosen and not takes(factory, option):
             raise UserError(f"{who} takes no {option}: leave the option {option} out")
+    make = partial(call_factory, factory, who, offered, keys or {})
     with as_user_error(f"{who} cannot be created"):
-        made = call_factory(_used(factory, later=later), who, offered, keys or {})
+        fingerprint = ""
+        if later and not keys and isinstance(factory, TrackerMaker):
+            fingerprint = factory.fingerprint(checkpoint, device)
+        made = UnloadedTracker(fingerprint, partial(_made, make, who)) if fingerprint else make()
     return adapted(made)
 
 
-def _used(factory: TrackerFactory, *, later: bool) -> TrackerFactory:
-    return factory.later if later and isinstance(factory, ShippedTracker) else factory
+def _made(make: Callable[[], object], who: str) -> Tracker:
+    with as_user_error(f"{who} cannot be created"):
+        return cast("Tracker", make())

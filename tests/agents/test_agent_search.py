@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+# Loaded before any inner run: such a run forgets the modules that it was the first to load.
+import pytest_dstfuzz.agents.trained  # noqa: F401
 from pytest_dstfuzz.agents.checkpoint import PolicyAbout, load_policy, save_policy
 from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE

@@ -18,7 +18,6 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from pytest_dstfuzz.agents import agent_search as policy_file
-from pytest_dstfuzz.agents.agent_search import AgentSearch
 from pytest_dstfuzz.agents.checkpoint import (
     POLICY_FILE,
     PolicyAbout,
@@ -27,9 +26,8 @@ from pytest_dstfuzz.agents.checkpoint import (
 )
 from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE
-from pytest_dstfuzz.agents.trained import describe_trained
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.search.registry import CheckedSearch, describe_trained, search_by_name
 
 ABOUT = PolicyAbout(
     tracker="bakery:track",
@@ -279,8 +277,9 @@ def test_a_missing_file_has_a_nearest_name(saved: Path) -> None:
 
 def test_the_search_agent_takes_a_path(saved: Path) -> None:
     search = search_by_name(f"agent:{saved}", seed=3, k=2)
-    assert isinstance(search, AgentSearch)
-    assert (search.name, search.seed, search.k, search.order) == ("agent", 3, 2, "distance")
+    assert isinstance(search, CheckedSearch)
+    made = search.wrapped
+    assert (search.name, made.seed, made.k, search.order) == ("agent", 3, 2, "distance")
 
 
 def test_the_shipped_policy_has_a_name(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +297,6 @@ def test_each_shipped_policy_was_trained_on_its_tracker(tracker: str) -> None:
     about = policy_file.named_policy(f"agent:{tracker}").about
     assert (about.tracker, about.validity) == (tracker, "strict")
     search = search_by_name(f"agent:{tracker}", seed=0, k=2)
-    assert isinstance(search, AgentSearch)
     assert search.order == about.order
 
 

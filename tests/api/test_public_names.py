@@ -6,29 +6,35 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import pytest_dstfuzz
+from pytest_dstfuzz import games
 
-STUB = Path(pytest_dstfuzz.__file__).with_suffix(".pyi")
+MODULES = (pytest_dstfuzz, games)
 
 
-@pytest.mark.parametrize("name", pytest_dstfuzz.__all__)
-def test_a_public_name_is_there_and_has_a_docstring(name: str) -> None:
-    found = getattr(pytest_dstfuzz, name)
+@pytest.mark.parametrize(
+    ("module", "name"), [(one, name) for one in MODULES for name in one.__all__]
+)
+def test_a_public_name_is_there_and_has_a_docstring(module: ModuleType, name: str) -> None:
+    found = getattr(module, name)
     assert found.__doc__
-    assert name in dir(pytest_dstfuzz)
+    assert name in dir(module)
 
 
-def test_type_checkers_see_the_same_names() -> None:
+@pytest.mark.parametrize("module", MODULES)
+def test_type_checkers_see_the_same_names(module: ModuleType) -> None:
+    stub = Path(str(module.__file__)).with_suffix(".pyi")
     aliases = [
         alias
-        for node in ast.parse(STUB.read_text(encoding="utf-8")).body
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     ]
-    assert sorted(alias.asname or "" for alias in aliases) == sorted(pytest_dstfuzz.__all__)
+    assert sorted(alias.asname or "" for alias in aliases) == sorted(module.__all__)
 
 
 def test_importing_the_package_loads_nothing() -> None:

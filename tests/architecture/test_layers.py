@@ -90,11 +90,6 @@ ALLOWED: dict[str, set[str]] = {
 
 #: Module of the core -> the wings that it still names. None may be added.
 DOORS: dict[str, set[str]] = {
-    "search/registry": {"agents"},
-    "campaign/kept_results": {"agents"},
-    "plugin/campaigns": {"agents"},
-    "plugin/outputs": {"agents"},
-    "plugin/entry": {"games"},
     "plugin/stored": {"scale"},
 }
 
@@ -103,7 +98,7 @@ NEURAL = tuple(f"models/{name}" for name in ("trade", "simpletod", "runs", "neur
 
 #: Third-party package -> where it may be imported (prefixes of module paths).
 FENCES: dict[str, tuple[str, ...]] = {
-    "pytest": ("plugin", "games/plugin"),
+    "pytest": ("plugin", "games/plugin", "games/fixture", "agents/plugin"),
     "_pytest": (),
     "xdist": (),
     "torch": (

@@ -67,8 +67,14 @@ def place(tmp_path: Path) -> Path:
     (info / "entry_points.txt").write_text(
         "[pytest_dstfuzz.trackers]\n"
         "acme = acme_bots:create\nleaky = acme_leaky:create\nlost = acme_bots:creat\n"
+        "[pytest_dstfuzz.data_files]\nacme = acme_files:FILES\n"
     )
     (site / "acme_bots.py").write_text("print('loud')\ndef create(**options): ...\n")
+    (site / "acme_files.py").write_text(
+        "from pathlib import Path\n"
+        "FILES = {f'acme/{name}': Path(__file__).with_name(name) for name in ('a.txt', 'b.txt')}\n"
+    )
+    (site / "a.txt").write_text("words")
     (site / "acme_leaky.py").write_text(f"raise RuntimeError('no access with {MARKER}')\n")
     return tmp_path
 
@@ -125,8 +131,13 @@ def test_what_does_not_load_is_a_problem_with_its_place(place: Path) -> None:
     assert registered["acme"] == ""
     assert re.fullmatch(r"RuntimeError \(.*acme_leaky\.py:1\)", registered["leaky"])
     assert "has no attribute 'creat'" in registered["lost"]
+    assert {item["name"]: item["bytes"] for item in found["resources"]}["acme/a.txt"] == 5
     lines = [line.partition(" does not load")[0] for line in found["problems"]]
-    assert lines == ["trackers: leaky (acme_leaky:create)", "trackers: lost (acme_bots:creat)"]
+    assert lines == [
+        "the shipped file acme/b.txt is missing: install again",
+        "trackers: leaky (acme_leaky:create)",
+        "trackers: lost (acme_bots:creat)",
+    ]
 
 
 def test_a_sound_installation_has_no_problem(
@@ -144,6 +155,9 @@ def test_a_sound_installation_has_no_problem(
 def test_fingerprints_are_those_of_the_reports(tmp_path: Path) -> None:
     found = {item["name"]: item["sha256"] for item in examined(tmp_path)["resources"]}
     assert set(doctor._SHIPPED) <= set(found)
+    package = Path(doctor.__file__).parents[1]
+    of_wings = [path for path in package.glob("*/resources/**/*.*") if path.suffix != ".md"]
+    assert {path.relative_to(package).as_posix() for path in of_wings} <= set(found)
     assert load_lexicon().fingerprint.startswith(found["resources/lexicon/lexicon.json.gz"])
 
 
@@ -190,17 +204,15 @@ def test_a_package_that_is_not_installed_is_said(
 def test_damaged_and_missing_shipped_files_are_problems(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    damaged = tmp_path / "models" / "resources" / "trade" / "model.safetensors"
+    damaged = tmp_path / "resources" / "noise" / "casual.json"
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(b"cut off")
     monkeypatch.setattr(doctor, "_recorded", lambda: {damaged.resolve(): "another"})
     problems: list[str] = []
-    assert [item["bytes"] for item in doctor._resources(tmp_path, problems)] == [7]
-    assert problems[0].startswith(
-        "the shipped file models/resources/trade/model.safetensors is not as it was"
-    )
-    lacking = [name for name in doctor._SHIPPED if name.startswith("models/")][:-1]
-    assert len(problems) == 1 + len(lacking)  # The other wings are not installed.
+    found = {item["name"]: item["bytes"] for item in doctor._resources(tmp_path, problems)}
+    assert found["resources/noise/casual.json"] == 7
+    assert problems[0].startswith("the shipped file resources/noise/casual.json is not as it was")
+    assert len(problems) == len(doctor._SHIPPED)  # The others of the core are missing.
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,10 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         metadata.EntryPoint("keywords", "keyword_tracker:Keywords", "pytest_dstfuzz.trackers"),
         metadata.EntryPoint("lines", "lines_scheme:create", "pytest_dstfuzz.schemes"),
     ]
+    others = metadata.entry_points
     monkeypatch.setattr(
         "pytest_dstfuzz.registry.metadata.entry_points",
-        lambda *, group: [point for point in points if point.group == group],
+        lambda *, group: [*others(group=group), *(one for one in points if one.group == group)],
     )
 
 

@@ -43,9 +43,10 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let an installed package bring something by an entry point."""
     points: list[metadata.EntryPoint] = []
+    others = metadata.entry_points
 
     def found(*, group: str) -> list[metadata.EntryPoint]:
-        return [point for point in points if point.group == group]
+        return [*others(group=group), *(point for point in points if point.group == group)]
 
     monkeypatch.setattr("pytest_dstfuzz.registry.metadata.entry_points", found)
 

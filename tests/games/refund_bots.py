@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_dstfuzz import GameScores, GoalSelection, Scenario, TalkLine
+from pytest_dstfuzz.games import GameScores, GoalSelection, Scenario, TalkLine
 from pytest_dstfuzz.games.game import Goal
 from pytest_dstfuzz.games.refund import RULE
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from refund_bots import CoinGame, RuleBot, SayingBot
 
-from pytest_dstfuzz import DataError, GameReport, GoalSelection, RefundGame, TalkLine, UserError
+from pytest_dstfuzz import DataError, UserError
+from pytest_dstfuzz.games import GameReport, GoalSelection, RefundGame, TalkLine
 from pytest_dstfuzz.games.adversaries import SCRIPTED
 from pytest_dstfuzz.games.attack import GameAttack
 from pytest_dstfuzz.games.game import Goal

@@ -9,14 +9,8 @@ import pytest
 from chat_server import asked_about, chat, completion, refusal
 from loopback import Asked, Says, Service
 
-from pytest_dstfuzz import (
-    ChatGoalAgent,
-    GameReport,
-    GoalSelection,
-    RefundGame,
-    TrackerError,
-    UserError,
-)
+from pytest_dstfuzz import TrackerError, UserError
+from pytest_dstfuzz.games import ChatGoalAgent, GameReport, GoalSelection, RefundGame
 from pytest_dstfuzz.games.attack import GameAttack
 from pytest_dstfuzz.games.playing import play_game
 from pytest_dstfuzz.games.refund import RULE

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz import DealGame, GameScores, GoalSelection, RefundGame
+from pytest_dstfuzz.games import DealGame, GameScores, GoalSelection, RefundGame
 from pytest_dstfuzz.games.deal import ITEMS, TOTAL
 from pytest_dstfuzz.games.figures import GameFigures, share_interval
 

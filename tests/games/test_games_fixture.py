@@ -9,13 +9,13 @@ import pytest
 
 # Loaded before any inner run: such a run forgets the modules that it was the first to load, and
 # the classes of selections must not be there twice.
-import pytest_dstfuzz.games.plugin  # noqa: F401
+import pytest_dstfuzz.games.fixture  # noqa: F401
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "refund_bot"
 SUITE = """
 import pytest
 from refund_bot import RefundBot, TiredRefundBot
-from pytest_dstfuzz import GoalSelection, RefundGame
+from pytest_dstfuzz.games import GoalSelection, RefundGame
 
 FEW = dict(games=20, budget=300)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from made_talks import write_talks
 
-from pytest_dstfuzz import DataError, DealGame, GoalSelection, UserError
+from pytest_dstfuzz import DataError, UserError
+from pytest_dstfuzz.games import DealGame, GoalSelection
 
 pytest.importorskip("torch")
 

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_talks import write_talks
 
-from pytest_dstfuzz import DealGame, GoalSelection, TalkLine, TransparentAgent, UserError
+from pytest_dstfuzz import UserError
 from pytest_dstfuzz.cli import main as dstfuzz
+from pytest_dstfuzz.games import DealGame, GoalSelection, TalkLine, TransparentAgent
 
 pytest.importorskip("torch")
 

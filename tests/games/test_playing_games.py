@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from refund_bots import CoinGame, RuleBot, SayingBot
 
-from pytest_dstfuzz import (
+from pytest_dstfuzz import UserError
+from pytest_dstfuzz.games import (
     AdversarySide,
     GameScores,
     GoalSelection,
     RefundGame,
     Scenario,
     TalkLine,
-    UserError,
 )
 from pytest_dstfuzz.games.attack import GameAttack, unlike
 from pytest_dstfuzz.games.playing import Arena, play_against, play_game

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from refund_bots import CoinGame, RuleBot
 
-from pytest_dstfuzz import AdversarySide, GoalSelection, TalkLine, TransparentAgent, UserError
+from pytest_dstfuzz import UserError
+from pytest_dstfuzz.games import AdversarySide, GoalSelection, TalkLine, TransparentAgent
 from pytest_dstfuzz.games.attack import GameAttack
 from pytest_dstfuzz.games.fluency import Fluency
 from pytest_dstfuzz.games.game import Goal

@@ -12,6 +12,8 @@ import pytest
 IDLE = [
     "_dstfuzz_pytestplugin",
     "pytest_dstfuzz",
+    "pytest_dstfuzz.games",
+    "pytest_dstfuzz.games.plugin",
     "pytest_dstfuzz.plugin",
     "pytest_dstfuzz.plugin.entry",
 ]
@@ -56,7 +58,7 @@ def run(pytester: pytest.Pytester, *options: str) -> tuple[dict[str, str], int, 
     return loaded, finders, found.stderr
 
 
-def test_an_idle_run_loads_one_small_module(pytester: pytest.Pytester) -> None:
+def test_an_idle_run_loads_small_modules_alone(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_other(): pass")
     loaded, finders, stderr = run(pytester)
     assert [name for name in loaded if "dstfuzz" in name] == IDLE
@@ -64,7 +66,7 @@ def test_an_idle_run_loads_one_small_module(pytester: pytest.Pytester) -> None:
     assert (finders, "LEFT 0" in stderr) == (0, True)
 
 
-def test_pytest_rewrites_only_the_entry_point(pytester: pytest.Pytester) -> None:
+def test_pytest_rewrites_only_the_entry_points(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         helpers="def track(context):\n    return {'hotel-area': 'north'}\n",
         test_mine="def test_mine(dst_turn):\n    dst_turn.assert_unchanged()\n",
@@ -75,9 +77,9 @@ def test_pytest_rewrites_only_the_entry_point(pytester: pytest.Pytester) -> None
     ours = {name for name in loaded if "dstfuzz" in name}
     rewritten = {name for name, loader in loaded.items() if loader == "AssertionRewritingHook"}
     assert "pytest_dstfuzz.campaign.engine" in ours
-    first = {"_dstfuzz_pytestplugin"}
+    entries = set(IDLE) - {"pytest_dstfuzz", "pytest_dstfuzz.plugin", "pytest_dstfuzz.plugin.entry"}
     # pytest 8 rewrites nothing of an editable install.
-    allowed = [first] if pytest.version_tuple >= (9, 0) else [first, set()]
+    allowed = [entries] if pytest.version_tuple >= (9, 0) else [entries, set()]
     assert rewritten & ours in allowed
     # What is the user's is rewritten as ever.
     assert rewritten >= {"conftest", "helpers"}

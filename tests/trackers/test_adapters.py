@@ -326,7 +326,7 @@ def test_probabilities_that_are_no_numbers_are_refused() -> None:
 
 
 def test_trade_is_registered() -> None:
-    assert registry.TRACKERS.names[:2] == ("trade", "simpletod")
+    assert registry.TRACKERS.names[:3] == ("assistant", "simpletod", "trade")
 
 
 class Point(metadata.EntryPoint):

@@ -16,6 +16,7 @@ from typing import Any, Final
 import pytest
 
 import pytest_dstfuzz
+from pytest_dstfuzz import games
 from pytest_dstfuzz.cli import COMMANDS, main
 from pytest_dstfuzz.config import OPTIONS, Option, Settings
 from pytest_dstfuzz.config.parsers import PARTS
@@ -102,7 +103,7 @@ def _default(item: Option) -> str:
 def fixtures() -> str:
     """Return every fixture of the plugin, with its scope and its docstring."""
     out = []
-    for path in sorted((ROOT / "pytest_dstfuzz" / "plugin").rglob("*.py")):
+    for path in sorted((ROOT / "pytest_dstfuzz").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.FunctionDef):
                 continue
@@ -216,6 +217,8 @@ def api() -> str:
             out += [_directive(value, member, 3) for member in getattr(value, "__all__", ())]
         else:
             out.append(_directive(pytest_dstfuzz, name, 2))
+    out.append("## pytest_dstfuzz.games")
+    out += [_directive(games, name, 3) for name in vars(games)["__all__"]]
     return "\n\n".join(out)
 
 

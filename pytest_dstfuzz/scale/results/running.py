@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_dstfuzz import Campaign, __version__
-from pytest_dstfuzz.agents.trained import describe_trained, is_trained
 from pytest_dstfuzz.config import settings_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.relations.relation import Relation
@@ -16,6 +15,7 @@ from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.scale.results.blocks import BlockRunner, blocks_of
 from pytest_dstfuzz.scale.results.folder import DialogueResults, ResultFolder
 from pytest_dstfuzz.scale.results.manifest import RunManifest, data_of, plan_digest
+from pytest_dstfuzz.search.registry import describe_trained
 from pytest_dstfuzz.totals.totals import RelationFacts
 from pytest_dstfuzz.trackers.tracker import fingerprint_of
 
@@ -27,11 +27,10 @@ def manifest_of(campaign: Campaign) -> RunManifest:
     """Return the manifest of a campaign of which nothing has been run."""
     settings, data = campaign.settings, campaign.data
     variant, model = settings.variant, settings.tracker
-    policy, notes = "", list(data.notes)
+    policy = note = ""
     searched = any(relation.edits == "search" for relation in campaign.relations)
-    if searched and is_trained(variant.search):
+    if searched:
         policy, note = describe_trained(variant.search, model.model, model.checkpoint)
-        notes.append(note)
     states = KINDS[settings.reply.outcome].has_slots
     whole = [relation.unit == "dialogue" for relation in campaign.relations]
     turns = sum(last + 1 for _, last in campaign.plan)
@@ -47,7 +46,7 @@ def manifest_of(campaign: Campaign) -> RunManifest:
         policy=policy,
         compared="" if states or campaign.comparison.exact else campaign.comparison.name,
         data=data_of(RunInfo.of(data)),
-        notes=tuple(notes),
+        notes=(*data.notes, *filter(None, [note])),
         shard=settings.data.shard or (1, 1),
         dialogues=dialogues,
         planned=whole.count(False) * turns + whole.count(True) * dialogues,

@@ -1,0 +1,71 @@
+"""What the fixture ``dst_game`` gives to a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_dstfuzz.errors import DstFuzzError, UserError
+from pytest_dstfuzz.games.attack import GameAttack
+from pytest_dstfuzz.games.game import Game, GoalAgent, name_of
+from pytest_dstfuzz.games.playing import AdversarySide
+from pytest_dstfuzz.games.report import GameReport, ReplayedGame, replay
+from pytest_dstfuzz.plugin.options import read_settings
+
+
+class DstGame:
+    """Plays against an agent with a goal, and says what adversaries talk it into.
+
+    ``play`` gives a report with figures and intervals; ``replay`` plays remembered games again.
+    """
+
+    def __init__(self, item: pytest.Item, record: Callable[[str], None]) -> None:
+        """Take the test that plays, and what records the text of each report."""
+        self._item = item
+        self._record = record
+
+    def play(
+        self,
+        agent: GoalAgent,
+        game: Game,
+        *,
+        games: int = GameAttack.games,
+        budget: int = GameAttack.budget,
+        seed: int | None = None,
+        adversaries: Sequence[str] | None = None,
+        side: AdversarySide | None = None,
+    ) -> GameReport:
+        """Let adversaries play against an agent.
+
+        Args:
+            agent: who is tested, see `GoalAgent`.
+            game: what is at stake, see `Game`.
+            games: scenarios that are reported; each adversary plays one game in each.
+            budget: games of each adversary before those, half to learn in other scenarios and
+                half to search in these.
+            seed: of scenarios and adversaries; by default that of --dst-seed.
+            adversaries: their names; by default all that can play against this agent.
+            side: what they are given: a voice, a language model, a bound of the perplexity.
+        """
+        __tracebackhide__ = True
+        try:
+            chosen = read_settings(self._item.config).variant.seed if seed is None else seed
+            if isinstance(adversaries, str):
+                raise UserError(f"adversaries would be a list of names: [{adversaries!r}]")
+            names = None if adversaries is None else tuple(adversaries)
+            how = GameAttack(games, budget, chosen, names)
+            report = GameReport(name_of(agent), game.name, how, how.run(agent, game, side))
+        except DstFuzzError as error:
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
+        self._record(str(report))
+        return report
+
+    def replay(self, agent: GoalAgent, game: Game, path: str | Path) -> tuple[ReplayedGame, ...]:
+        """Play the games of a file again that `GameReport.remember` wrote."""
+        __tracebackhide__ = True
+        try:
+            return replay(agent, game, path)
+        except DstFuzzError as error:
+            raise pytest.fail.Exception(str(error), pytrace=False) from None

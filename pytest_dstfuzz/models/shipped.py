@@ -1,0 +1,75 @@
+"""The trackers and the assistant of this wing, as they are registered."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast
+
+from pytest_dstfuzz.errors import needs_extra
+from pytest_dstfuzz.trackers.registry import TrackerMaker
+from pytest_dstfuzz.trackers.tracker import Tracker
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedTracker(TrackerMaker):
+    """The factory of a network that ships; torch is loaded when it is called.
+
+    ``name`` is also that of its folder and of its extra, which has the packages that it ``needs``.
+    ``known``: the module ``files`` of its folder has a ``fingerprint``, which needs none of them.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    known: bool = False
+
+    def __call__(
+        self, checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
+    ) -> Tracker:
+        """Return the tracker, with the shipped weights where there is no checkpoint."""
+        with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
+            module = importlib.import_module(f"{__package__}.{self.name}.tracker")
+        load = getattr(module, f"load_{self.name}")
+        return cast("Tracker", load(checkpoint, device, batch_size))
+
+    def refusal(self, outcome: str) -> str:
+        """Say that it has a belief state alone."""
+        lacks = {
+            "reply": "says nothing: leave --dst-outcome=reply out",
+            "tool-calls": "calls no tools: leave --dst-outcome=tool-calls out, or name the model "
+            "'assistant'",
+        }.get(outcome)
+        return f"{self.name} keeps a belief state and {lacks}" if lacks else ""
+
+    def fingerprint(self, checkpoint: str | None, device: str) -> str:
+        """Return what the module ``files`` of its folder knows of the tracker."""
+        if not self.known:
+            return ""
+        files = importlib.import_module(f"{__package__}.{self.name}.files")
+        with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
+            return str(files.fingerprint(checkpoint, device))
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedAssistant(TrackerMaker):
+    """The factory of the assistant that ships, which calls tools; it needs numpy alone."""
+
+    name: str = "assistant"
+
+    def __call__(self) -> object:
+        """Return the assistant, with the shipped weights."""
+        return importlib.import_module(f"{__package__}.assistant.assistant").Assistant()
+
+    def refusal(self, outcome: str) -> str:
+        """Say that its calls are what can be tested."""
+        if outcome == "tool-calls":
+            return ""
+        return f"{self.name} calls tools, and its texts say little: add --dst-outcome=tool-calls"
+
+
+TRADE: Final = ShippedTracker("trade", ("torch", "safetensors"), known=True)
+SIMPLETOD: Final = ShippedTracker(
+    "simpletod", ("torch", "transformers", "tokenizers", "safetensors")
+)
+ASSISTANT: Final = ShippedAssistant()
