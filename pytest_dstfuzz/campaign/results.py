@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from pytest_dstfuzz.dialogue.calls import Transcript
+from pytest_dstfuzz.dialogue.calls import AnswerPath, Transcript
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.values import shown_value
@@ -78,6 +78,11 @@ class ChangedSlot:
     why: str = ""
     #: By the label; ``None`` without a label, or if the slot was to change.
     by_label: ByLabel | None = None
+
+    @property
+    def path(self) -> AnswerPath:
+        """The slot taken apart, which is a way into tool calls if those are tested."""
+        return AnswerPath.of(self.slot)
 
     @property
     def is_fault(self) -> bool:

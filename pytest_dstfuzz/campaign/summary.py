@@ -19,7 +19,7 @@ from pytest_dstfuzz.campaign.noise import Noise, NoiseTally
 from pytest_dstfuzz.campaign.repeats import Repeats, RepeatsTally
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, faults
 from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums, tallied
-from pytest_dstfuzz.dialogue.calls import part_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath
 from pytest_dstfuzz.json_data import to_json
 
 #: The keys of the JSON report, in their order.
@@ -218,11 +218,11 @@ _STRENGTH: Final = ("carried", "improved", "violations")
 
 
 def _slot(path: str) -> str:
-    return part_of(path)[1]
+    return AnswerPath.of(path).part[1]
 
 
 def _domain(path: str) -> str | None:
-    return part_of(path)[0] or None
+    return AnswerPath.of(path).part[0] or None
 
 
 def _at_stake(

@@ -42,16 +42,16 @@ class ArgumentTable:
         """Return what the schema of its tool says of an argument."""
         return self._kinds.get(slot, UNKNOWN)
 
-    def governing(self, tool: str, way: Sequence[str]) -> tuple[Rule, int]:
+    def governing(self, tool: str, way: Sequence[str | int]) -> tuple[Rule, int]:
         """Return the rule of an argument, and how many steps of the way lead to what it is of.
 
         The first rule of the whole on the way, else the last one that is named, else `AUTO`.
         """
         slot, found = tool, (AUTO, len(way))
         for at, step in enumerate(way, start=1):
-            if step.startswith("["):
+            if isinstance(step, int):
                 continue
-            slot = f"{slot}{step}"
+            slot = f"{slot}.{step}"
             rule = self.named(slot)
             if rule is None:
                 continue

@@ -16,7 +16,7 @@ from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.comparisons.slots import SlotComparison
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.config.call_options import ARGUMENTS_TABLE, argument_rule
-from pytest_dstfuzz.dialogue.calls import call_path
+from pytest_dstfuzz.dialogue.calls import AnswerPath
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
@@ -119,8 +119,8 @@ def _recorded(data: DialogueSet) -> Iterable[str]:
     for dialogue in data.dialogues:
         for turn in dialogue.turns:
             for path in turn.calls or ():
-                if (found := call_path(path)) is not None:
-                    yield found.slot
+                if (found := AnswerPath.of(path)).in_call:
+                    yield found.part[1]
 
 
 def _unknown(where: str, pattern: str, slots: list[str]) -> UserError:

@@ -18,16 +18,14 @@ from pytest_dstfuzz.comparisons.argument_rules import (
 from pytest_dstfuzz.comparisons.argument_table import ArgumentTable
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
 from pytest_dstfuzz.dialogue.call_trees import (
-    CallId,
     CallTree,
     Tree,
     assigned,
     by_tool,
     calls_of_outcome,
-    steps,
     value_of_tree,
 )
-from pytest_dstfuzz.dialogue.calls import call_path, canonical, place_of, value_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath, canonical, place_of, value_of
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.outcome import Outcome
 
@@ -98,12 +96,12 @@ class ToolCallComparison(Comparison):
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
         """Return whether two texts of one argument say the same, or two places of one call."""
-        place = call_path(path)
-        if place is None:
+        place = AnswerPath.of(path)
+        if not place.in_call:
             return _compared(same=before == found, before=before, found=found)
-        if not place.argument:
+        if place.is_call:
             return self._same_place(place.tool, before, found)
-        way = steps(place)
+        way = place[2:]
         rule, at = self._table.governing(place.tool, way)
         if rule.ignores:
             return Compared(same=True)
@@ -112,16 +110,16 @@ class ToolCallComparison(Comparison):
         if rule.whole and at < len(way):
             # A part of what was looked at as a whole.
             return _compared(same=before == found, before=before, found=found)
-        kind = self._table.kind(place.slot)
+        kind = self._table.kind(place.part[1])
         same = rule.same(value_of(before), value_of(found), kind)
         return _compared(same=same, before=before, found=found)
 
     def one_sided(self, path: str, *, gone: bool) -> str:
         """Say that a call or an argument is gone, or new."""
-        place = call_path(path)
-        if place is None:
+        place = AnswerPath.of(path)
+        if not place.in_call:
             return ""
-        what = "argument" if place.argument else "call"
+        what = "call" if place.is_call else "argument"
         return f"the {what} is gone" if gone else f"a new {what}"
 
     @cached_property
@@ -132,8 +130,8 @@ class ToolCallComparison(Comparison):
         return self._make_texts()
 
     def _rule_of(self, path: str) -> Rule:
-        place = call_path(path)
-        return AUTO if place is None else self._table.governing(place.tool, steps(place))[0]
+        place = AnswerPath.of(path)
+        return self._table.governing(place.tool, place[2:])[0] if place.in_call else AUTO
 
     def _same_place(self, tool: str, before: str, found: str) -> Compared:
         places = place_of(before), place_of(found)
@@ -147,7 +145,7 @@ class ToolCallComparison(Comparison):
         return rule is not None and rule.ignores
 
     def _ignore_tools(
-        self, clean: Mapping[CallId, CallTree], given: dict[CallId, CallTree]
+        self, clean: Mapping[AnswerPath, CallTree], given: dict[AnswerPath, CallTree]
     ) -> None:
         """Put the clean calls of tools that do not count in the place of those that were found."""
         for call in [call for call in given if self._is_ignored(call.tool)]:
@@ -155,10 +153,10 @@ class ToolCallComparison(Comparison):
         given.update({call: tree for call, tree in clean.items() if self._is_ignored(call.tool)})
 
     def _pairs(
-        self, clean: Mapping[CallId, CallTree], given: Mapping[CallId, CallTree]
-    ) -> dict[CallId, CallId]:
+        self, clean: Mapping[AnswerPath, CallTree], given: Mapping[AnswerPath, CallTree]
+    ) -> dict[AnswerPath, AnswerPath]:
         """Return clean call -> the found one of the same tool that has most in common with it."""
-        found: dict[CallId, CallId] = {}
+        found: dict[AnswerPath, AnswerPath] = {}
         others = by_tool(given)
         for tool, mine in by_tool(clean).items():
             theirs = others.get(tool, [])
@@ -176,10 +174,10 @@ class ToolCallComparison(Comparison):
 
     def _gain(
         self,
-        one: CallId,
-        clean: Mapping[CallId, CallTree],
-        other: CallId,
-        given: Mapping[CallId, CallTree],
+        one: AnswerPath,
+        clean: Mapping[AnswerPath, CallTree],
+        other: AnswerPath,
+        given: Mapping[AnswerPath, CallTree],
     ) -> int:
         """Return how much two calls have in common: all, arguments, their texts, the number."""
         mine, theirs = clean[one].arguments, given[other].arguments
@@ -187,7 +185,7 @@ class ToolCallComparison(Comparison):
         same = sum(merged.get(name) == tree for name, tree in mine.items())
         alike = sum(theirs.get(name) == tree for name, tree in mine.items())
         gain = int(merged == mine)
-        for part in (same, alike, one.number == other.number):
+        for part in (same, alike, one[1] == other[1]):
             gain = gain * _MANY + part
         return gain
 
@@ -198,13 +196,13 @@ class ToolCallComparison(Comparison):
     def _parts(
         self,
         slot: str,
-        clean: Mapping[str, Tree],
-        given: Mapping[str, Tree],
+        clean: Mapping[str | int, Tree],
+        given: Mapping[str | int, Tree],
         inherited: Rule | None,
-    ) -> dict[str, Tree]:
-        found: dict[str, Tree] = {}
+    ) -> dict[str | int, Tree]:
+        found: dict[str | int, Tree] = {}
         for step in dict.fromkeys([*clean, *given]):
-            below = slot if step.startswith("[") else f"{slot}{step}"
+            below = slot if isinstance(step, int) else f"{slot}.{step}"
             named = inherited if below == slot else self._table.named(below) or inherited
             part = self._part(below, clean.get(step), given.get(step), named)
             if part is not None:
@@ -236,10 +234,10 @@ class ToolCallComparison(Comparison):
 
     def _places(
         self,
-        clean: Mapping[CallId, CallTree],
-        given: Mapping[CallId, CallTree],
-        pairs: Mapping[CallId, CallId],
-    ) -> dict[CallId, str]:
+        clean: Mapping[AnswerPath, CallTree],
+        given: Mapping[AnswerPath, CallTree],
+        pairs: Mapping[AnswerPath, AnswerPath],
+    ) -> dict[AnswerPath, str]:
         """Return where the calls that both make are made: by their order among themselves."""
         kept = {call: clean[call].place or "" for call in pairs}
         counted = [call for call in pairs if not self._is_ignored(call.tool)]
@@ -252,35 +250,35 @@ class ToolCallComparison(Comparison):
 
     def _new(
         self,
-        clean: Mapping[CallId, CallTree],
-        given: Mapping[CallId, CallTree],
-        extra: Sequence[CallId],
+        clean: Mapping[AnswerPath, CallTree],
+        given: Mapping[AnswerPath, CallTree],
+        extra: Sequence[AnswerPath],
     ) -> dict[str, str]:
         """Return the paths of calls that the clean message does not make, in one order."""
         values: dict[str, str] = {}
-        numbers = {tool: max(one.number for one in mine) for tool, mine in by_tool(clean).items()}
+        numbers = {tool: max(int(one[1]) for one in mine) for tool, mine in by_tool(clean).items()}
 
-        def order(call: CallId) -> tuple[int, str, str, int]:
+        def order(call: AnswerPath) -> tuple[int, str, str, int]:
             place = _number(given[call].place) if self._ordered else 0
-            told = {step: _value(tree) for step, tree in given[call].arguments.items()}
-            return place, call.tool, canonical(told), call.number
+            told = {f".{step}": _value(tree) for step, tree in given[call].arguments.items()}
+            return place, call.tool, canonical(told), int(call[1])
 
         for count, call in enumerate(sorted(extra, key=order), start=len(clean) + 1):
             tree = given[call]
             number = numbers[call.tool] = numbers.get(call.tool, -1) + 1
             place = tree.place if self._ordered or tree.place is None else f"call {count}"
-            values.update(CallTree(place, tree.arguments).paths(CallId(call.tool, number)))
+            values.update(CallTree(place, tree.arguments).paths(AnswerPath((call.tool, number))))
         return values
 
 
-def _members(tree: Tree, beside: Tree) -> Mapping[str, Tree] | None:
+def _members(tree: Tree, beside: Tree) -> Mapping[str | int, Tree] | None:
     """Return what an object or a list has in it; ``None`` = it is neither.
 
     An empty object is a text, and counts as one beside an object.
     """
     if isinstance(tree, dict):
         return tree
-    is_object = isinstance(beside, dict) and all(step.startswith(".") for step in beside)
+    is_object = isinstance(beside, dict) and all(isinstance(step, str) for step in beside)
     return {} if is_object and _value(tree) == {} else None
 
 

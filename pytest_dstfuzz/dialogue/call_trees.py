@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
 
-from pytest_dstfuzz.dialogue.calls import CallPath, ToolCall, call_path, place_of, value_of
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.calls import AnswerPath, ToolCall, place_of, value_of
 
-#: An argument: its text, or the parts of a list or of an object by their steps.
-Tree = str | dict[str, "Tree"]
-#: A step of a path within an argument, ``.name`` or ``[0]``.
-_STEP: Final = re.compile(r"\[\d+\]|\.?[^.\[]+|.", re.DOTALL)
-_IN_LIST: Final = re.compile(r"\[(\d+)\]")
-
-
-class CallId(NamedTuple):
-    """Which call of a message it is: the tool, and the number among its calls."""
-
-    tool: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.tool}[{self.number}]"
+#: An argument: its text, or the parts of a list or of an object.
+Tree = str | dict[str | int, "Tree"]
 
 
 @dataclass(slots=True)
@@ -32,87 +16,82 @@ class CallTree:
     """One call: the text of its own path, and its arguments."""
 
     place: str | None = None
-    arguments: dict[str, Tree] = field(default_factory=dict)
+    arguments: dict[str | int, Tree] = field(default_factory=dict)
 
-    def paths(self, call: CallId) -> Iterator[tuple[str, str]]:
-        """Yield the paths of the call under an id, with their texts."""
+    def paths(self, call: AnswerPath) -> Iterator[tuple[str, str]]:
+        """Yield the paths of the call as that of ``call``, with their texts."""
         if self.place is not None:
             yield str(call), self.place
-        for name, tree in self.arguments.items():
-            yield from _paths(f"{call}{name}", tree)
+        yield from _paths(call, self.arguments)
 
 
-def calls_of_outcome(outcome: Outcome) -> tuple[dict[CallId, CallTree], dict[str, str]]:
-    """Return the calls of an outcome, and what in it is none."""
-    calls: dict[CallId, CallTree] = {}
+def calls_of_outcome(
+    outcome: Mapping[str, str] | Mapping[AnswerPath, str],
+) -> tuple[dict[AnswerPath, CallTree], dict[str, str]]:
+    """Return the calls of an outcome by their paths, and what in it is none."""
+    calls: dict[AnswerPath, CallTree] = {}
     others: dict[str, str] = {}
     for path, text in outcome.items():
-        found = call_path(path)
-        if found is None:
-            others[path] = text
+        found = AnswerPath.of(path)
+        if not found.in_call:
+            others[str(path)] = text
             continue
-        call = calls.setdefault(CallId(found.tool, found.number), CallTree())
-        if found.argument:
-            _put(call.arguments, steps(found), text)
-        else:
+        call = calls.setdefault(found.call, CallTree())
+        if found.is_call:
             call.place = text
+        else:
+            _put(call.arguments, found[2:], text)
     return calls, others
 
 
-def made_calls(outcome: Outcome) -> tuple[ToolCall, ...]:
+def made_calls(outcome: Mapping[str, str] | Mapping[AnswerPath, str]) -> tuple[ToolCall, ...]:
     """Return the calls that an outcome says, in their order; undoes `calls_outcome`.
 
     A name with a dot or a bracket may come back as an object or a list: with the same paths.
 
-    >>> [str(call) for call in made_calls(Outcome({"book[0]": "call 1", "book[0].people": "2"}))]
+    >>> [str(call) for call in made_calls({"book[0]": "call 1", "book[0].people": "2"})]
     ['book(people=2)']
     """
     calls, _ = calls_of_outcome(outcome)
     placed = sorted(calls.items(), key=lambda pair: (place_of(pair[1].place or "") or 0, pair[0]))
     return tuple(
         ToolCall(
-            call.tool,
-            {step.removeprefix("."): value_of_tree(part) for step, part in tree.arguments.items()},
+            call.tool, {str(step): value_of_tree(part) for step, part in tree.arguments.items()}
         )
         for call, tree in placed
     )
-
-
-def steps(path: CallPath) -> list[str]:
-    """Return the way to an argument: ``guests[1].name`` is ``.guests``, ``[1]``, ``.name``."""
-    found = _STEP.findall(path.argument)
-    return [f".{found[0]}", *found[1:]] if found else []
 
 
 def value_of_tree(tree: Tree) -> object:
     """Return the JSON value of an argument."""
     if isinstance(tree, str):
         return value_of(tree)
-    numbers = [_IN_LIST.fullmatch(step) for step in tree]
-    if all(numbers):
-        ordered = sorted(tree, key=lambda step: int(step[1:-1]))
-        return [value_of_tree(tree[step]) for step in ordered]
-    return {step.removeprefix("."): value_of_tree(part) for step, part in tree.items()}
+    places = [step for step in tree if isinstance(step, int)]
+    if len(places) == len(tree):
+        return [value_of_tree(tree[place]) for place in sorted(places)]
+    return {str(step): value_of_tree(part) for step, part in tree.items()}
 
 
-def _put(tree: dict[str, Tree], way: Sequence[str], text: str) -> None:
+def _put(tree: dict[str | int, Tree], way: Sequence[str | int], text: str) -> None:
     """Put a text where a way leads to; a name with a dot that is another one's, under itself."""
-    here = tree
+    here, named, start = tree, tree, 0
     for at, step in enumerate(way[:-1]):
+        if isinstance(step, str):
+            named, start = here, at
         inner = here.setdefault(step, {})
         if isinstance(inner, str):
-            here["".join(way[at:])] = text
+            named[AnswerPath(("", 0, *way[start:])).argument] = text
             return
         here = inner
     here[way[-1]] = text
 
 
-def _paths(path: str, tree: Tree) -> Iterator[tuple[str, str]]:
+def _paths(path: AnswerPath, tree: Tree) -> Iterator[tuple[str, str]]:
     if isinstance(tree, str):
-        yield path, tree
+        yield str(path), tree
     else:
         for step, part in tree.items():
-            yield from _paths(f"{path}{step}", part)
+            yield from _paths(AnswerPath((*path, step)), part)
 
 
 def assigned(gains: Sequence[Sequence[int]]) -> list[int | None]:
@@ -183,9 +162,9 @@ class _Square:
         return found
 
 
-def by_tool(calls: Mapping[CallId, CallTree]) -> dict[str, list[CallId]]:
+def by_tool(calls: Mapping[AnswerPath, CallTree]) -> dict[str, list[AnswerPath]]:
     """Return tool -> its calls, by number."""
-    found: dict[str, list[CallId]] = {}
+    found: dict[str, list[AnswerPath]] = {}
     for call in sorted(calls):
         found.setdefault(call.tool, []).append(call)
     return found

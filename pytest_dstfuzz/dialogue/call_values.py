@@ -1,6 +1,6 @@
 """What is known of the arguments of tools without an ontology: recorded values, and enums.
 
-The slots are the arguments, whichever call they are of (`CallPath.slot`): ``book_table.people``.
+The slots are the arguments, whichever call they are of (`AnswerPath.part`): ``book_table.people``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
-from pytest_dstfuzz.dialogue.calls import ToolCall, call_path, calls_outcome, value_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath, ToolCall, calls_outcome, value_of
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of
 from pytest_dstfuzz.dialogue.readers.tools import enum_members
@@ -74,9 +74,9 @@ def recorded_values(dialogue: Dialogue) -> Iterator[tuple[str, object]]:
     labels = (turn.calls for turn in dialogue.turns if turn.calls)
     for calls in chain(labels, (calls_outcome([call]) for call in recorded(dialogue))):
         for path, text in calls.items():
-            taken = call_path(path)
-            if taken is not None and taken.argument:
-                yield taken.slot, value_of(text)
+            taken = AnswerPath.of(path)
+            if taken.in_call and not taken.is_call:
+                yield taken.part[1], value_of(text)
 
 
 def recorded(dialogue: Dialogue) -> Iterator[ToolCall]:

@@ -11,15 +11,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.outcome import Outcome
 
 #: A tool's name with the number of the call, and what comes after it.
-_PATH: Final = re.compile(r"(?P<tool>.*?)\[(?P<number>\d+)\](?P<rest>[.\[].*)?", re.DOTALL)
-_IN_LIST: Final = re.compile(r"\[\d+\]")
+_PATH: Final = re.compile(r"(?P<tool>.*?)\[(?P<number>0|[1-9][0-9]*)\](?P<rest>\..*)?", re.DOTALL)
+#: A name within an argument, with the places in the lists that it leads to.
+_STEP: Final = re.compile(r"(.+?|)((?:\[(?:0|[1-9][0-9]*)\])*)", re.DOTALL)
 _PLACE: Final = re.compile(r"call (\d+)")
 
 
@@ -153,69 +154,91 @@ def value_of(text: str) -> object:
         return text
 
 
-class CallPath(NamedTuple):
-    """A path of tool calls, taken apart: ``book_table[0].people``."""
+class AnswerPath(tuple[str | int, ...]):
+    """The place of a text in an outcome, taken apart: a slot, or a way into tool calls.
 
-    tool: str
-    number: int
-    #: ``people``, ``guests[1].name``; ``""`` = of the call itself.
-    argument: str
+    ``("hotel-area",)``; ``("book_table", 0)``, the first call of a tool, and
+    ``("book_table", 0, "guests", 1, "name")``, a part of an argument of it. As text it is the path
+    of the outcome again.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, path: str | AnswerPath) -> AnswerPath:
+        """Take a path of an outcome apart.
+
+        >>> tuple(AnswerPath.of("book_table[0].guests[1].name")), tuple(AnswerPath.of("hotel-area"))
+        (('book_table', 0, 'guests', 1, 'name'), ('hotel-area',))
+        """
+        return path if isinstance(path, AnswerPath) else _taken_apart(path)
 
     @property
-    def call(self) -> str:
-        """The path of the call: ``book_table[0]``."""
-        return f"{self.tool}[{self.number}]"
+    def in_call(self) -> bool:
+        """Whether it is the path of a call or of a part of one."""
+        return len(self) > 1
 
     @property
-    def slot(self) -> str:
-        """The argument whichever call it is of, without places in lists: ``book_table.people``."""
-        return f"{self.tool}.{_IN_LIST.sub('', self.argument)}".rstrip(".")
+    def is_call(self) -> bool:
+        """Whether it is the path of a call itself."""
+        return len(self) == 2
+
+    @property
+    def call(self) -> AnswerPath:
+        """The path of the call; without any step if it is in none."""
+        return AnswerPath(self[:2] if self.in_call else ())
+
+    @property
+    def tool(self) -> str:
+        """The tool of the call, or the slot."""
+        return str(self[0])
+
+    @property
+    def argument(self) -> str:
+        """The way to a part of an argument as text: ``guests[1].name``."""
+        return _joined(self[2:]).removeprefix(".")
+
+    @property
+    def part(self) -> tuple[str, str]:
+        """The domain and the slot that it counts for, ``""`` = no domain.
+
+        Of a tool call these are the tool and the argument, whichever call of the message and
+        whichever member of a list it is of.
+
+        >>> AnswerPath.of("book_table[1].people").part
+        ('book_table', 'book_table.people')
+        >>> AnswerPath.of("hotel-area").part, AnswerPath.of("size").part
+        (('hotel', 'hotel-area'), ('', 'size'))
+        """
+        if self.in_call:
+            return self.tool, ".".join(step for step in self if isinstance(step, str)).rstrip(".")
+        domain, dash, _ = self.tool.partition("-")
+        return domain if dash else "", self.tool
 
     def __str__(self) -> str:
-        return f"{self.call}.{self.argument}" if self.argument else self.call
+        return _joined(self).removeprefix(".")
 
 
-def call_path(path: str) -> CallPath | None:
-    """Take the path of an outcome of tool calls apart; ``None`` = it is none.
-
-    >>> call_path("book_table[0].people")
-    CallPath(tool='book_table', number=0, argument='people')
-    """
+@lru_cache(1 << 14)
+def _taken_apart(path: str) -> AnswerPath:
     found = _PATH.fullmatch(path)
     if found is None:
-        return None
-    rest = (found["rest"] or "").removeprefix(".")
-    return CallPath(found["tool"], int(found["number"]), rest)
+        return AnswerPath((path,))
+    steps: list[str | int] = [found["tool"], int(found["number"])]
+    for part in (found["rest"] or "").split(".")[1:]:
+        name, places = _STEP.fullmatch(part).groups()  # type: ignore[union-attr]  # matches all
+        steps += [name, *map(int, places[1:-1].split("][") if places else ())]
+    return AnswerPath(steps)
 
 
-def call_of(path: str) -> str:
-    """Return the path of the call that a path is in; ``""`` = it is in none.
-
-    >>> call_of("book_table[0].people"), call_of("book_table[0]"), call_of("hotel-area")
-    ('book_table[0]', 'book_table[0]', '')
-    """
-    place = call_path(path)
-    return "" if place is None else place.call
+def _joined(steps: Iterable[str | int]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
 def place_of(text: str) -> int | None:
     """Return which call of the message the text of a call's own path says, counted from 1."""
     found = _PLACE.fullmatch(text)
     return int(found[1]) if found else None
-
-
-def part_of(path: str) -> tuple[str, str]:
-    """Return the domain and the slot that a path counts for, ``""`` = no domain.
-
-    Of a tool call these are the tool and the argument, whichever call of the message it is of.
-
-    >>> part_of("book_table[1].people"), part_of("hotel-area"), part_of("size")
-    (('book_table', 'book_table.people'), ('hotel', 'hotel-area'), ('', 'size'))
-    """
-    taken = call_path(path)
-    if taken is not None:
-        return taken.tool, taken.slot
-    return path.partition("-")[0] if "-" in path else "", path
 
 
 def argument_texts(calls: Mapping[str, str]) -> tuple[str, ...]:
@@ -226,8 +249,8 @@ def argument_texts(calls: Mapping[str, str]) -> tuple[str, ...]:
     """
     found = []
     for path, text in calls.items():
-        taken, value = call_path(path), value_of(text)
-        if taken is None or not taken.argument or isinstance(value, bool):
+        taken, value = AnswerPath.of(path), value_of(text)
+        if not taken.in_call or taken.is_call or isinstance(value, bool):
             continue
         if isinstance(value, str | int | float) and str(value).strip():
             found.append(str(value))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from operator import eq
 from typing import NamedTuple, overload
 
-from pytest_dstfuzz.dialogue.calls import Tool, Transcript
+from pytest_dstfuzz.dialogue.calls import AnswerPath, Tool, Transcript
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
 from pytest_dstfuzz.dialogue.values import shown_value
@@ -35,6 +35,11 @@ class SlotChange(NamedTuple):
     slot: str
     before: str | None
     after: str | None
+
+    @property
+    def path(self) -> AnswerPath:
+        """The slot taken apart, which is a way into tool calls if those are tested."""
+        return AnswerPath.of(self.slot)
 
     def __str__(self) -> str:
         return f"{self.slot}: {shown_value(self.before)} -> {shown_value(self.after)}"

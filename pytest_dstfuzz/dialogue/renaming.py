@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from pytest_dstfuzz.dialogue.calls import CallPath, Tool, ToolCall, call_path, canonical
+from pytest_dstfuzz.dialogue.calls import AnswerPath, Tool, ToolCall, canonical
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.json_data import parse_json
 
 #: Stands after a name of the data that is called where the tools have others.
 OLD_NAME: Final = " (old name)"
-#: The first step of an argument, and what comes after it.
-_FIRST: Final = re.compile(r"([^.\[]*)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -110,18 +107,18 @@ def in_own_names(calls: Outcome, names: Iterable[tuple[str, str]]) -> Outcome:
 
 
 def _own_path(path: str, known: Mapping[str, str], gone: frozenset[str]) -> str:
-    place = call_path(path)
-    if place is None:
+    place = AnswerPath.of(path)
+    if not place.in_call:
         return path
     if place.tool in gone:
-        return str(place._replace(tool=place.tool + OLD_NAME))
+        return str(AnswerPath((place.tool + OLD_NAME, *place[1:])))
     tool = known.get(place.tool, place.tool)
-    if not place.argument:
-        return str(CallPath(tool, place.number, ""))
-    first, rest = _FIRST.fullmatch(place.argument).groups()  # type: ignore[union-attr]  # matches all
+    if place.is_call:
+        return str(AnswerPath((tool, place[1])))
+    number, first, *rest = place[1:]
     own = known.get(f"{place.tool}.{first}")
     if own is not None:
         first = own.removeprefix(f"{tool}.")
     elif f"{tool}.{first}" in gone:
-        first += OLD_NAME
-    return str(CallPath(tool, place.number, first + rest))
+        first = f"{first}{OLD_NAME}"
+    return str(AnswerPath((tool, number, first, *rest)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums
-from pytest_dstfuzz.dialogue.calls import part_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath
 from pytest_dstfuzz.gate.baseline import ComparedVariant
 from pytest_dstfuzz.gate.limits import Part
 
@@ -171,7 +171,7 @@ class Asked:
 
 def parts_of(paths: Iterable[str]) -> set[Part]:
     """Return the domains and slots of paths."""
-    parts = {part_of(path) for path in paths}
+    parts = {AnswerPath.of(path).part for path in paths}
     return {
         *(Part("domain", domain) for domain, _ in parts if domain),
         *(Part("slot", slot) for _, slot in parts),

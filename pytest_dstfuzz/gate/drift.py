@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_dstfuzz.config.rates import over, percent
-from pytest_dstfuzz.dialogue.calls import call_path, part_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath
 from pytest_dstfuzz.dialogue.dialogues import diff_states
 from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.gate.baseline import State
@@ -214,7 +214,9 @@ def _words(drift: Drift) -> Words:
     paths = {path for pair in drift.moved for path in (*pair.before, *pair.after)}
     if paths <= {REPLY} and drift.moved:
         return REPLIES.words
-    return (TOOL_CALLS if any(map(call_path, paths)) else BELIEF_STATES).words
+    return (
+        TOOL_CALLS if any(AnswerPath.of(path).in_call for path in paths) else BELIEF_STATES
+    ).words
 
 
 def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
@@ -257,7 +259,7 @@ def _slots(moved: Iterable[CleanPair]) -> dict[str, dict[str, int]]:
     for pair in moved:
         for slot, before, after in diff_states(pair.before, pair.after):
             kind = _KINDS[0 if after is None else 1 if before is None else 2]
-            found[kind][part_of(slot)[1]] += 1
+            found[kind][AnswerPath.of(slot).part[1]] += 1
     return {
         kind: dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         for kind, counts in found.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pytest_dstfuzz.dialogue.calls import argument_texts, call_path
+from pytest_dstfuzz.dialogue.calls import AnswerPath, argument_texts
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.dialogue.outcome import History, Outcome
 from pytest_dstfuzz.kinds.kind import AnswerKind, Words
@@ -48,9 +48,8 @@ class ToolCalls(AnswerKind):
     def label_values(self, dialogue: Dialogue, index: int) -> Iterator[tuple[str, str]]:
         """Yield the arguments of the recorded calls."""
         for path, text in (self.label(dialogue, index) or {}).items():
-            taken = call_path(path)
             for value in argument_texts({path: text}):
-                yield taken.slot if taken else path, value
+                yield AnswerPath.of(path).part[1], value
 
     def values(self, data: DialogueSet, turn: Turn, clean: Outcome | None) -> Iterator[str]:
         """Yield the arguments of the calls that are recorded, and of those that are made."""

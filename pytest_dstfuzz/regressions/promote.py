@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pytest_dstfuzz.comparisons.argument_table import ArgumentTable
-from pytest_dstfuzz.dialogue.calls import Transcript, part_of
+from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
@@ -172,7 +172,7 @@ def _rules(regression: Regression) -> str:
     order, *rules = re.split(_RULE, regression.compare.removeprefix("calls:"))
     tools = () if regression.transcript is None else regression.transcript.tools
     known = ArgumentTable(tools=tools)
-    slots = {*known.slots, *(part_of(change.slot)[1] for change in regression.changed)}
+    slots = {*known.slots, *(change.path.part[1] for change in regression.changed)}
     lines = [f'outcome="{regression.outcome}"']
     lines += ['call_order="exact"'] if order == "exact" else []
     kept = [one for one in rules if any(known.fits(one.partition("=")[0], slot) for slot in slots)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, Protocol
 
-from pytest_dstfuzz.dialogue.calls import call_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath
 from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
 from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
 from pytest_dstfuzz.dialogue.values import shown_value
@@ -155,11 +155,13 @@ class Expected:
         unmade = {
             call
             for delta in self.deltas
-            if delta.after.or_no_call and (call := call_of(delta.slot)) and call not in found
+            if delta.after.or_no_call
+            and (call := AnswerPath.of(delta.slot).call)
+            and str(call) not in found
         }
         for slot in sorted({*before, *found, *deltas}):
             old, new = before.get(slot), found.get(slot)
-            if new is None and call_of(slot) in unmade:
+            if new is None and AnswerPath.of(slot).call in unmade:
                 continue
             if new not in deltas[slot].after if slot in deltas else new != old:
                 misses.append(SlotChange(slot, old, new))

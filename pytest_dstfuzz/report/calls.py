@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from pytest_dstfuzz.campaign.results import BY_LABEL, TurnResult
-from pytest_dstfuzz.dialogue.call_trees import made_calls, steps
-from pytest_dstfuzz.dialogue.calls import ToolCall, call_path, canonical, place_of, value_of
+from pytest_dstfuzz.dialogue.call_trees import made_calls
+from pytest_dstfuzz.dialogue.calls import AnswerPath, ToolCall, canonical, place_of, value_of
 from pytest_dstfuzz.dialogue.dialogues import SlotChange
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.report.edits import Span, shorten, visible
@@ -22,8 +21,6 @@ _LONGEST_CHANGED: Final = 120
 LONGEST_ON_PAGE: Final = 2_000
 #: Arguments that are shown of those of a call that stayed as they were.
 _MOST_KEPT: Final = 6
-#: The place of a member in a list, as the end of a path.
-_MEMBER: Final = re.compile(r"\[\d+\]")
 #: Stands for no value.
 _NONE: Final = "none"
 
@@ -35,7 +32,7 @@ class Changed(Protocol):
     """What became of one path: a `ChangedSlot`, a `SlotChange`."""
 
     @property
-    def slot(self) -> str:
+    def path(self) -> AnswerPath:
         """The path."""
 
     @property
@@ -67,9 +64,9 @@ class CallChange(NamedTuple):
 class _Told(NamedTuple):
     """Two messages, and what is between them."""
 
-    before: Mapping[str, str]
-    after: Mapping[str, str]
-    changes: Mapping[str, Changed]
+    before: Mapping[AnswerPath, str]
+    after: Mapping[AnswerPath, str]
+    changes: Mapping[AnswerPath, Changed]
     tools: Sequence[str]
     #: Whether all arguments of the calls are known, and not those alone that changed.
     whole: bool
@@ -84,7 +81,7 @@ def called_text(outcome: Mapping[str, str], longest: int = _LONGEST_CHANGED) -> 
     >>> called_text({})
     'nothing'
     """
-    return ", ".join(code_of(call, longest) for call in made_calls(Outcome(outcome))) or "nothing"
+    return ", ".join(code_of(call, longest) for call in made_calls(outcome)) or "nothing"
 
 
 def code_of(call: ToolCall, longest: int = _LONGEST_CHANGED) -> str:
@@ -121,9 +118,10 @@ def changes_of(
 
     ``tools`` are the names of those that there are, where anybody knows.
     """
-    by_path = {one.slot: one for one in changes if call_path(one.slot) is not None}
+    by_path = {one.path: one for one in changes if one.path.in_call}
     # What changed is seen from what it was compared with, of which the rest is as in the clean one.
-    before = {**(clean or {}), **{path: one.before for path, one in by_path.items()}}
+    known = {AnswerPath.of(path): text for path, text in (clean or {}).items()}
+    before = {**known, **{path: one.before for path, one in by_path.items()}}
     after = {**before, **{path: one.after for path, one in by_path.items()}}
     told = _Told(_known(before), _known(after), by_path, tools, clean is not None, page)
     return list(_calls(told))
@@ -142,19 +140,21 @@ def remembered_lines(
         show: what makes a value such that it may be shown.
     """
 
-    def shown(path: str, text: str | None) -> str | None:
-        own = text is None or (place_of(text) is not None and path == _of(path))
+    def shown(path: AnswerPath, text: str | None) -> str | None:
+        own = text is None or (path.is_call and place_of(text) is not None)
         return text if text is None or own else show(text)
 
-    clean = None if answer is None else {path: shown(path, answer[path]) or "" for path in answer}
+    clean = None
+    if answer is not None:
+        clean = {path: shown(AnswerPath.of(path), answer[path]) or "" for path in answer}
     found = [
-        SlotChange(one.slot, shown(one.slot, one.before), shown(one.slot, one.after))
+        SlotChange(str(one.path), shown(one.path, one.before), shown(one.path, one.after))
         for one in changes
     ]
     return [one.text for one in changes_of(clean, found)]
 
 
-def _known(values: Mapping[str, str | None]) -> dict[str, str]:
+def _known(values: Mapping[AnswerPath, str | None]) -> dict[AnswerPath, str]:
     return {path: text for path, text in values.items() if text is not None}
 
 
@@ -164,7 +164,7 @@ def _calls(told: _Told) -> Iterator[CallChange]:
     gone = [one for one in ordered if one in told.before and one not in told.after]
     new = [one for one in ordered if one in told.after and one not in told.before]
     for call in ordered:
-        paths = [path for path in told.changes if _of(path) == call]
+        paths = [path for path in told.changes if path.call == call]
         if gone or new:
             # That the others come earlier or later says nothing then.
             paths = [path for path in paths if path != call]
@@ -173,29 +173,31 @@ def _calls(told: _Told) -> Iterator[CallChange]:
     yield from _gone_and_new(gone, new, told)
 
 
-def _gone_and_new(gone: Sequence[str], new: Sequence[str], told: _Told) -> Iterator[CallChange]:
+def _gone_and_new(
+    gone: Sequence[AnswerPath], new: Sequence[AnswerPath], told: _Told
+) -> Iterator[CallChange]:
     both = min(len(gone), len(new))
     for call, other in zip(gone, new, strict=False):
         spans = [Span(_code_in(call, told.before, told), _code_in(other, told.after, told))]
         yield CallChange("", [*spans], (*_unknown(other, told), *_notes([call, other], told)))
-    left = any(call_path(path) is not None for path in told.after)
+    left = any(path.in_call for path in told.after)
     for call in gone[both:]:
         what = "not called:" if left else "no call; expected"
         code = Span(_code_in(call, told.before, told), "")
         yield CallChange(what, [code], tuple(_notes([call], told)))
-    others = any(call_path(path) is not None for path in told.before)
+    others = any(path.in_call for path in told.before)
     for call in new[both:]:
         what = "called, too:" if others else "called, where nothing was:"
         notes = (*_unknown(call, told), *_notes([call], told))
         yield CallChange(what, [Span("", _code_in(call, told.after, told))], notes)
 
 
-def _changed(call: str, paths: Sequence[str], told: _Told) -> CallChange:
+def _changed(call: AnswerPath, paths: Sequence[AnswerPath], told: _Told) -> CallChange:
     """Return a call that is made both times, its arguments sorted by name."""
     every = dict.fromkeys((*told.before, *told.after, *paths))
-    groups: dict[str, list[str]] = {}
-    for path in sorted((one for one in every if _of(one) == call and one != call), key=_place):
-        groups.setdefault(_steps(path)[0].removeprefix("."), []).append(path)
+    groups: dict[str, list[AnswerPath]] = {}
+    for path in sorted((one for one in every if one.call == call and one != call), key=_place):
+        groups.setdefault(str(path[2]), []).append(path)
     given: list[Spans] = []
     kept = 0
     for name, group in sorted(groups.items()):
@@ -205,7 +207,7 @@ def _changed(call: str, paths: Sequence[str], told: _Told) -> CallChange:
             given += _given(name, group, told)
     if not told.whole or (kept > _MOST_KEPT and not told.page):
         given.append(["..."])
-    spans: Spans = [f"{visible(call.rpartition('[')[0])}("]
+    spans: Spans = [f"{visible(call.tool)}("]
     for number, one in enumerate(given):
         spans += [", ", *one] if number else one
     notes = [*_unknown(call, told), *_notes(paths, told)]
@@ -215,88 +217,72 @@ def _changed(call: str, paths: Sequence[str], told: _Told) -> CallChange:
     return CallChange("", _joined([*spans, ")"]), tuple(notes))
 
 
-def _given(name: str, group: Sequence[str], told: _Told) -> Iterator[Spans]:
+def _given(name: str, group: Sequence[AnswerPath], told: _Told) -> Iterator[Spans]:
     """Yield an argument of a call; of an object that stays with changes, its parts.
 
     A list of values is shown as a whole.
     """
     moved = [path for path in group if path in told.changes]
-    inner = [_argument(path).removeprefix(name) for path in group]
-    nested = any(inner) and not (told.whole and all(map(_MEMBER.fullmatch, inner)))
+    inner = [path[3:] for path in group]
+    members = all(len(steps) == 1 and isinstance(steps[0], int) for steps in inner)
+    nested = any(path.argument != name for path in group) and not (told.whole and members)
     stays = not all(told.changes[path].after is None for path in moved) and not all(
         told.changes[path].before is None for path in moved
     )
     if moved and nested and (stays or len(moved) < len(group)):
         for path in group:
-            yield from _given(_argument(path), [path], told)
+            yield from _given(path.argument, [path], told)
         return
     longest = LONGEST_ON_PAGE if told.page else _LONGEST_CHANGED if moved else _LONGEST
     before, after = (_value(name, group, one, longest) for one in (told.before, told.after))
     yield [f"{visible(name)}=", Span(before, after) if moved else before]
 
 
-def _value(name: str, group: Sequence[str], values: Mapping[str, str], longest: int) -> str:
+def _value(
+    name: str, group: Sequence[AnswerPath], values: Mapping[AnswerPath, str], longest: int
+) -> str:
     """Return the JSON value that some paths of one argument make."""
     known = {path: values[path] for path in group if path in values}
     if not known:
         return _NONE
-    if [name] == [_argument(path) for path in group]:
+    if [name] == [path.argument for path in group]:
         return _code(value_of(known[group[0]]), longest)
-    (call,) = made_calls(Outcome(known))
+    (call,) = made_calls(known)
     return ", ".join(_code(value, longest) for value in call.arguments.values())
 
 
-def _place(path: str) -> tuple[tuple[int, str], ...]:
+def _place(path: AnswerPath) -> list[tuple[int, str]]:
     """Return a key that sorts paths, those of a list in its order."""
-    numbers = ((step[1:-1], step) for step in _steps(path))
-    return tuple((int(inner), "") if inner.isdecimal() else (-1, step) for inner, step in numbers)
+    return [(step, "") if isinstance(step, int) else (-1, f".{step}") for step in path[2:]]
 
 
-def _steps(path: str) -> list[str]:
-    taken = call_path(path)
-    # An argument may have an empty name.
-    return ([] if taken is None else steps(taken)) or ["."]
-
-
-def _in_order(told: _Told) -> list[str]:
+def _in_order(told: _Told) -> list[AnswerPath]:
     """Return the calls of both messages, those of the first one first, in their order."""
-    found: list[str] = []
+    found: list[AnswerPath] = []
     for message in (told.before, told.after):
-        places = {call: place_of(message.get(call, "")) for call in filter(None, map(_of, message))}
-        ordered = sorted((place or len(places), call) for call, place in places.items())
-        found += [call for _, call in ordered]
+        calls = dict.fromkeys(path.call for path in message if path.in_call)
+        places = {call: place_of(message.get(call, "")) for call in calls}
+        ordered = sorted((place or len(places), str(call), call) for call, place in places.items())
+        found += [call for *_, call in ordered]
     # Where all that is known of a call is an argument that is neither here nor there.
-    return list(dict.fromkeys([*found, *filter(None, map(_of, told.changes))]))
+    return list(dict.fromkeys([*found, *(path.call for path in told.changes)]))
 
 
-def _of(path: str) -> str:
-    """Return the call that a path is of; ``""`` = it is of none."""
-    taken = call_path(path)
-    return "" if taken is None else taken.call
-
-
-def _argument(path: str) -> str:
-    taken = call_path(path)
-    return "" if taken is None else taken.argument
-
-
-def _code_in(call: str, message: Mapping[str, str], told: _Told) -> str:
-    made = {path: text for path, text in message.items() if _of(path) == call}
-    (found,) = made_calls(Outcome(made))
+def _code_in(call: AnswerPath, message: Mapping[AnswerPath, str], told: _Told) -> str:
+    (found,) = made_calls({path: text for path, text in message.items() if path.call == call})
     return code_of(found, LONGEST_ON_PAGE if told.page else _LONGEST)
 
 
-def _unknown(call: str, told: _Told) -> list[str]:
-    tool = call.rpartition("[")[0]
-    return ["no such tool"] if told.tools and tool not in told.tools else []
+def _unknown(call: AnswerPath, told: _Told) -> list[str]:
+    return ["no such tool"] if told.tools and call.tool not in told.tools else []
 
 
-def _notes(paths: Sequence[str], told: _Told) -> list[str]:
+def _notes(paths: Sequence[AnswerPath], told: _Told) -> list[str]:
     """Return what was expected of paths that changed, and what the recorded calls say of them."""
     return [*_expected(paths, told), *_by_label(paths, told)]
 
 
-def _expected(paths: Iterable[str], told: _Told) -> list[str]:
+def _expected(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
     """Return what was to become of paths that are not as expected."""
     wanted = [
         (path, expected)
@@ -306,12 +292,12 @@ def _expected(paths: Iterable[str], told: _Told) -> list[str]:
     ]
     alone = len(wanted) == 1
     return [
-        visible(f"expected {one}" if alone else f"expected {_argument(path) or path} {one}")
+        visible(f"expected {one}" if alone else f"expected {path.argument or path} {one}")
         for path, one in wanted
     ]
 
 
-def _by_label(paths: Iterable[str], told: _Told) -> list[str]:
+def _by_label(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
     """Return what the recorded calls say of paths that changed: once, if it is the same of all."""
     known = {
         path: BY_LABEL[label]
@@ -322,7 +308,7 @@ def _by_label(paths: Iterable[str], told: _Told) -> list[str]:
     texts = dict.fromkeys(known.values())
     if len(texts) < 2:
         return list(texts)
-    return [visible(f"{_argument(path) or path} {text}") for path, text in known.items()]
+    return [visible(f"{path.argument or path} {text}") for path, text in known.items()]
 
 
 def _code(value: object, longest: int) -> str:

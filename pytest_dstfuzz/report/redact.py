@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, overload
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.calls import Transcript, call_path, place_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath, Transcript, place_of
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.relations.rewrite import Admissible
 
@@ -92,8 +92,7 @@ def _masked_value(path: str, text: str) -> str: ...
 def _masked_value(path: str, text: None) -> None: ...
 def _masked_value(path: str, text: str | None) -> str | None:
     """Return the masked text of a path; which call of a message a call is, nobody said."""
-    taken = call_path(path)
-    own = taken is not None and not taken.argument and place_of(text or "") is not None
+    own = AnswerPath.of(path).is_call and place_of(text or "") is not None
     return text if own else masked_text(text)
 
 

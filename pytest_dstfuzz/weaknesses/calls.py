@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult, not_corrected
-from pytest_dstfuzz.dialogue.calls import call_path, part_of, value_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath, value_of
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.weaknesses.edited import Edited, blamed
 from pytest_dstfuzz.weaknesses.failures import failure_of
@@ -45,44 +45,34 @@ def call_failure(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
         return found
     name, number = failure_of(turn, variant, changes)
     if name:
-        return name, part_of(changes[number].slot)[1] if number >= 0 else ""
+        return name, changes[number].path.part[1] if number >= 0 else ""
     edited = blamed(turn, variant)
     every = variant.plain.changed_slots
     told = [
-        (_ARGUMENTS.index(_argument(one, turn, every, edited)), part_of(one.slot)[1])
+        (_ARGUMENTS.index(_argument(one, turn, every, edited)), one.path.part[1])
         for one in changes
-        if not _is_call(one)
+        if not one.path.is_call
     ]
     if told:
         rank, slot = min(told)
         return _ARGUMENTS[rank], slot
-    return (_ORDER, part_of(changes[0].slot)[1]) if changes else (OTHER, "")
-
-
-def _is_call(change: ChangedSlot) -> bool:
-    taken = call_path(change.slot)
-    return taken is not None and not taken.argument
+    return (_ORDER, changes[0].path.part[1]) if changes else (OTHER, "")
 
 
 def _of_calls(turn: TurnResult, changes: Sequence[ChangedSlot]) -> tuple[str, str] | None:
     """Return the same where a call is gone or new; ``None`` = the same calls are made."""
-    own = [one for one in changes if _is_call(one)]
-    gone = [part_of(one.slot)[0] for one in own if one.after is None and one.before is not None]
-    new = [part_of(one.slot)[0] for one in own if one.before is None and one.after is not None]
+    own = [one for one in changes if one.path.is_call]
+    gone = [one.path.tool for one in own if one.after is None and one.before is not None]
+    new = [one.path.tool for one in own if one.before is None and one.after is not None]
     unknown = [tool for tool in new if turn.tools and tool not in turn.tools]
     if unknown:
         return _UNKNOWN, unknown[0]
     if gone and new:
         return _OTHER_TOOL, gone[0]
     if gone:
-        made = [path for path in turn.clean_state or () if _is_own(path)]
+        made = [path for path in turn.clean_state or () if AnswerPath.of(path).is_call]
         return (_LEFT_OUT if len(made) > len(gone) else _NO_CALL), gone[0]
     return (_NEW, new[0]) if new else None
-
-
-def _is_own(path: str) -> bool:
-    taken = call_path(path)
-    return taken is not None and not taken.argument
 
 
 def _argument(
@@ -104,7 +94,8 @@ def _argument(
 def _replaced(change: ChangedSlot, turn: TurnResult, changes: Sequence[ChangedSlot]) -> str:
     """Return what goes wrong with an argument whose value becomes another."""
     before, after = change.before or "", change.after or ""
-    others = {path: text for path, text in (turn.clean_state or {}).items() if not _is_own(path)}
+    clean: Mapping[str, str] = turn.clean_state or {}
+    others = {path: text for path, text in clean.items() if not AnswerPath.of(path).is_call}
     others |= {one.slot: one.before for one in changes if one.before is not None}
     if any(text == after for path, text in others.items() if path != change.slot):
         return "arguments-mixed-up"

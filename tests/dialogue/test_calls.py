@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.calls import (
+    AnswerPath,
     Tool,
     ToolCall,
     Transcript,
-    call_path,
     calls_outcome,
-    part_of,
     place_of,
     text_of,
     value_of,
@@ -60,13 +59,30 @@ def test_calls_of_one_tool_are_numbered_and_places_told() -> None:
     ],
 )
 def test_paths_are_taken_apart(path: str, call: str, argument: str, slot: str) -> None:
-    found = call_path(path)
-    assert found is not None
-    assert (found.call, found.argument, found.slot, str(found)) == (call, argument, slot, path)
+    found = AnswerPath.of(path)
+    assert (str(found.call), found.argument, found.part[1]) == (call, argument, slot)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "hotel-area",
+        "a.b[0].c",
+        "a[1][0].b",
+        "a[0].",
+        "a[0]..b",
+        "a[0].[1]",
+        "a[0].b[c",
+        "a[00]",
+    ],
+)
+def test_a_path_is_shown_as_it_was(path: str) -> None:
+    assert str(AnswerPath.of(path)) == path
 
 
 def test_what_is_no_path_of_a_call() -> None:
-    assert call_path("hotel-area") is None
+    assert not AnswerPath.of("hotel-area").in_call
     assert (place_of("call 12"), place_of("north")) == (12, None)
 
 
@@ -120,4 +136,4 @@ def test_a_tool_in_the_form_of_an_api() -> None:
 def test_arguments_count_for_their_tool_whichever_call_it_is(
     path: str, domain: str, slot: str
 ) -> None:
-    assert part_of(path) == (domain, slot)
+    assert AnswerPath.of(path).part == (domain, slot)

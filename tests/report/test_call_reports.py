@@ -15,7 +15,7 @@ from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResu
 from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.calls import ToolCall, call_path, calls_outcome
+from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import diff_states
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Admissible
@@ -181,7 +181,7 @@ def test_whatever_paths_there_are_something_is_told(
     changes = [ChangedSlot(*one) for one in diff_states(clean, found)]
     told = changes_of(clean, changes)
     assert all(one.text for one in told)
-    assert bool(told) == any(call_path(one.slot) is not None for one in changes)
+    assert bool(told) == any(one.path.in_call for one in changes)
 
 
 def test_a_failure_shows_calls_as_code() -> None:

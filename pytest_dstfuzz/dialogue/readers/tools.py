@@ -134,7 +134,7 @@ def _check(schema: Mapping[str, Any], where: str) -> None:
 def enum_members(tool: Tool) -> Iterator[tuple[str, object]]:
     """Yield each argument of a tool with each member of its enum; those of lists likewise.
 
-    Arguments are called as `CallPath.argument` calls them, without places in lists:
+    Arguments are called as `AnswerPath.argument` calls them, without places in lists:
     ``guests.kind``. An argument whose schema lists no values comes once, with ``None``.
     """
     yield from _members(tool.schema, "")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pytest_dstfuzz.dialogue.calls import CallPath, Tool, call_path, text_of, value_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath, Tool, text_of, value_of
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.dialogue.readers.tools import enum_members
@@ -25,7 +25,7 @@ _ASSUMED: Final = frozenset({"1", "one", "today", "now"})
 class CallArgument:
     """An argument of a call that people can say."""
 
-    path: CallPath
+    path: AnswerPath
     #: As people write it, in lower case.
     value: str
     #: As it stands in the outcome.
@@ -40,7 +40,7 @@ class CallView:
     #: Slot and value -> the text that the value is in a call.
     texts: Mapping[tuple[str, str], str]
     #: Slot -> its tool and argument.
-    places: Mapping[str, CallPath]
+    places: Mapping[str, AnswerPath]
     #: Slots that the tools need, and those that may be left out; others are in no schema.
     required: frozenset[str]
     optional: frozenset[str]
@@ -57,7 +57,7 @@ class CallView:
     def of(cls, data: DialogueSet) -> CallView:
         """Read the recorded calls and the schemas of the tools."""
         texts: dict[tuple[str, str], str] = {}
-        places: dict[str, CallPath] = {}
+        places: dict[str, AnswerPath] = {}
         values: dict[str, dict[str, None]] = {}
         required: dict[str, bool] = {}
         defaults: dict[str, str] = {}
@@ -123,9 +123,9 @@ def spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
     """
     found: dict[str, CallArgument] = {}
     for path, text in calls.items():
-        place = call_path(path)
-        value = None if place is None else spoken_value(value_of(text))
-        if place is None or not place.argument or value is None:
+        place = AnswerPath.of(path)
+        value = spoken_value(value_of(text)) if place.in_call and not place.is_call else None
+        if value is None:
             continue
         slot = name = slot_of(place)
         number = 1
@@ -143,9 +143,9 @@ def as_state(calls: Outcome | None) -> BeliefState | None:
     return BeliefState({slot: one.value for slot, one in spoken_arguments(calls).items()})
 
 
-def slot_of(place: CallPath) -> str:
+def slot_of(place: AnswerPath) -> str:
     """Return what an argument is called as a slot: the tool stands for the domain."""
-    argument = place.slot.removeprefix(f"{place.tool}.")
+    argument = place.part[1].removeprefix(f"{place.tool}.")
     return f"{place.tool.replace('-', '_')}-{argument}"
 
 
@@ -170,7 +170,7 @@ def _is_said(value: str, dialogue: Dialogue, last: int) -> bool:
     return any(spoken(text).mentions(value) for text in texts)
 
 
-def _of_schema(tool: Tool) -> Iterator[tuple[CallPath, list[object]]]:
+def _of_schema(tool: Tool) -> Iterator[tuple[AnswerPath, list[object]]]:
     """Yield the arguments of a tool with the values that its schema lists."""
     found: dict[str, list[object]] = {}
     for argument, value in enum_members(tool):
@@ -181,7 +181,7 @@ def _of_schema(tool: Tool) -> Iterator[tuple[CallPath, list[object]]]:
         if isinstance(inner, dict) and inner.get("type") == "boolean":
             found[name] = [True, False]
     for argument, values in found.items():
-        yield CallPath(tool.name, 0, argument), values
+        yield AnswerPath.of(f"{tool.name}[0].{argument}"), values
 
 
 def _default(tool: Tool, argument: str) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final
 
-from pytest_dstfuzz.dialogue.calls import call_of, call_path, text_of, value_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath, text_of, value_of
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of
@@ -108,19 +108,24 @@ def told_of_calls(scene: Scene, seen: CallScene, rewrites: Iterable[Rewrite]) ->
         )
 
 
-def gone(calls: Outcome, call: str = "") -> tuple[Delta, ...]:
+def gone(calls: Outcome, call: AnswerPath | None = None) -> tuple[Delta, ...]:
     """Return that a call, or all of them, are no longer made."""
     return tuple(
         Delta(path, text, Admissible((None,)))
         for path, text in sorted(calls.items())
-        if not call or path == call or path.startswith((f"{call}.", f"{call}["))
+        if call is None or AnswerPath.of(path).call == call
     )
 
 
 def shortly(deltas: Sequence[Delta]) -> list[Delta]:
     """Return deltas without the arguments of calls that are gone themselves, for people."""
-    calls = {one.slot for one in deltas if (path := call_path(one.slot)) and not path.argument}
-    return [one for one in deltas if one.slot in calls or call_of(one.slot) not in calls]
+    paths = [AnswerPath.of(one.slot) for one in deltas]
+    gone_calls = {path for path in paths if path.is_call}
+    return [
+        one
+        for one, path in zip(deltas, paths, strict=True)
+        if path in gone_calls or path.call not in gone_calls
+    ]
 
 
 def _told(
@@ -141,11 +146,11 @@ def _told(
         place = view.places.get(slot)
         if place is None or f"{place.tool}[0]" not in scene.now:
             return ()
-        place, before = place._replace(number=0), None
+        place, before = AnswerPath((place.tool, 0, *place[2:])), None
     else:
         place, before = argument.path, argument.text
     # A list is one value, and nobody knows what becomes of its other members.
-    whole = slot not in view.passages and "[" not in place.argument
+    whole = slot not in view.passages and not any(isinstance(step, int) for step in place[2:])
     if not whole or (slot not in view.required | view.optional and None in after.values):
         return ()
     if after.values == (None,) and argument is not None:
@@ -184,7 +189,7 @@ def _left_out(
 
 def _is_namesake(one: CallArgument, other: CallArgument) -> bool:
     """Say whether two arguments are those of two calls of one tool: either may have its value."""
-    return one.path.slot == other.path.slot and one.path.number != other.path.number
+    return one.path.part == other.path.part and one.path.call != other.path.call
 
 
 def _is_known(scene: Scene, seen: CallScene, slot: str, value: str) -> bool:

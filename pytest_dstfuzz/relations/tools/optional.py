@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Final
 
 from pytest_dstfuzz.dialogue.call_values import recorded, unread_tools
-from pytest_dstfuzz.dialogue.calls import Tool, Transcript, call_path, calls_outcome, canonical
+from pytest_dstfuzz.dialogue.calls import AnswerPath, Tool, Transcript, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.scene import Scene
@@ -35,7 +35,7 @@ class ToolsOptional(ToolRelation):
         ]
         if not spare:
             return NONE_SPARE
-        called = {place.tool for path in scene.now if (place := call_path(path))}
+        called = {place.tool for path in scene.now if (place := AnswerPath.of(path)).in_call}
         drawn = [spare[at] for at in scene.rng.permutation(len(spare)).tolist()]
         drawn.sort(key=lambda one: clean.tools[one[0]].name not in called)
         return once_each(scene, (_without(clean, *one) for one in drawn))
@@ -60,10 +60,9 @@ def used_parameters(scene: Scene) -> frozenset[str]:
     made += (calls_outcome([call]) for call in recorded(dialogue))
     found = set()
     for path in chain(scene.now, *made):
-        place = call_path(path)
-        if place is not None and place.argument:
-            first = place.argument.partition(".")[0].partition("[")[0]
-            found.add(f"{place.tool}.{first}")
+        place = AnswerPath.of(path)
+        if place.in_call and not place.is_call:
+            found.add(f"{place.tool}.{place[2]}")
     return frozenset(found)
 
 

@@ -20,7 +20,6 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.dialogue.call_trees import made_calls
-from pytest_dstfuzz.dialogue.calls import part_of
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.perturb.types import Edit
@@ -142,7 +141,7 @@ def violation_record(
     if calls := call_changes(turn, variant.changed_slots, page=True):
         record["calls"] = calls
         # What filters ask for: whichever call of the message it is.
-        parts = [part_of(change.slot) for change in variant.changed_slots]
+        parts = [change.path.part for change in variant.changed_slots]
         record["tools"] = [visible(tool) for tool in dict.fromkeys(tool for tool, _ in parts)]
         slots = dict.fromkeys(visible(slot) for _, slot in parts)
         record["changes"] = [[slot, None, None, False] for slot in slots]

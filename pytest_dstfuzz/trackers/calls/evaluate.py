@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.dialogue.calls import call_path
+from pytest_dstfuzz.dialogue.calls import AnswerPath
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
 from pytest_dstfuzz.errors import TrackerError, UserError
@@ -158,19 +158,19 @@ def _count(label: Outcome, found: Outcome, counts: dict[str, Counter[str]]) -> N
     """Count the recorded calls and arguments of one message by tool, and those that are right."""
     wrong = set()
     for path in {**label, **found}:
-        taken = call_path(path)
-        if taken is None:
+        taken = AnswerPath.of(path)
+        if not taken.in_call:
             continue
         same = label.get(path) == found.get(path)
         if not same:
             wrong.add(taken.call)
-        if path in label and taken.argument:
+        if path in label and not taken.is_call:
             row = counts.setdefault(taken.tool, Counter())
             row["arguments"] += 1
             row["right_arguments"] += same
     for path in label:
-        taken = call_path(path)
-        if taken is not None and not taken.argument:
+        taken = AnswerPath.of(path)
+        if taken.is_call:
             row = counts.setdefault(taken.tool, Counter())
             row["calls"] += 1
             row["right"] += taken.call not in wrong
