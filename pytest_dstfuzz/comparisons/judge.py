@@ -138,7 +138,7 @@ class Judge(Comparison):
         client = self._client
         self._calls += 1
         try:
-            self._asked(client, "Are you open?", "Yes.", "Yes.")
+            client.transport.wait(self._asked(client, "Are you open?", "Yes.", "Yes."))
         except GivenUpError:
             raise
         except TrackerError as error:
@@ -197,18 +197,18 @@ class Judge(Comparison):
             }
             self._judged[pair] = both.pop() if len(both) == 1 else None
 
-    def _asked(self, client: ChatClient, question: str, one: str, other: str) -> bool | None:
+    async def _asked(self, client: ChatClient, question: str, one: str, other: str) -> bool | None:
         """Return what the judge says of two texts in this order; ``None`` = it cannot be read."""
         data = {"question": question, "reply A": one, "reply B": other}
         content = f"{protocol()}\n{json.dumps(data, ensure_ascii=False, indent=1)}"
-        choice = client.complete([{"role": "user", "content": content}])
+        choice = await client.complete([{"role": "user", "content": content}])
         said = set(_VERDICT.findall(client.text_of(choice)))
         return said == {"true"} if len(said) == 1 else None
 
     @property
     def _client(self) -> ChatClient:
         if self._made is None:
-            with needs_extra(f"--dst-compare={JUDGE}", "http", "httpx", "httpcore"):
+            with needs_extra(f"--dst-compare={JUDGE}", "http", "httpx"):
                 from pytest_dstfuzz.trackers.chat.client import client_at  # noqa: PLC0415 - httpx
             settings = self._settings
             # Neither headers nor token of the tested system are for the service of the judge.

@@ -61,7 +61,7 @@ class ChatGoalAgent:
 
     @cached_property
     def _client(self) -> ChatClient:
-        with needs_extra("a chat model as an agent", "http", "httpx", "httpcore"):
+        with needs_extra("a chat model as an agent", "http", "httpx"):
             from pytest_dstfuzz.trackers.chat.client import client_at  # noqa: PLC0415 - httpx
         from pytest_dstfuzz.trackers.schemes import ServiceSettings  # noqa: PLC0415 - with it
 
@@ -87,7 +87,9 @@ class ChatGoalAgent:
         if not history or history[0].mine:
             # Models of many services want the user to speak first.
             messages.insert(1, {"role": "user", "content": _FIRST})
-        text = self._client.text_of(self._client.complete(messages)).strip()[:MOST_CHARACTERS]
+        client = self._client
+        choice = client.transport.wait(client.complete(messages))
+        text = client.text_of(choice).strip()[:MOST_CHARACTERS]
         found = _selection(text)
         if found is None and (not text or (history and history[-1].closes)):
             return self._otherwise

@@ -1,7 +1,8 @@
 """Waits for what is ``async``, also if an event loop runs in this thread already.
 
 Such a loop runs within a notebook, within tests of pytest-asyncio, and after a fixture of
-Playwright was used. No second one can run in its thread, so the bot's own then runs in another.
+Playwright was used. No second one can run in its thread, so the other one then runs in a thread
+of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pytest_dstfuzz.trackers.validation import passes_through
 
 #: Takes a place and a result, or the exception that there is instead.
 Tell: TypeAlias = Callable[[int, object], None]
+#: Makes something to wait for, at the end of a loop.
+AtEnd: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 #: Seconds that whatever is cancelled has to end.
 _GRACE: Final = 1.0
 #: In the place of a result: all is over.
@@ -40,14 +43,22 @@ def event_loop() -> EventLoop:
 
 
 class EventLoop:
-    """An event loop for bots: clients that are kept from call to call belong to it."""
+    """An event loop for callers that are not ``async``; it runs while they wait.
 
-    def __init__(self) -> None:
+    Clients that are kept from call to call belong to it. ``at_end`` closes them: it must not refer
+    to the loop, which is closed when nobody refers to it.
+    """
+
+    def __init__(self, at_end: AtEnd | None = None) -> None:
+        self._at_end = at_end
         self._runner = self._new()
+        #: Held by the thread that waits.
+        self._turn = threading.RLock()
 
     def _new(self) -> asyncio.Runner:
-        runner = asyncio.Runner()
-        weakref.finalize(self, _close, runner)
+        # With a factory of its own it leaves alone what asyncio calls the loop of the thread.
+        runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        weakref.finalize(self, _close, runner, self._at_end)
         return runner
 
     def result(self, awaitable: Awaitable[object]) -> object:
@@ -60,19 +71,21 @@ class EventLoop:
         """Do jobs that may return something to wait for, so many at once.
 
         Each result is handed to ``take`` as it comes, in this thread, and so is an exception, but
-        for one that is no failure of the bot: it passes through.
+        for one that is no failure of the bot: it passes through. What ``take`` raises cancels the
+        jobs that are left.
         """
         self._run(lambda tell: _all_of(jobs, at_once, tell), take)
 
     def _run(self, work: Callable[[Tell], Coroutine[Any, Any, None]], take: Tell) -> None:
-        if _runs_here():
-            self._run_elsewhere(work, take)
-            return
-        try:
-            self._runner.run(work(take))
-        except BaseException:
-            self._runner.run(_cancelled())
-            raise
+        with self._turn:
+            if _runs_here():
+                self._run_elsewhere(work, take)
+                return
+            try:
+                self._runner.run(work(take))
+            except BaseException:
+                self._runner.run(_cancelled())
+                raise
 
     def _run_elsewhere(self, work: Callable[[Tell], Coroutine[Any, Any, None]], take: Tell) -> None:
         """Run the loop in a thread of its own, and take the results in this one."""
@@ -108,16 +121,22 @@ class EventLoop:
             self._runner = self._new()
 
 
-def _close(runner: asyncio.Runner) -> None:
+def _close(runner: asyncio.Runner, at_end: AtEnd | None) -> None:
     """Close a loop, which a thread with a running one cannot do itself."""
-    # Of one that was left to itself nothing can be closed.
-    with suppress(RuntimeError):
-        if _runs_here():
-            thread = threading.Thread(target=runner.close, daemon=True)
-            thread.start()
-            thread.join(_GRACE)
-        else:
+
+    def close() -> None:
+        # Of one that was left to itself nothing can be closed.
+        with suppress(RuntimeError):
+            if at_end is not None:
+                runner.run(at_end())
             runner.close()
+
+    if _runs_here():
+        thread = threading.Thread(target=close, daemon=True)
+        thread.start()
+        thread.join(_GRACE)
+    else:
+        close()
 
 
 def _runs_here() -> bool:

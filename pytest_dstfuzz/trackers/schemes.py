@@ -74,7 +74,7 @@ class HttpScheme:
     kind: str
     folder: str
     extra: str = "http"
-    needs: tuple[str, ...] = ("httpx", "httpcore")
+    needs: tuple[str, ...] = ("httpx",)
     about: str = "services"
 
     @property
@@ -98,7 +98,7 @@ class HttpScheme:
         return cast("Tracker", module.create(url, service, data, settings))
 
 
-_CHAT: Final = ("httpx", "httpcore", "jinja2")
+_CHAT: Final = ("httpx", "jinja2")
 _SHIPPED: Final = (
     HttpScheme("", "web"),
     HttpScheme("rasa", "rasa", about="the slots of a Rasa bot"),

@@ -115,7 +115,6 @@ FENCES: dict[str, tuple[str, ...]] = {
     "gensim": ("perturb/lexicon/word_sources", "models/trade"),
     "jellyfish": ("perturb/rates", "trackers/conformance/values"),
     "httpx": ("trackers/web/",),
-    "httpcore": ("trackers/web/client",),
     "starlette": ("trackers/web/server",),
     "uvicorn": ("trackers/web/server",),
     "numpy": (

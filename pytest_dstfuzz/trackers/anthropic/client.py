@@ -15,7 +15,6 @@ from pytest_dstfuzz.trackers.chat.client import ChatClient, counted
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Usage
 from pytest_dstfuzz.trackers.validation import describe
-from pytest_dstfuzz.trackers.web.events import events_of, is_stream
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply
 
 #: Of the API: the one that all services know which speak its language. A header says another.
@@ -30,7 +29,7 @@ _PROMPT: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_inp
 class AnthropicClient(ChatClient):
     """Asks a model, with what `ChatClient` takes and returns, in the form of Anthropic's API."""
 
-    def complete(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
+    async def complete(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
         """Return an answer as the first choice of a completion.
 
         Of ``more`` there are ``tools`` and ``tool_choice``.
@@ -50,12 +49,12 @@ class AnthropicClient(ChatClient):
             body["tool_choice"] = choice_of(more["tool_choice"])
         if self.stream:
             body["stream"] = True
-        return self._asked("messages", body, _message)
+        return await self._asked("messages", body, _message)
 
 
 def _message(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
     """Return what an answer took, and the choice of a completion that it would be."""
-    body = joined_message(events_of(reply)) if is_stream(reply) else reply.json()
+    body = joined_message(reply.events()) if reply.is_stream else reply.json()
     if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
         passing = isinstance(body, Mapping) and "error" in body
         raise MalformedReply(

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_dstfuzz.trackers.web.events import ended_early
-from pytest_dstfuzz.trackers.web.reply import MalformedReply
+from pytest_dstfuzz.trackers.web.reply import MalformedReply, ended_early
 
 
 def joined_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

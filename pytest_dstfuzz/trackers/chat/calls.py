@@ -26,14 +26,14 @@ class ChatCalls(ChatReplies):
     #: How it is to choose among the tools, in the form of OpenAI's API; ``None`` = it is not said.
     choice: str | Mapping[str, Any] | None = None
 
-    def _answer(self, context: Context) -> Prediction:
+    async def _answer(self, context: Context) -> Prediction:
         messages, tools = messages_and_tools(context, self.opening)
         more: dict[str, Any] = {}
         if tools:
             more["tools"] = tools
             if self.choice is not None:
                 more["tool_choice"] = self.choice
-        return self._read(self._choice(messages, **more))
+        return self._read(await self._choice(messages, **more))
 
     def _read(self, choice: Mapping[str, Any]) -> Prediction:
         """Return the calls of a message; one that calls nothing, as a refusal, has none."""

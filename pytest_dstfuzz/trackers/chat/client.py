@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -20,7 +19,6 @@ from pytest_dstfuzz.trackers.chat.stream import joined_completion
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Usage
 from pytest_dstfuzz.trackers.validation import describe
-from pytest_dstfuzz.trackers.web.events import events_of, is_stream
 from pytest_dstfuzz.trackers.web.secrets import in_json
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
@@ -52,7 +50,6 @@ class ChatClient:
     #: What the service was asked without, as it refuses it.
     _refused: frozenset[str] = field(default=frozenset(), init=False)
     _used: Usage = field(default_factory=Usage, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @property
     def usage(self) -> Usage:
@@ -64,7 +61,7 @@ class ChatClient:
         cost = (used.prompt_tokens * per_prompt + used.completion_tokens * per_answer) / 1e6
         return replace(used, cost=cost)
 
-    def complete(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
+    async def complete(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
         """Return the first choice of a completion; ``more`` goes into the request.
 
         Raises:
@@ -74,15 +71,17 @@ class ChatClient:
         if self.stream:
             # Without it a stream has no counts of tokens.
             body |= {"stream": True, "stream_options": {"include_usage": True}}
-        return self._asked("chat/completions", body, _completion)
+        return await self._asked("chat/completions", body, _completion)
 
-    def _asked(self, path: str, body: Mapping[str, Any], read: ReadChoice) -> Mapping[str, Any]:
+    async def _asked(
+        self, path: str, body: Mapping[str, Any], read: ReadChoice
+    ) -> Mapping[str, Any]:
         """Return the choice that a request brings; without what the service refuses of it."""
         refused = self._refused
         while True:
             sent = {key: value for key, value in body.items() if key not in refused}
             try:
-                choice = self._once(path, sent, read)
+                choice = await self._once(path, sent, read)
             except ServiceError as error:
                 named = {key for key in _SPARED if key in sent and key in error.text}
                 if error.status not in REFUSED or not named:
@@ -93,11 +92,12 @@ class ChatClient:
                 self._refused |= refused
                 return choice
 
-    def _once(self, path: str, body: Mapping[str, Any], read: ReadChoice) -> Mapping[str, Any]:
+    async def _once(
+        self, path: str, body: Mapping[str, Any], read: ReadChoice
+    ) -> Mapping[str, Any]:
         """Return the choice that a request brings, and count what it took."""
-        usage, choice = self.transport.ask("POST", path, body, read=read)
-        with self._lock:
-            self._used += usage
+        usage, choice = await self.transport.ask("POST", path, body, read=read)
+        self._used += usage
         if not self.stream:
             return choice
         # In pieces, what is masked in whole bodies was not found.
@@ -153,7 +153,7 @@ def model_name(transport: Transport, named: str = _NAMED) -> str:
     """Return the name of the service's only model; none or several are a `UserError`."""
     which = f"name the model with {named}"
     try:
-        names = transport.ask("GET", "models", read=_names)
+        names = transport.wait(transport.ask("GET", "models", read=_names))
     except GivenUpError:
         raise
     except TrackerError as error:
@@ -177,7 +177,7 @@ def _names(reply: Reply) -> list[str]:
 
 def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
     """Return what a chat completion took, and its first choice."""
-    body = joined_completion(events_of(reply)) if is_stream(reply) else reply.json()
+    body = joined_completion(reply.events()) if reply.is_stream else reply.json()
     choices = body.get("choices") if isinstance(body, Mapping) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):

@@ -43,15 +43,15 @@ class ChatReplies:
         jobs = [partial(self._answer, context) for context in contexts]
         return self.client.transport.map(jobs, taker_of(self))
 
-    def _answer(self, context: Context) -> Prediction:
-        choice = self._choice([*messages_of(context, self.opening)])
+    async def _answer(self, context: Context) -> Prediction:
+        choice = await self._choice([*messages_of(context, self.opening)])
         return Prediction(BeliefState(), reply=self.client.text_of(choice))
 
-    def _choice(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
+    async def _choice(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
         """Return what the model says to messages; ``more`` goes into the request."""
         first = messages[0]["role"]
         try:
-            return self.client.complete(self._told(messages), **more)
+            return await self.client.complete(self._told(messages), **more)
         except ServiceError as error:
             if error.status not in REFUSED or first != "assistant":
                 raise

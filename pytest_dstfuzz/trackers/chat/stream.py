@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_dstfuzz.trackers.web.events import ended_early
+from pytest_dstfuzz.trackers.web.reply import ended_early
 
 
 def joined_completion(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

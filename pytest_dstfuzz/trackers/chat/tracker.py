@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -52,7 +51,6 @@ class ChatTracker:
     normalisation: str
     #: Of the format that is asked for.
     _place: int = field(default=0, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @property
     def usage(self) -> Usage:
@@ -64,19 +62,18 @@ class ChatTracker:
         jobs = [partial(self._predict, context) for context in contexts]
         return self.client.transport.map(jobs, taker_of(self))
 
-    def _predict(self, context: Context) -> Prediction:
+    async def _predict(self, context: Context) -> Prediction:
         messages = [{"role": "user", "content": self.prompt.render(context)}]
         while True:
             place = self._place
             wanted = self.formats[place]
             more: dict[str, Any] = {} if wanted is None else {"response_format": wanted}
             try:
-                choice = self.client.complete(messages, **more)
+                choice = await self.client.complete(messages, **more)
             except ServiceError as error:
                 if wanted is None or not _refuses_format(error):
                     raise
-                with self._lock:
-                    self._place = max(self._place, place + 1)
+                self._place = max(self._place, place + 1)
             else:
                 return Prediction(self._state(choice))
 

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -80,15 +79,15 @@ class RasaTracker:
     notes: tuple[str, ...]
     #: The actions of the bot that its action server runs.
     actions: frozenset[str] = frozenset()
-    #: Set when one of them has left an event.
-    _acted: threading.Event = field(default_factory=threading.Event, init=False)
+    #: Whether one of them has left an event.
+    _acted: bool = field(default=False, init=False)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Have one conversation for each context, several at once."""
         jobs = [partial(self._believed, context) for context in contexts]
         return self.transport.map(jobs, taker_of(self))
 
-    def _believed(self, context: Context) -> Prediction:
+    async def _believed(self, context: Context) -> Prediction:
         messages = context.user_utterances
         for message in messages:
             if message.lstrip().startswith("/"):
@@ -98,7 +97,7 @@ class RasaTracker:
                 )
         heard = 0
         for _ in range(self.tries):
-            told = self._conversation(messages)
+            told = await self._conversation(messages)
             heard = told.heard
             if heard == len(messages):
                 self._refuse_idle_actions(told)
@@ -112,8 +111,8 @@ class RasaTracker:
         """Refuse the state of a bot none of whose own actions ever left an event."""
         ran = [left for name, left in told.actions if name in self.actions]
         if any(ran):
-            self._acted.set()
-        elif ran and not self._acted.is_set():
+            self._acted = True
+        elif ran and not self._acted:
             names = {name for name, _ in told.actions} & self.actions
             raise TrackerError(
                 f"the bot ran {listed(sorted(names), _ACTIONS_SHOWN)} and got neither an event nor "
@@ -121,12 +120,12 @@ class RasaTracker:
                 "see the bot's log. An action that is meant to do nothing must return an event"
             )
 
-    def _conversation(self, messages: Sequence[str]) -> _RasaConversation:
+    async def _conversation(self, messages: Sequence[str]) -> _RasaConversation:
         # Of the system: ids decide no result, and no two processes may share a conversation.
         name = f"dstfuzz-{uuid.uuid4().hex}"
         for message in messages:
             try:
-                self.transport.ask(
+                await self.transport.ask(
                     "POST",
                     "webhooks/rest/webhook",
                     {"sender": name, "message": message},
@@ -140,7 +139,7 @@ class RasaTracker:
                     "credentials.yml"
                 ) from None
         # All events: a bot may restart the conversation itself.
-        return self.transport.ask(
+        return await self.transport.ask(
             "GET", f"conversations/{name}/tracker?include_events=ALL", read=_read_tracker
         )
 
@@ -151,8 +150,8 @@ def create(
     """Return the tracker of the bot at an address, whose token may be in the query."""
     transport = Transport(url, _asking_for_json(service))
     try:
-        version = transport.ask("GET", "status", read=_read_version)
-        slots, actions = transport.ask("GET", "domain", read=_read_domain)
+        version = transport.wait(transport.ask("GET", "status", read=_read_version))
+        slots, actions = transport.wait(transport.ask("GET", "domain", read=_read_domain))
     except GivenUpError:
         raise
     except TrackerError as error:

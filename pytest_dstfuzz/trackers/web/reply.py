@@ -1,21 +1,27 @@
-"""What a service answers, decompressed within bounds; what follows where it does not."""
+"""What a service answers, decompressed within bounds; what follows where it does not.
+
+A stream of server-sent events is read when it has come to its end. Its format is that of the HTML
+standard, section 9.2; ``[DONE]`` ends a stream of a chat model.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import random
-import threading
+import re
 import zlib
-from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.json_data import each_key_once
-from pytest_dstfuzz.printable import counted, shortened
+from pytest_dstfuzz.printable import shortened
+from pytest_dstfuzz.trackers.validation import describe
 
 #: Attempts where a service answers with something else: it may be an accident, as of a gateway
 #: that shows a page for a moment, but mostly it is what the service means to say.
@@ -68,13 +74,14 @@ class Failed(Exception):  # noqa: N818 - what came of an attempt
         return self.status is None or self.status in AWAY
 
 
-def read_body(parts: Iterable[bytes], headers: Mapping[str, str]) -> bytes:
+async def read_body(parts: AsyncGenerator[bytes], headers: Mapping[str, str]) -> bytes:
     """Return the body of an answer, which comes in parts, as it was before it was compressed."""
     content = bytearray()
-    for part in parts:
-        content += part
-        if len(content) > LONGEST:
-            raise Failed(_TOO_LONG, tries=1)
+    async with aclosing(parts):
+        async for part in parts:
+            content += part
+            if len(content) > LONGEST:
+                raise Failed(_TOO_LONG, tries=1)
     return decompressed(bytes(content), headers.get("content-encoding", ""))
 
 
@@ -176,6 +183,50 @@ class Reply:
                 f"answered with a body that is no JSON ({error})", passing=True
             ) from None
 
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is a stream of events, as the service says."""
+        return "event-stream" in self.headers.get("content-type", "").lower()
+
+    def events(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the JSON object of each event of a stream.
+
+        Raises:
+            MalformedReply: an event is no JSON object, or tells of an error.
+        """
+        for text in _data(self.text):
+            if text == _DONE:
+                return
+            event = replace(self, content=text.encode()).json()
+            if not isinstance(event, Mapping):
+                raise MalformedReply(f"streamed {describe(event)} where an object is expected")
+            if event.get("error"):
+                raise MalformedReply(
+                    f"ended its stream with an error, {describe(event['error'])}", passing=True
+                )
+            yield event
+
+
+def ended_early() -> MalformedReply:
+    """Return what is wrong with a stream that ends before its answer does."""
+    return MalformedReply("ended its stream before its answer was complete", passing=True)
+
+
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_DONE: Final = "[DONE]"
+
+
+def _data(text: str) -> Iterator[str]:
+    """Yield the data of each event; of the last one too where no blank line ends it."""
+    data: list[str] = []
+    for line in (*_LINE_END.split(text), ""):
+        field, _, value = line.partition(":")
+        if not line and data:
+            yield "\n".join(data)
+            data = []
+        elif field == "data":
+            data.append(value.removeprefix(" "))
+
 
 _ONCE = each_key_once(
     lambda key: MalformedReply(f'answered with two values for the key "{key[:_SHOWN]}"')
@@ -184,38 +235,6 @@ _ONCE = each_key_once(
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
-
-
-class Breaker:
-    """Counts the requests in a row that nobody answered, of all threads; ``most`` 0 = any number.
-
-    Any answer of a service that works begins the count anew. One that refuses a dialogue, or fails
-    on it (500), works.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._lock = threading.Lock()
-        self._failed = 0
-        self._why = ""
-
-    def answered(self) -> None:
-        """Note that there was an answer."""
-        with self._lock:
-            self._failed = 0
-
-    def failed(self, what: str) -> None:
-        """Note what happened the last time to a request that no attempt got an answer to."""
-        with self._lock:
-            self._failed += 1
-            if self._failed == self._most and not self._why:
-                count = counted(self._most, "request")
-                self._why = f"nobody answered {count} in a row, the last time it {what}"
-
-    @property
-    def opened(self) -> str:
-        """Why the service is taken for dead, or ``""``."""
-        return self._why
 
 
 def backoff(failures: int, jitter: random.Random) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -86,7 +86,7 @@ class WebTracker:
 
     def _map(
         self,
-        ask: Callable[[list[int]], list[_Answer]],
+        ask: Callable[[list[int]], Awaitable[list[_Answer]]],
         groups: Sequence[list[int]],
         answers: dict[int, _Answer],
     ) -> None:
@@ -111,7 +111,7 @@ class WebTracker:
         if stop is not None:
             raise stop
 
-    def _together(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
+    async def _together(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
         """Make one request for several contexts."""
         read = partial(
             _read,
@@ -119,16 +119,16 @@ class WebTracker:
         )
         together = [contexts[place] for place in places]
         body = contract.group_json(together, self._outcome, self._opening)
-        found = self.transport.ask("POST", body=body, read=read, worth=len(places))
+        found = await self.transport.ask("POST", body=body, read=read, worth=len(places))
         return [self._failure(answer) if isinstance(answer, str) else answer for answer in found]
 
-    def _alone(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
+    async def _alone(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
         """Make the request for one context."""
         (place,) = places
         try:
             body = contract.request_json(contexts[place], self._outcome, self._opening)
             read = partial(_read, partial(contract.read_answer, outcome=self._outcome))
-            return [self.transport.ask("POST", body=body, read=read)]
+            return [await self.transport.ask("POST", body=body, read=read)]
         except TrackerError as error:
             if isinstance(error, ServiceError) and error.unreadable:
                 return [MalformedAnswerError(str(error))]
@@ -186,7 +186,7 @@ def _about(transport: Transport) -> About:
         return _read(contract.read_about, reply)
 
     try:
-        about = transport.ask("GET", read=read)
+        about = transport.wait(transport.ask("GET", read=read))
     except ServiceError as error:
         if error.status is None:
             raise NoAnswerError(str(error)) from None

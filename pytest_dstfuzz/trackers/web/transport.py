@@ -1,43 +1,47 @@
 """Requests to a service that may be busy, slow or broken for a while.
 
-Every adapter of a service asks through a `Transport`: connections are kept, a bounded
-number of requests is in flight, and what may pass (429, 502 to 504 and other 5xx, a time-out,
-a broken connection, a body that is cut off) is tried again after exponential backoff with full
-jitter [1]_, or after what ``Retry-After`` says. What does not pass is a `ServiceError`
-of one line, without any credential.
+Every adapter of a service asks through a `Transport`, a client of httpx in an event loop of its
+own: connections are kept, a bounded number of requests is in flight, and what may pass (429, 502
+to 504 and other 5xx, a time-out, a broken connection, a body that is cut off) is tried again after
+exponential backoff with full jitter [1]_, or after what ``Retry-After`` says. What does not pass is
+a `ServiceError` of one line, without any credential.
 
 Nobody waits for ever: an attempt as a whole has its time-out, the run its deadline, and a
-service that nobody reaches any more is taken for dead (`Breaker`). Of the last two, a
-`GivenUpError` stands in the place of every answer that is missing.
+service that nobody reaches any more is taken for dead. Of the last two, a `GivenUpError` stands in
+the place of every answer that is missing.
 
 .. [1] M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import math
-import queue
+import os
 import random
-import threading
 import time
-import weakref
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Generic, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Final, TypeVar, cast
 from urllib.parse import parse_qsl
 
 import httpx
 
 from pytest_dstfuzz.config import masked, revealed
-from pytest_dstfuzz.errors import GivenUpError, TrackerError
+from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError
+from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.trackers.awaiting import EventLoop
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted
-from pytest_dstfuzz.trackers.web.client import attempt, make_client, service_url
 from pytest_dstfuzz.trackers.web.reply import (
+    ACCEPTED,
     AWAY,
     ONCE_MORE,
-    Breaker,
     Failed,
     MalformedReply,
     Reply,
@@ -52,31 +56,13 @@ __all__ = ["MalformedReply", "Reply", "ServiceError", "Transport"]
 
 T = TypeVar("T")
 
-#: Seconds after which it is looked whether there is anything left to wait for.
-_LOOK: Final = 0.2
 
-
-@dataclass(eq=False)
-class _Run(Generic[T]):
-    """Jobs that are done by several threads."""
-
-    jobs: Sequence[Callable[[], T]]
-    #: Places of the jobs that no thread has taken.
-    places: Iterator[int]
-    #: By place. The threads write them: an interrupt can come between the moment that another
-    #: thread hands over a result and the one that this one keeps it.
-    results: dict[int, T | TrackerError] = field(default_factory=dict)
-    #: An entry for each job that ended: its place, and what is no failure of the tracker or
-    #: ``None``.
-    done: queue.SimpleQueue[tuple[int, BaseException | None]] = field(
-        default_factory=queue.SimpleQueue
-    )
-    #: Set when nobody waits for the results any more.
-    stop: threading.Event = field(default_factory=threading.Event)
+class _Over(Exception):  # noqa: N818 - no failure: nothing more is asked
+    """The run is over, or the service is dead."""
 
 
 class Transport:
-    """A service and its connections; may be used by several threads.
+    """A service and its connections.
 
     The address may hold user and password, and a query that goes with every request.
 
@@ -90,22 +76,70 @@ class Transport:
         full = revealed(base_url)
         self.address = masked(full)
         self.concurrency = service.concurrency
-        url = service_url(full, self.address)
+        url = _service_url(full, self.address)
         self._service = service
         headers = header_values(service.headers, token=service.token, signed=bool(url.userinfo))
         self.secrets: Secrets = secrets_of(full, headers.values())
         self._base = url.copy_with(userinfo=b"")
-        self._breaker = Breaker(service.dead_after)
-        self._client = make_client(url, headers, service.concurrency)
-        weakref.finalize(self, self._client.close)
-        self._lock = threading.Lock()
+        self._client = _make_client(url, headers, service.concurrency)
+        self._loop = EventLoop(self._client.aclose)
         #: When the next request may be sent, by the rate limit.
         self._next_slot = 0.0
         # Of the system: waiting times decide no result, and processes should not agree.
         self._jitter = random.Random()  # noqa: S311 - no cryptography
-        self._running = threading.local()
+        #: Requests in a row that nobody answered, and why the service is taken for dead.
+        self._unanswered = 0
+        self._dead = ""
 
-    def ask(
+    def wait(self, asked: Awaitable[T]) -> T:
+        """Return what there is to wait for, such as the answer that `ask` brings."""
+        try:
+            return cast("T", self._loop.result(asked))
+        except KeyboardInterrupt:
+            # Its frames hold whole addresses, which pytest --full-trace would show.
+            raise KeyboardInterrupt from None
+
+    def map(
+        self,
+        jobs: Sequence[Callable[[], Awaitable[T]]],
+        take: Callable[[int, object], None] = lambda _, __: None,
+    ) -> list[T | TrackerError]:
+        """Do jobs that `ask`, several at once, and return their results in the order of the jobs.
+
+        Each is handed to ``take`` as it comes, with its place.
+
+        A `TrackerError` stands in the place of the result of the job that raised it, and of
+        each job that was not done when the run was over or the service dead. `Interrupted` has
+        the results that were there.
+        """
+        results: dict[int, T | TrackerError] = {}
+
+        async def do(place: int) -> None:
+            # Kept before it is handed over: an interrupt can come in between.
+            try:
+                results[place] = await jobs[place]()
+            except TrackerError as error:
+                # Its frames would keep the whole request alive.
+                results[place] = error.with_traceback(None)
+
+        def arrived(place: int, failure: object) -> None:
+            if isinstance(failure, BaseException):
+                raise failure
+            take(place, results[place])
+            if self._over():
+                raise _Over
+
+        each = [partial(do, place) for place in range(len(jobs))]
+        try:
+            self._loop.results(each, self.concurrency, arrived)
+        except _Over:
+            over = GivenUpError(self._over())
+            return [results.get(place, over) for place in range(len(jobs))]
+        except KeyboardInterrupt:
+            raise Interrupted(results) from None
+        return [results[place] for place in range(len(jobs))]
+
+    async def ask(
         self,
         method: str,
         path: str = "",
@@ -128,27 +162,21 @@ class Transport:
         """
         content = None if body is None else json.dumps(body).encode("ascii")
         tries, last = self._service.retries + 1, ""
-        try:
-            for number in range(tries):
-                self._refuse_if_over(last)
-                self._wait_for_slot()
-                try:
-                    reply = self._attempt(method, path, content, worth)
-                    return self._read(reply, read)
-                except Failed as error:
-                    failure = error.with_traceback(None)
-                last = failure.what
-                self._refuse_if_over(last)
-                if number + 1 >= min(tries, failure.tries):
-                    break
-                with self._lock:
-                    drawn = backoff(number, self._jitter)
-                self._pause(max(drawn, failure.after))
-        except KeyboardInterrupt:
-            # Its frames hold whole addresses, which pytest --full-trace would show.
-            raise KeyboardInterrupt from None
+        for number in range(tries):
+            self._refuse_if_over(last)
+            await self._wait_for_slot()
+            try:
+                reply = await self._attempt(method, path, content, worth)
+                return self._read(reply, read)
+            except Failed as error:
+                failure = error.with_traceback(None)
+            last = failure.what
+            self._refuse_if_over(last)
+            if number + 1 >= min(tries, failure.tries):
+                break
+            await self._pause(max(backoff(number, self._jitter), failure.after))
         if failure.away:
-            self._breaker.failed(self.secrets.redact(failure.what))
+            self._count_unanswered(self.secrets.redact(failure.what))
         after = f" after {number + 1} tries" if number else ""
         line = " ".join(f"the service at {self.address} {failure.what}{after}".split())
         line = self.secrets.redact(line)
@@ -156,105 +184,61 @@ class Transport:
             line, status=failure.status, text=failure.text, unreadable=failure.unreadable
         )
 
-    def map(
-        self,
-        jobs: Sequence[Callable[[], T]],
-        take: Callable[[int, object], None] = lambda _, __: None,
-    ) -> list[T | TrackerError]:
-        """Do jobs, several at once, and return their results in the order of the jobs.
+    def _count_unanswered(self, what: str) -> None:
+        """Note what happened the last time to a request that no attempt got an answer to.
 
-        Each is handed to ``take`` as it comes, with its place and in the thread that waits.
-
-        A `TrackerError` stands in the place of the result of the job that raised it, and of
-        each job that was not done when the run was over or the service dead. `Interrupted` has
-        the results that were there.
+        Any answer of a service that works begins the count anew. One that refuses a dialogue, or
+        fails on it (500), works.
         """
-        run: _Run[T] = _Run(jobs, iter(range(len(jobs))))
-        try:
-            for _ in range(min(self._service.concurrency, len(jobs))):
-                # Daemons: an interrupted run must not wait for a service that does not answer.
-                threading.Thread(target=self._work, args=(run,), daemon=True).start()
-            waiting = len(jobs)
-            while waiting:
-                try:
-                    place, error = run.done.get(timeout=min(_LOOK, self._service.deadline.left))
-                except queue.Empty:
-                    # A thread may hang where nothing bounds it, as in the look-up of a name.
-                    if self._over():
-                        break
-                    continue
-                if error is not None:
-                    raise error
-                take(place, run.results[place])
-                waiting -= 1
-        except KeyboardInterrupt:
-            raise Interrupted(dict(run.results)) from None
-        finally:
-            run.stop.set()
-        found = dict(run.results)
-        over = GivenUpError(self._over())
-        return [found.get(place, over) for place in range(len(jobs))]
-
-    def _work(self, run: _Run[T]) -> None:
-        """Do jobs in this thread until there are none left."""
-        self._running.stop = run.stop
-        while not run.stop.is_set():
-            with self._lock:
-                place = next(run.places, None)
-            if place is None:
-                return
-            failure = None
-            try:
-                run.results[place] = run.jobs[place]()
-            except TrackerError as error:
-                # Its frames would keep the whole request alive.
-                run.results[place] = error.with_traceback(None)
-            except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
-                failure = error
-            run.done.put((place, failure))
+        self._unanswered += 1
+        most = self._service.dead_after
+        if self._unanswered == most and not self._dead:
+            in_a_row = f"nobody answered {counted(most, 'request')} in a row"
+            why = f"{in_a_row}, the last time it {what}"
+            self._dead = f"the service at {self.address} is taken for dead ({why})"
 
     def _over(self) -> str:
         """Return why nothing more is asked, as a clause, or ``""``."""
-        if opened := self._breaker.opened:
-            return f"the service at {self.address} is taken for dead ({opened})"
-        return self._service.deadline.ended
+        return self._dead or self._service.deadline.ended
 
     def _refuse_if_over(self, last: str) -> None:
         if over := self._over():
-            dead = self._breaker.opened or not last
+            dead = self._dead or not last
             shown = "" if dead else f" (the last time, the service {self.secrets.redact(last)})"
             raise GivenUpError(over + shown)
 
-    def _attempt(self, method: str, path: str, content: bytes | None, worth: int) -> Reply:
+    async def _attempt(self, method: str, path: str, content: bytes | None, worth: int) -> Reply:
         """Make one request once; without an answer of a status below 300, it has `Failed`."""
         headers = {} if content is None else {"Content-Type": "application/json"}
         granted = min(self._service.timeout * worth, self._service.deadline.left)
-        connecting = min(self._service.timeout, granted)
+        # The time-outs of httpx are for one read or write each: a service that sends a byte a
+        # second, or ``100 Continue`` without end, is never late by them.
+        limits = httpx.Timeout(None, connect=min(self._service.timeout, granted))
+        masking = _SECRETS.set(self.secrets)
         try:
-            with (
-                attempt(granted, self.secrets),
+            async with (
+                asyncio.timeout(granted),
                 self._client.stream(
-                    method,
-                    self._url_of(path),
-                    content=content,
-                    headers=headers,
-                    timeout=httpx.Timeout(granted, connect=connecting),
+                    method, self._url_of(path), content=content, headers=headers, timeout=limits
                 ) as response,
             ):
-                body = read_body(response.iter_raw(), response.headers)
-        except httpx.TimeoutException:
+                parts = cast("AsyncGenerator[bytes]", response.aiter_raw())
+                body = await read_body(parts, response.headers)
+        except (httpx.TimeoutException, TimeoutError):
             raise Failed(f"did not answer within {granted:.4g} s") from None
         except (httpx.TransportError, OSError) as error:
             # These come after it took the request: it was there.
             broken = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
             what = "broke the connection off" if broken else "cannot be reached"
-            raise Failed(f"{what}: {str(error) or type(error).__name__}") from None
+            raise Failed(f"{what}: {_reason(error)}") from None
         except Failed as error:
             error.status = response.status_code
             raise
+        finally:
+            _SECRETS.reset(masking)
         reply = Reply(response.status_code, self.secrets.scrub(body), {**response.headers})
         if reply.status not in AWAY:
-            self._breaker.answered()
+            self._unanswered = 0
         if reply.status >= 300:
             raise refusal(reply, response.reason_phrase, self.secrets.redact(reply.text))
         return reply
@@ -289,24 +273,102 @@ class Transport:
             url = url.copy_with(raw_path=start + b"/" + below.lstrip("/").encode("ascii") + rest)
         return url.copy_merge_params(dict(parse_qsl(query))) if query else url
 
-    def _wait_for_slot(self) -> None:
+    async def _wait_for_slot(self) -> None:
         """Wait until the rate limit allows one more request."""
         if self._service.rate_limit is None:
             return
-        with self._lock:
-            slot = max(time.monotonic(), self._next_slot)
-            self._next_slot = slot + 1.0 / self._service.rate_limit
-        self._pause(slot - time.monotonic())
+        slot = max(time.monotonic(), self._next_slot)
+        self._next_slot = slot + 1.0 / self._service.rate_limit
+        await self._pause(slot - time.monotonic())
 
-    def _pause(self, seconds: float) -> None:
+    async def _pause(self, seconds: float) -> None:
         """Wait, but not beyond the end of the run."""
-        stop: threading.Event | None = getattr(self._running, "stop", None)
-        _pause(min(seconds, self._service.deadline.left, threading.TIMEOUT_MAX), stop)
+        await asyncio.sleep(min(seconds, self._service.deadline.left))
 
 
-def _pause(seconds: float, stop: threading.Event | None) -> None:
-    """Wait, but not on behalf of a run that was ended: that is a `TrackerError`."""
-    if stop is None:
-        time.sleep(max(0.0, seconds))
-    elif stop.wait(max(0.0, seconds)):
-        raise TrackerError("the run was ended")
+def _reason(error: BaseException) -> str:
+    """Return what the system says is wrong, which asyncio, anyio and httpx each wrap."""
+    found = str(error) or type(error).__name__
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, BaseExceptionGroup):  # Of all addresses of a name
+            cause = cause.exceptions[-1]
+        if isinstance(cause, OSError) and cause.errno is not None:
+            found = str(cause)
+            if str(cause.strerror).startswith("Connect call failed"):
+                found = f"[Errno {cause.errno}] {os.strerror(cause.errno)}"
+        # httpcore raises some of them "from None".
+        cause = cause.__cause__ or cause.__context__
+    return found
+
+
+#: Variables of the environment that httpx reads.
+_VARIABLES: Final = (
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE"),
+)
+_LOGGERS: Final = (
+    "httpx",
+    *(f"httpcore.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")),
+)
+#: What must not be logged of the attempt that is made.
+_SECRETS: ContextVar[Secrets | None] = ContextVar("secrets", default=None)
+
+
+def _mask(record: logging.LogRecord) -> bool:
+    """Mask the credentials in what httpx logs of requests of ours; they hold whole addresses."""
+    if (secrets := _SECRETS.get()) is not None:
+        record.msg, record.args = secrets.redact(record.getMessage()), None
+    return True
+
+
+def _make_client(url: httpx.URL, headers: Mapping[str, str], connections: int) -> httpx.AsyncClient:
+    """Return the client of a service, whose address may hold user and password.
+
+    It has at most so many connections at once.
+    """
+    # User and password, where no header says who asks.
+    signed = url.userinfo and "authorization" not in map(str.lower, headers)
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_mask)
+    try:
+        return httpx.AsyncClient(
+            auth=httpx.BasicAuth(url.username, url.password) if signed else None,
+            headers={"Accept-Encoding": ACCEPTED, **headers},
+            # None is kept: by a session's cookie, contexts would be one dialogue to the service.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+        )
+    except (httpx.InvalidURL, ImportError, OSError, ValueError, TypeError) as error:
+        raise UserError(_environment_problem(error)) from None
+
+
+def _service_url(address: str, shown: str) -> httpx.URL:
+    """Return the address of a service, which the message shows without credentials."""
+    try:
+        url = httpx.URL(address)
+        # As sockets do it, where it would be too late for a message.
+        url.raw_host.decode("ascii").encode("idna")
+        known = url.scheme in ("http", "https") and url.host
+        right = known and 0 < (1 if url.port is None else url.port) < 65536
+    except (httpx.InvalidURL, UnicodeError):
+        right = False
+    if not right:
+        raise UserError(
+            f"{shown!r} is no address of a service: write http://HOST:PORT/PATH or https://..."
+        )
+    return url
+
+
+def _environment_problem(error: Exception) -> str:
+    """Return what is wrong with proxies or certificates; values may hold a password."""
+    found = [name for name in _VARIABLES if os.environ.get(name) or os.environ.get(name.lower())]
+    # Of an OSError the reason alone: Python's messages repeat a path, which is welcome, but
+    # those about addresses repeat the address.
+    about = str(error) if isinstance(error, OSError | ImportError) else ""
+    why = f" ({' '.join(about.split())})" if about else ""
+    return (
+        f"the proxies or certificates of the environment cannot be used{why}: check "
+        f"{', '.join(found) or ', '.join(_VARIABLES)}. A proxy is written http://HOST:PORT, "
+        "SSL_CERT_FILE names a file of certificates in PEM"
+    )

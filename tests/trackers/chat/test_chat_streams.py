@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from loopback import Says
 
 from pytest_dstfuzz.trackers.chat.stream import joined_completion
-from pytest_dstfuzz.trackers.web.events import events_of, is_stream
 from pytest_dstfuzz.trackers.web.reply import MalformedReply, Reply
 
 
@@ -24,8 +23,8 @@ def reply_of(says: Says) -> Reply:
 
 def joined(says: Says) -> dict[str, Any]:
     reply = reply_of(says)
-    assert is_stream(reply)
-    return joined_completion(events_of(reply))
+    assert reply.is_stream
+    return joined_completion(reply.events())
 
 
 _JSON = st.recursive(
@@ -116,4 +115,4 @@ def test_a_stream_that_breaks_is_told(says: Says, problem: str) -> None:
 
 def test_lines_may_end_in_any_way_and_an_event_may_have_several() -> None:
     text = ': hello\rdata: {"a":\rdata: 1}\r\rid: 3\r\ndata:{"a": 2}\n\ndata: {"a": 3}'
-    assert [one["a"] for one in events_of(reply_of(stream_of(text)))] == [1, 2, 3]
+    assert [one["a"] for one in reply_of(stream_of(text)).events()] == [1, 2, 3]

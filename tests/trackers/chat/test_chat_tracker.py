@@ -85,7 +85,7 @@ def test_the_strictest_format_that_the_service_takes_is_used(
         assert [format_of(asked) for asked in asked_about(service)] == [*tried, *[taken] * 3]
 
 
-def test_many_threads_settle_on_one_format() -> None:
+def test_requests_at_once_settle_on_one_format() -> None:
     def reply(asked: Asked) -> Says:
         if format_of(asked) != "prompt":
             return refusal(400, "unknown field response_format")

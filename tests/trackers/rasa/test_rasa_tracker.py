@@ -97,7 +97,7 @@ def test_the_server_sees_what_does_not_follow_the_descriptions(
     with suppress(TrackerError):
         transport = Transport(server.url, ServiceSettings(retries=0))
         method = "GET" if body is None else "POST"
-        transport.ask(method, path, body, read=lambda reply: reply)
+        transport.wait(transport.ask(method, path, body, read=lambda reply: reply))
     assert complaint in " ".join(server.complaints)
 
 

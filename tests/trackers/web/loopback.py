@@ -150,9 +150,16 @@ def serving(answer: Callable[[Asked], Says]) -> Iterator[Service]:
         service.server_close()
 
 
-def send(transport: Transport, method: str = "GET", path: str = "", body: object = None) -> Reply:
+async def asking(
+    transport: Transport, method: str = "GET", path: str = "", body: object = None
+) -> Reply:
     """Make one request and return the reply as it came."""
-    return transport.ask(method, path, body, read=lambda reply: reply)
+    return await transport.ask(method, path, body, read=lambda reply: reply)
+
+
+def send(transport: Transport, *asked: Any) -> Reply:
+    """Do the same for a caller that is not ``async``."""
+    return transport.wait(asking(transport, *asked))
 
 
 #: Ways to fail that a second attempt mends; ``Retry-After`` is 0 so that tests are quick.

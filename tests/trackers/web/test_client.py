@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from loopback import Asked, Says, Service, send
+from loopback import Asked, Says, Service, asking, send
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
@@ -85,7 +85,7 @@ def test_what_httpx_logs_holds_no_credential(
     transport = Transport(f"{service.url}/?token={MARKER}", ServiceSettings())
     with caplog.at_level(logging.DEBUG):
         send(transport)
-        transport.map([lambda: send(transport, "POST", "x", {})])
+        transport.map([lambda: asking(transport, "POST", "x", {})])
         logging.getLogger("httpx").info("of somebody else: %s", MARKER)
     *ours, other = [record.getMessage() for record in caplog.records]
     assert any("HTTP Request: POST" in message for message in ours)
@@ -131,8 +131,9 @@ def test_a_body_that_is_no_text_or_says_two_things_is_told(
     serve: Serve, body: bytes, message: str
 ) -> None:
     service = serve(lambda _: Says(body))
+    transport = Transport(service.url, ServiceSettings(retries=1))
     with pytest.raises(ServiceError, match=message):
-        Transport(service.url, ServiceSettings(retries=1)).ask("POST", read=Reply.json)
+        transport.wait(transport.ask("POST", read=Reply.json))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process alone there")

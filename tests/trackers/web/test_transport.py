@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import _thread
 import random
+import signal
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from functools import partial
@@ -14,13 +15,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import FAULTS, Asked, Says, Service, send
+from loopback import FAULTS, Asked, Says, Service, asking, send
 
 from pytest_dstfuzz.config import Header
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted
-from pytest_dstfuzz.trackers.web import transport as transport_module
 from pytest_dstfuzz.trackers.web.reply import backoff, retry_after
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
@@ -38,8 +38,17 @@ def settings_for(fault: str) -> ServiceSettings:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long the transport would wait, in place of waiting."""
     found: list[float] = []
-    monkeypatch.setattr(transport_module, "_pause", lambda seconds, _: found.append(seconds))
+
+    async def pause(_: Transport, seconds: float) -> None:
+        found.append(seconds)
+
+    monkeypatch.setattr(Transport, "_pause", pause)
     return found
+
+
+def believed(transport: Transport, body: object = None) -> Any:
+    """Ask for one state."""
+    return transport.wait(transport.ask("POST", body=body, read=state))
 
 
 def state(reply: Reply) -> Any:
@@ -67,7 +76,7 @@ def test_a_request_arrives_as_it_was_sent(serve: Serve) -> None:
 def test_connections_are_kept(serve: Serve) -> None:
     service = serve(lambda _: Says({}))
     transport = Transport(service.url, ServiceSettings(concurrency=3))
-    transport.map([partial(send, transport)] * 30)
+    transport.map([partial(asking, transport)] * 30)
     assert service.connections <= 3
     assert len(service.asked) == 30
 
@@ -91,7 +100,7 @@ def test_requests_are_in_flight_at_once_but_not_too_many(serve: Serve) -> None:
 def test_what_fails_for_a_while_is_saved(serve: Serve, fault: str) -> None:
     service = serve(lambda asked: FAULTS[fault] if asked.number == 0 else Says({"state": {}}))
     transport = Transport(service.url, settings_for(fault))
-    assert transport.ask("POST", body={}, read=state) == {}
+    assert believed(transport, {}) == {}
     assert len(service.asked) == 2
 
 
@@ -114,7 +123,7 @@ def test_what_fails_at_every_attempt_is_told_in_a_line(
     service = serve(lambda _: FAULTS[fault])
     transport = Transport(service.url, settings_for(fault))
     with pytest.raises(ServiceError) as caught:
-        transport.ask("POST", body={}, read=state)
+        believed(transport, {})
     assert str(caught.value) == f"the service at {service.url} {REASONS[fault]} after 3 tries"
     assert caught.value.status == (FAULTS[fault].status if "answered" in REASONS[fault] else None)
     assert len(service.asked) == 3
@@ -124,7 +133,7 @@ def test_what_fails_at_every_attempt_is_told_in_a_line(
 def test_what_a_service_does_not_implement_is_asked_once(serve: Serve) -> None:
     service = serve(lambda _: Says({"error": "no such method"}, 501))
     with pytest.raises(ServiceError, match=r"answered 501 Not Implemented [^)]*\)$"):
-        Transport(service.url, settings_for("500")).ask("GET", "models", read=state)
+        send(Transport(service.url, settings_for("500")), "GET", "models")
     assert len(service.asked) == 1
 
 
@@ -147,7 +156,7 @@ def test_what_a_service_means_to_say_is_not_asked_for_five_times(
     service = serve(lambda _: says)
     transport = Transport(service.url, ServiceSettings(timeout=5, retries=4))
     with pytest.raises(ServiceError) as caught:
-        transport.ask("POST", body={}, read=state)
+        believed(transport, {})
     assert reason in str(caught.value)
     assert (len(service.asked), len(waits)) == (tries, tries - 1)
 
@@ -237,14 +246,14 @@ def test_backoff_grows_to_a_limit_and_has_full_jitter(failures: int, seed: int) 
     assert min(draws) < 0.25 * limit < 0.75 * limit < max(draws)
 
 
-def test_the_rate_limit_is_one_for_all_threads(
+def test_the_rate_limit_is_one_for_all_jobs(
     serve: Serve, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = serve(lambda _: Says({}))
     settings = ServiceSettings(rate_limit=4.0, concurrency=5)
     transport = Transport(service.url, settings)
-    monkeypatch.setattr(transport_module.time, "monotonic", lambda: 100.0)
-    transport.map([partial(send, transport)] * 8)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    transport.map([partial(asking, transport)] * 8)
     assert sorted(waits) == [number / 4.0 for number in range(8)]
 
 
@@ -255,11 +264,15 @@ def test_an_interrupt_keeps_the_answers_that_came(serve: Serve) -> None:
     )
     transport = Transport(service.url, ServiceSettings(concurrency=2, timeout=60))
 
-    def interrupt() -> None:
-        _thread.interrupt_main()
+    async def interrupt() -> None:
+        signal.raise_signal(signal.SIGINT)
 
     ask = partial(transport.ask, "POST", read=state)
-    jobs: list[Callable[[], Any]] = [partial(ask, body=1), partial(ask, body=2), interrupt]
+    jobs: list[Callable[[], Awaitable[Any]]] = [
+        partial(ask, body=1),
+        partial(ask, body=2),
+        interrupt,
+    ]
     with pytest.raises(Interrupted) as caught:
         transport.map([*jobs, *[partial(ask, body=3)] * 50])
     assert caught.value.answers[0] == {}
