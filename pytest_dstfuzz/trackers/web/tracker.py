@@ -12,7 +12,13 @@ from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
-from pytest_dstfuzz.errors import MalformedAnswerError, NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.errors import (
+    GivenUpError,
+    MalformedAnswerError,
+    NoAnswerError,
+    TrackerError,
+    UserError,
+)
 from pytest_dstfuzz.trackers.arriving import taker_of
 from pytest_dstfuzz.trackers.replies.messages import OpeningRole
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
@@ -90,7 +96,10 @@ class WebTracker:
         groups: Sequence[list[int]],
         answers: dict[int, _Answer],
     ) -> None:
-        """Add the answers to the contexts at some places; a group that fails adds none."""
+        """Add the answers to the contexts at some places; a group that fails adds none.
+
+        When the run is over, or the service dead, that is the answer to what is left.
+        """
         found: Mapping[int, object] = {}
         stop = None
         hand_on = taker_of(self)
@@ -108,6 +117,8 @@ class WebTracker:
         for number, result in found.items():
             if isinstance(result, list):
                 answers.update(zip(groups[number], result, strict=True))
+            elif isinstance(result, GivenUpError):
+                answers.update(dict.fromkeys(groups[number], result))
         if stop is not None:
             raise stop
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from loopback import Asked, Says, Service, send
-from stuck import ANSWERED, STUCK, run_pytest, running
+from processes import run_python
+from stuck import ANSWERED, STUCK, running
 
 from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.errors import GivenUpError
@@ -25,6 +26,13 @@ SLACK = 30.0
 #: Where even the first batch did not come back in time, the message says where the budget ended.
 UNTESTED = "the tracker was not tested: (it had not come back when )?the budget of 3 seconds ended"
 RUN_OUT = "the budget of 3 seconds ended( in the middle of a call of the tracker)? before this turn"
+
+
+def run_pytest(folder: Path, *options: str) -> tuple[float, int, str]:
+    """Run pytest in a process of its own; return seconds, exit status, and what it said."""
+    started = time.monotonic()
+    done = run_python("-m", "pytest", "-q", "-p", "no:cacheprovider", *options, cwd=folder)
+    return time.monotonic() - started, done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

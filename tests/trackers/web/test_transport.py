@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from functools import partial
@@ -111,8 +112,8 @@ REASONS = {
     "no JSON": "answered with a body that is no JSON (Expecting property name enclosed in double "
     "quotes: line 1 column 2 (char 1))",
     "hangs up": "broke the connection off: Server disconnected without sending a response.",
-    "slow": "did not answer within 1 s",
-    "silent": "did not answer within 1 s",
+    "slow": "did not answer within 0.2 s",
+    "silent": "did not answer within 0.2 s",
 }
 
 
@@ -121,7 +122,8 @@ def test_what_fails_at_every_attempt_is_told_in_a_line(
     serve: Serve, fault: str, waits: list[float]
 ) -> None:
     service = serve(lambda _: FAULTS[fault])
-    transport = Transport(service.url, settings_for(fault))
+    hasty = fault in ("slow", "silent")
+    transport = Transport(service.url, replace(QUICK, timeout=0.2) if hasty else QUICK)
     with pytest.raises(ServiceError) as caught:
         believed(transport, {})
     assert str(caught.value) == f"the service at {service.url} {REASONS[fault]} after 3 tries"

@@ -132,7 +132,7 @@ def test_a_group_that_fails_is_asked_one_by_one(serve: Serve, fault: str) -> Non
         return Says(status=503, headers={"Retry-After": "0"}) if asked.number == 0 else echo(asked)
 
     service = serve(grouping(5, lambda _: REFUSALS[fault], alone))
-    tracker = web(service, timeout=1.0 if fault == "silent" else 30.0, retries=1, concurrency=4)
+    tracker = web(service, timeout=0.5 if fault == "silent" else 30.0, retries=1, concurrency=4)
     for _ in range(2):
         answers = tracker.predict([context(user) for user in USERS[:10]])
         assert [answer.state for answer in answers] == [{"hotel-area": u} for u in USERS[:10]]

@@ -138,17 +138,14 @@ def test_where_builds_are_compared_a_service_that_is_down_is_infrastructure(
     assert re.search(r"cannot be reached: .*refused.*\(verdict: infrastructure\)", said)
 
 
-@pytest.mark.parametrize("answer", [bot, grouped])
-def test_workers_ask_the_same_service(
-    pytester: pytest.Pytester, serve: Serve, answer: Callable[[Asked], Says]
-) -> None:
-    service = serve(answer)
+def test_workers_ask_the_same_service(pytester: pytest.Pytester, serve: Serve) -> None:
+    service = serve(grouped)
     assert run(pytester, service.url, "-n", "2") == run(pytester, service.url)
 
 
 @pytest.mark.unmeasured
 def test_trade_behind_the_server_gives_the_same_report(pytester: pytest.Pytester) -> None:
-    options = ("--dst-search=random", "--dst-turns=24")
+    options = ("--dst-search=random",)
     # Made first: torch must not be loaded anew after an inner run.
     with served(resolve_tracker("trade"), about=About("trade")) as address:
         inside = run(pytester, "trade", *options)
