@@ -33,7 +33,7 @@ from pytest_dstfuzz.relations.registry import RELATIONS
 LOADED = (
     *("numpy.random", "unittest", "pytest", "pytest_dstfuzz.plugin.hooks", "pytest_dstfuzz.cli"),
     # Of extras, which need not be installed. Scipy takes longer than all else together.
-    *("scipy.stats", "jinja2", "httpx"),
+    *("scipy.stats", "jinja2", "httpx", "httpcore"),
 )
 #: Runs within tests do without the plugin of hypothesis: to load it is three quarters of what
 #: starting pytest takes, and there are many hundreds of them.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -353,3 +355,19 @@ def test_a_header_that_cannot_be_sent(
     with pytest.raises(UserError, match=message) as caught:
         Transport("http://h", ServiceSettings(headers=(Header("X-Team", value),)))
     assert "two" not in str(caught.value)
+
+
+def test_it_serves_a_running_loop_and_other_threads(serve: Serve) -> None:
+    service = serve(lambda asked: Says({"state": asked.body}))
+    transport = Transport(service.url, QUICK)
+    jobs = [partial(transport.ask, "POST", body=number, read=state) for number in range(1, 9)]
+
+    async def within() -> object:
+        return transport.map(jobs)
+
+    def ask(_: object) -> object:
+        return transport.map(jobs)
+
+    with ThreadPoolExecutor(3) as pool:
+        found = [asyncio.run(within()), ask(None), *pool.map(ask, range(3))]
+    assert found == [[*range(1, 9)]] * 5
