@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -220,24 +219,3 @@ def test_mistakes_in_the_commands_are_told(
     harden = ["harden", "--game", "deal-or-no-deal", *words, "--output", str(tmp_path / "h")]
     assert dstfuzz([*harden, "--target", str(model), "--attack", "nowhere"]) == 2
     assert "--attack: there is no file nowhere" in capsys.readouterr().err
-
-
-def test_the_experiment_trains_plays_and_goes_on(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = tmp_path / "negotiation"
-    words = ["experiment", "negotiation", "--data", str(data), "--output", str(output)]
-    words += ["--games", "2", "--epochs", "1", "--rounds", "1", "--steps", "1"]
-    assert dstfuzz([*words, "--targets", "sv", "--rows", "no-attack,delayed,lookahead"]) == 0
-    first = capsys.readouterr()
-    assert "| Lookahead (ours) |" in first.out
-    assert "attack-hardened: an attack on hardened" in first.err
-    row = json.loads((output / "rows" / "sv-delayed-2-1000.json").read_text(encoding="utf-8"))
-    assert row["figures"]["games"] == 2
-    bytes_before = (output / "rl" / MODEL_FILE).read_bytes()
-    assert dstfuzz([*words, "--steps", "2"]) == 2
-    assert "is of other trainings: steps was 1, is now 2" in capsys.readouterr().err
-    assert dstfuzz([*words, "--targets", "sv,hardened", "--rows", "no-attack,lookahead"]) == 0
-    assert (output / "rl" / MODEL_FILE).read_bytes() == bytes_before
-    assert "Against `hardened`" in capsys.readouterr().out
-    assert (output / "negotiation.csv").read_text(encoding="utf-8").startswith("target,row,games")
