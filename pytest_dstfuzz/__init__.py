@@ -69,6 +69,7 @@ _HOMES = {
     "register_context_check": "relations.contexts.checks",
     "register_perturbation": "relations.contexts.sequences",
     "load_lexicon": "perturb.lexicon.lexicon",
+    "Limit": "gate.limits",
     # What goes wrong.
     "DstFuzzError": "errors",
     "UserError": "errors",

@@ -27,6 +27,7 @@ from pytest_dstfuzz.errors import DataError as DataError
 from pytest_dstfuzz.errors import DstFuzzError as DstFuzzError
 from pytest_dstfuzz.errors import TrackerError as TrackerError
 from pytest_dstfuzz.errors import UserError as UserError
+from pytest_dstfuzz.gate.limits import Limit as Limit
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon as load_lexicon
 from pytest_dstfuzz.plugin.turn import DstProposer as DstProposer
 from pytest_dstfuzz.plugin.turn import DstReport as DstReport

@@ -197,8 +197,6 @@ class Session:
     ended: str = ""
     #: Whether values of slots are kept back.
     hidden: bool = False
-    #: Names of the relations, in the order in which they were given; others come after them.
-    relations: tuple[str, ...] = ()
     #: When the clean answers of two builds are one.
     comparison: Comparison = EXACT
     #: Names of what variants were compared by, where replies are; fixtures may give others.
@@ -209,7 +207,7 @@ class Session:
     @property
     def summary(self) -> Summary:
         """The figures of the first relation, where there are several."""
-        return self.totals.first(",".join(self.relations)).summary
+        return self.totals.first(",".join(self.totals.order)).summary
 
     @property
     def own_edits(self) -> frozenset[str]:

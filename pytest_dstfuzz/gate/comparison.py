@@ -72,13 +72,13 @@ def compare(
         "violations": (violations := compare_violations(baseline, session, pairing)),
     }
     findings = [*_judge_clean(baseline, session, gates, pairing, drift)]
-    if (rise := gates.whole.max_expected_rise) is not None:
+    if (rise := gates.whole.get("max_expected_rise")) is not None:
         findings.append(judge_expected_rise(rise, figures["expected_failures"], pairing))
     why = list(dict.fromkeys(chain(others, *unlike.values())))
     weaknesses = figures["weaknesses"] = compare_weaknesses(baseline, session, pairing, why)
-    if (most_new := gates.whole.max_new_weaknesses) is not None:
+    if (most_new := gates.whole.get("max_new_weaknesses")) is not None:
         findings.append(judge_new_weaknesses(most_new, weaknesses))
-    new = judge_new_violations(gates.whole.max_new_violations, violations)
+    new = judge_new_violations(gates.whole.get("max_new_violations"), violations)
     if others:
         return Judgement((), (*findings, *new), tuple(others), figures)
     judged = _judge_relations(pairings, every, gates, session, ways)
@@ -98,7 +98,7 @@ def _judge_clean(
     """Judge the clean answers; those that were normalised in another way do not compare."""
     normalised = baseline.campaign.get(NORMALISATION) == session.campaign.get(NORMALISATION)
     if normalised and (drift.turns or drift.silenced):
-        most, noise = gates.whole.max_clean_drift, session.summary.noise
+        most, noise = gates.whole.get("max_clean_drift"), session.summary.noise
         limit = DEFAULT_MAX_DRIFT if most is None else most
         chance = 0.0 if noise is None else noise.disagreement
         unanswered = pairing.turns - pairing.clean.turns
@@ -154,13 +154,13 @@ def _judge_relations(
     One that the baseline does not have is judged where a limit names it, and is undecided then. So
     is one of which ``ways`` say that its variants are others now.
     """
-    given = gates.whole.max_regression
+    given = gates.whole.get("max_regression")
     whole = DEFAULT_MAX_REGRESSION if given is None else given
     limits = [
         (one, *limit)
         for one in every
-        if one.own.max_regression is not None or one.name in pairings[one.name].asked
-        if (limit := one.limit(whole, one.own.max_regression)) is not None
+        if one.own.get("max_regression") is not None or one.name in pairings[one.name].asked
+        if (limit := one.limit(whole, one.own.get("max_regression"))) is not None
     ]
     if given is not None and all(one.must_change for one in every) and not limits:
         return {"": unnamed("max-regression", given, every)}
@@ -178,9 +178,9 @@ def _judge_relations(
 def _margins(gates: Gates) -> dict[Part, float]:
     """Return by how much domains, slots and transformations may get worse."""
     return {
-        part: limits.max_regression
+        part: limits["max_regression"]
         for part, limits in gates.parts.items()
-        if limits.max_regression is not None and part.kind != "relation"
+        if "max_regression" in limits and part.kind != "relation"
     }
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from pytest_dstfuzz.campaign.intervals import interval_name
 from pytest_dstfuzz.campaign.ledger import Counts
 from pytest_dstfuzz.gate.baseline import Baseline, Session
-from pytest_dstfuzz.gate.limits import Gates
+from pytest_dstfuzz.gate.limits import LIMITS, Gates
 from pytest_dstfuzz.gate.tested import (
     Tested,
     idle,
@@ -22,13 +21,13 @@ from pytest_dstfuzz.gate.tested import (
 from pytest_dstfuzz.gate.verdict import (
     Judgement,
     LimitFinding,
-    judge_accuracy,
-    judge_expected,
-    judge_rate,
+    failure_rate,
+    judge_figure,
 )
-from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.totals.tallies import applied_text
 from pytest_dstfuzz.totals.totals import Totals
+
+_FAILURE_RATE: Final = next(one for one in LIMITS if one.name == "max-failure-rate")
 
 
 def judge(
@@ -90,39 +89,35 @@ def judge_answers(totals: Totals) -> tuple[LimitFinding, ...]:
 def _judge_figures(session: Session, gates: Gates, every: Sequence[Tested]) -> list[LimitFinding]:
     """Judge the figures of each relation of the session, and the failure rates of its parts."""
     found: list[LimitFinding] = []
-    # Clean answers are the same under each relation, but some ask about few of the turns.
-    widest = max(every, key=lambda one: one.totals.count, default=None)
-    summary = session.summary if widest is None else widest.summary
-    if (least := gates.whole.min_accuracy) is not None:
-        kind = every[0].totals.kind if every else BELIEF_STATES
-        found.append(judge_accuracy(least, summary.clean_right, summary.clean_labelled, kind))
+    given = [one for one in gates.known if one.figure is not None and one.key in gates.whole]
+    own = {
+        one: judge_figure(one, gates.whole[one.key], one.figure_of(session.totals)) for one in given
+    }
+    found += [finding for limit, finding in own.items() if limit.least]
     found += _judge_rates(every, gates)
-    if (most := gates.whole.max_expected_failures) is not None:
-        # None are expected of turns that relations edit by themselves.
-        one = next((one for one in every if one.totals.slip_rates), widest)
-        summary = session.summary if one is None else one.summary
-        name = interval_name(summary.dialogues_tested)
-        found.append(judge_expected(most, summary.expected_failures, name))
+    found += [finding for limit, finding in own.items() if not limit.least]
     limits = {
-        part: each.max_failure_rate for part, each in gates.parts.items() if part.kind != "relation"
+        part: each.get("max_failure_rate")
+        for part, each in gates.parts.items()
+        if part.kind != "relation"
     }
     main = main_of(every)
     for part, limit in limits.items():
         if limit is not None:
             counts = Counts() if main is None else main.counts_of(part)
-            found.append(judge_rate(part, limit, counts.failure_rate))
+            found.append(judge_figure(_FAILURE_RATE, limit, failure_rate(part, counts), part))
     return found
 
 
 def _judge_rates(every: Sequence[Tested], gates: Gates) -> Iterator[LimitFinding]:
     """Judge the failure rate of each relation by itself."""
-    whole, judged = gates.whole.max_failure_rate, False
+    whole, judged = gates.whole.get("max_failure_rate"), False
     for one in every:
-        limit = one.limit(whole, one.own.max_failure_rate)
+        limit = one.limit(whole, one.own.get("max_failure_rate"))
         judged = judged or limit is not None
         if limit is None or (limit[0] is None and not one.summary.valid):
             continue
-        rate, interval = one.summary.failure_rate, one.summary.failure_rate_interval
-        yield judge_rate(*limit, rate, interval, interval_name(one.summary.dialogues_tested))
+        part, most = limit
+        yield judge_figure(_FAILURE_RATE, most, failure_rate(part, one.summary), part)
     if whole is not None and every and not judged:
         yield unnamed("max-failure-rate", whole, every)

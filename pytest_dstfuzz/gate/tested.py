@@ -10,7 +10,7 @@ from pytest_dstfuzz.campaign.ledger import Counts
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.gate.baseline import Session
 from pytest_dstfuzz.gate.limits import Gates, Limits, Part
-from pytest_dstfuzz.gate.verdict import Gate, LimitFinding
+from pytest_dstfuzz.gate.verdict import LimitFinding
 from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.totals.totals import RelationTotals
 
@@ -68,15 +68,14 @@ class Tested:
 
 def tested_relations(session: Session, gates: Gates) -> list[Tested]:
     """Return the relations of a session in the order in which they were named."""
-    found = session.totals.relations
+    found = session.totals.in_order
     return [
         Tested(
-            found[name],
-            Part("relation", name) if len(found) > 1 else None,
-            gates.parts.get(Part("relation", name), _NONE),
+            one,
+            Part("relation", one.name) if len(found) > 1 else None,
+            gates.parts.get(Part("relation", one.name), _NONE),
         )
-        for name in dict.fromkeys([*session.relations, *found])
-        if name in found
+        for one in found
     ]
 
 
@@ -110,13 +109,13 @@ def unjudged(every: Sequence[Tested], gates: Gates, *, compared: bool) -> tuple[
     """
     if not (gates.of_violations or compared):
         return ()
-    main, rise = main_of(every), gates.whole.max_expected_failures
+    main, rise = main_of(every), gates.whole.get("max_expected_failures")
     of_parts = any(part.kind != "relation" for part in gates.parts)
     return tuple(
         one.name
         for one in every
-        if one.limit(gates.whole.max_failure_rate, one.own.max_failure_rate) is None
-        and not (compared and (one.own.max_regression is not None or not one.must_change))
+        if one.limit(gates.whole.get("max_failure_rate"), one.own.get("max_failure_rate")) is None
+        and not (compared and (one.own.get("max_regression") is not None or not one.must_change))
         and not (one is main and of_parts)
         and not (rise is not None and not one.own_edits)
     )
@@ -130,7 +129,7 @@ def idle(gates: Gates, found: Sequence[Tested]) -> LimitFinding:
     return LimitFinding(None, "max-failure-rate", None, "inconclusive", reason)
 
 
-def unnamed(gate: Gate, limit: float, found: Sequence[Tested]) -> LimitFinding:
+def unnamed(gate: str, limit: float, found: Sequence[Tested]) -> LimitFinding:
     """Say that a limit was given for the session, and that it holds for none of its relations."""
     names = [one.name for one in found]
     each = names[0] if len(names) == 1 else f"each of {listed(names, _MOST_NAMES)}"

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pytest_dstfuzz.campaign.expected import TURNS, ExpectedFailures
-from pytest_dstfuzz.config.rates import (
-    over,
-    over_per_1000,
-    per_1000,
-    percent,
-    points,
-    rise_per_1000,
-    under,
-)
-from pytest_dstfuzz.gate.limits import Part
+from pytest_dstfuzz.campaign.expected import TURNS
+from pytest_dstfuzz.campaign.intervals import interval_name
+from pytest_dstfuzz.campaign.ledger import Counts
+from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.config.rates import over, over_per_1000, percent, points, rise_per_1000
+from pytest_dstfuzz.gate.limits import NO_ESTIMATE, UNITS, Figure, Limit, Part
 from pytest_dstfuzz.json_data import to_json
-from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
-from pytest_dstfuzz.kinds.kind import AnswerKind
 
 #: ``drift``: clean answers differ from the baseline's at more turns than is allowed, whatever
 #: else was found. ``regression``: the interval of the difference lies above 0 and the
@@ -31,21 +24,6 @@ from pytest_dstfuzz.kinds.kind import AnswerKind
 #: ``infrastructure``: the tracker failed too often, too little was tested, or what was tested of
 #: a run that ended early gives no reason to fail it.
 Verdict = Literal["pass", "drift", "regression", "inconclusive", "not-compared", "infrastructure"]
-#: What a finding is of.
-Gate = Literal[
-    "max-failure-rate",
-    "max-regression",
-    "max-clean-drift",
-    "min-accuracy",
-    "max-expected-failures",
-    "max-expected-rise",
-    "max-new-weaknesses",
-    "max-new-violations",
-    "clean-answers",
-    "applies",
-]
-
-_NO_ESTIMATE: Final = "the search does not estimate them, --dst-search=noise does"
 
 PASSED: Final = 0
 FAILED: Final = 1
@@ -71,7 +49,8 @@ class LimitFinding:
 
     #: ``None`` = the whole session.
     part: Part | None
-    gate: Gate
+    #: Name of the limit, or ``clean-answers`` or ``applies``.
+    gate: str
     #: The limit itself: 0 to 1, of 1,000 user turns, or a number of weaknesses; ``None`` where
     #: there is none to set.
     limit: float | None
@@ -162,67 +141,36 @@ class Judgement:
         }
 
 
-def judge_rate(
-    part: Part | None,
-    limit: float,
-    rate: float | None,
-    interval: Sequence[float] | None = None,
-    name: str = "95 % interval",
+def judge_figure(
+    limit: Limit, bound: float, figure: Figure, part: Part | None = None
 ) -> LimitFinding:
-    """Judge a failure rate (none without an answer) by its limit; parts have no interval."""
-    gate: Gate = "max-failure-rate"
-    if rate is None:
-        return LimitFinding(
-            part, gate, limit, "inconclusive", f"no valid variant{_of(part)} was answered"
-        )
-    failed = over(rate, limit)
-    bounds = None if interval is None else (interval[0], interval[1])
-    known = "" if part else " (too few dialogues for an interval)"
-    if bounds is not None:
-        known = f" ({name} {' to '.join(map(percent, bounds))})"
-    where = "is over" if failed else "is within"
-    shown = f"the failure rate{_of(part)} {percent(rate)}{known}"
-    reason = f"{shown} {where} the limit of {percent(limit)}"
-    return LimitFinding(part, gate, limit, "regression" if failed else "pass", reason, rate, bounds)
-
-
-def judge_accuracy(
-    limit: float, right: int, labelled: int, kind: AnswerKind = BELIEF_STATES
-) -> LimitFinding:
-    """Judge the share of the labelled turns whose clean answer is right by its lowest limit."""
-    what, of, label = kind.words.accuracy
-    gate: Gate = "min-accuracy"
-    if not labelled:
-        reason = f"there is no {what}: no turn that was tested has a {label}"
-        return LimitFinding(None, gate, limit, "inconclusive", reason)
-    accuracy = right / labelled
-    failed = under(accuracy, limit)
-    reason = (
-        f"the {what} of the {of} {percent(accuracy)} ({right:,} of {labelled:,} turns "
-        f"with {label}s) is {'under' if failed else 'within'} the limit of {percent(limit)}"
-    )
-    return LimitFinding(None, gate, limit, "regression" if failed else "pass", reason, accuracy)
-
-
-def judge_expected(
-    limit: float, found: ExpectedFailures | None, name: str = "95 % interval"
-) -> LimitFinding:
-    """Judge the expected failures of a session (none of a search that does not estimate them)."""
-    gate: Gate = "max-expected-failures"
-    why = _NO_ESTIMATE if found is None else found.reason
-    if found is None or found.per_1000 is None:
-        reason = f"there is no figure of expected failures: {why}"
-        return LimitFinding(None, gate, limit, "inconclusive", reason)
-    failed, bounds = over_per_1000(found.per_1000, limit), found.interval
-    known = " (too few dialogues for an interval)"
-    if bounds is not None:
-        known = f" ({name} {' to '.join(map(per_1000, bounds))})"
-    reason = (
-        f"{per_1000(found.per_1000)} of {TURNS:,} user turns are expected to fail{known}, which "
-        f"{'is over' if failed else 'is within'} the limit of {limit:g}"
-    )
+    """Judge a figure of a session, or of a part of it, by its limit."""
+    value, interval, unit = figure.value, figure.interval, UNITS[limit.unit]
+    if value is None:
+        return LimitFinding(part, limit.name, bound, "inconclusive", figure.text)
+    failed = (unit.under if limit.least else unit.over)(value, bound)
+    known = ""
+    if interval is not None and figure.dialogues is not None:
+        ends = " to ".join(map(unit.show, interval))
+        known = f" ({interval_name(figure.dialogues)} {ends})"
+    elif figure.dialogues is not None and part is None:
+        known = " (too few dialogues for an interval)"
+    side = "within" if not failed else "under" if limit.least else "over"
+    shown = f"{figure.text}{known}{figure.joint}"
+    reason = f"{shown} is {side} the limit of {unit.show_limit(bound)}"
     verdict: Verdict = "regression" if failed else "pass"
-    return LimitFinding(None, gate, limit, verdict, reason, found.per_1000, bounds)
+    return LimitFinding(part, limit.name, bound, verdict, reason, value, interval)
+
+
+def failure_rate(part: Part | None, counts: Counts) -> Figure:
+    """Return the failure rate of a session or a relation; domains and such have no interval."""
+    rate = counts.failure_rate
+    if rate is None:
+        return Figure(None, f"no valid variant{_of(part)} was answered")
+    shown = f"the failure rate{_of(part)} {percent(rate)}"
+    if isinstance(counts, Summary):
+        return Figure(rate, shown, counts.failure_rate_interval, counts.dialogues_tested)
+    return Figure(rate, shown)
 
 
 def judge_rise(limit: float, found: Mapping[str, Any] | None, needed: int | None) -> LimitFinding:
@@ -230,8 +178,8 @@ def judge_rise(limit: float, found: Mapping[str, Any] | None, needed: int | None
 
     ``found`` are the ``expected_failures`` of a comparison, if the run has them.
     """
-    gate: Gate = "max-expected-rise"
-    why = _NO_ESTIMATE if found is None else found["reason"]
+    gate = "max-expected-rise"
+    why = NO_ESTIMATE if found is None else found["reason"]
     if found is None or why:
         reason = f"the expected failures are not compared with the baseline: {why}"
         return LimitFinding(None, gate, limit, "inconclusive", reason)

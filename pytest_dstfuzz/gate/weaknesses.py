@@ -19,7 +19,7 @@ from pytest_dstfuzz.gate.baseline import (
     other_estimates,
 )
 from pytest_dstfuzz.gate.pairing import Pairing
-from pytest_dstfuzz.gate.verdict import Gate, LimitFinding, Verdict
+from pytest_dstfuzz.gate.verdict import LimitFinding, Verdict
 from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.weaknesses.keys import key_of_id
 
@@ -95,7 +95,7 @@ def judge_new_weaknesses(limit: float, found: Mapping[str, Any]) -> LimitFinding
     Only what the baseline was asked and did not show is certainly new: more of these than the
     limit fail the session, more of the others leave it undecided.
     """
-    gate: Gate = "max-new-weaknesses"
+    gate = "max-new-weaknesses"
     if found["reason"]:
         reason = f"the weaknesses are not compared with the baseline: {found['reason']}"
         return LimitFinding(None, gate, limit, "inconclusive", reason)

@@ -48,6 +48,7 @@ from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.tally import usage_text
 from pytest_dstfuzz.report.terminal_relations import report_lines
 from pytest_dstfuzz.totals.plainest import Novelty
+from pytest_dstfuzz.totals.totals import AddedSection
 
 
 @dataclass(eq=False)
@@ -175,6 +176,10 @@ class SessionEnd:
         """Judge the session and write what is asked for."""
         self._ended = self._why_ended(session)
         status = self._judge()
+        hook = session.config.hook.pytest_dstfuzz_report_section
+        for one in self._models:
+            found = hook(config=session.config, totals=one.totals)
+            one.totals.added = tuple(AddedSection(title, tuple(lines)) for title, lines in found)
         if not self._write_reports():
             status = status or pytest.ExitCode.TESTS_FAILED
         if exitstatus == pytest.ExitCode.OK:

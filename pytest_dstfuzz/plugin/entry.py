@@ -25,13 +25,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_dstfuzz.gate.limits import Limit
     from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
     from pytest_dstfuzz.plugin.hooks import SessionHooks
     from pytest_dstfuzz.plugin.turn import DstConformance, DstProposer, DstReport, DstTurn
+    from pytest_dstfuzz.totals.totals import Totals
 
 __all__ = ["dst_agent", "dst_compare", "dst_conformance", "dst_lexicon", "dst_model"]
 __all__ += ["dst_outcome", "dst_proposer", "dst_relation", "dst_report", "dst_search", "dst_turn"]
-__all__ += ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
+__all__ += ["pytest_addhooks", "pytest_addoption", "pytest_collection_modifyitems"]
+__all__ += ["pytest_configure"]
 __all__ += ["pytest_generate_tests", "pytest_load_initial_conftests", "pytest_sessionstart"]
 __all__ += ["pytest_terminal_summary"]
 
@@ -60,6 +63,27 @@ def _table() -> dict[str, Any]:
     text = _TABLE.read_text(encoding="utf-8").partition("\n")[2]
     table: dict[str, Any] = json.loads(text)
     return table
+
+
+class Hooks:
+    """The hooks of this plugin, for conftest files and other plugins."""
+
+    @pytest.hookspec
+    def pytest_dstfuzz_limits(self, config: pytest.Config) -> Sequence[Limit]:
+        """Return limits that ``[tool.dstfuzz.gates]`` may hold beside those of the package."""
+        raise NotImplementedError
+
+    @pytest.hookspec
+    def pytest_dstfuzz_report_section(
+        self, config: pytest.Config, totals: Totals
+    ) -> tuple[str, Sequence[str]] | None:
+        """Return the title and the lines of a section that every report of a tracker has."""
+        raise NotImplementedError
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Let conftest files and other plugins add limits and sections."""
+    pluginmanager.add_hookspecs(Hooks)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

@@ -32,7 +32,6 @@ from pytest_dstfuzz.perturb.support import NoiseInUse
 from pytest_dstfuzz.plugin.baseline_writing import write_baselines
 from pytest_dstfuzz.plugin.model_results import ModelResults
 from pytest_dstfuzz.plugin.options import gates_of
-from pytest_dstfuzz.plugin.relations import PARTED
 from pytest_dstfuzz.plugin.selection import selection_of
 from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.relations.registry import ALL, RELATIONS
@@ -121,7 +120,7 @@ class SessionGate:
             for each in data.dialogues
             for turn in each.turns
         )
-        if self.gates.whole.min_accuracy is not None and not labels:
+        if "min_accuracy" in self.gates.whole and not labels:
             what = kind.words.labels
             raise UserError(
                 f"a limit of accuracy (min-accuracy) needs {what}: the data {data.name!r} has none"
@@ -188,7 +187,6 @@ class SessionGate:
             missing=record.missing,
             ended=info.ended,
             hidden=settings.output.redact,
-            relations=tuple(named.variant.relation.split(PARTED)),
             comparison=comparison,
             compared=frozenset(record.comparisons),
             varies=info.disagreement is not None and info.disagreement.differed > 0,

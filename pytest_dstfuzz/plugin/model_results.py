@@ -15,6 +15,7 @@ from pytest_dstfuzz.campaign.results import Results, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.plugin.relations import PARTED
 from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.totals.totals import Totals
@@ -60,6 +61,7 @@ class ModelResults:
         hide = redacted if self._settings.output.redact else None
         relations, fallbacks = self.collector.relations, self._settings.reply.fallback
         totals = Totals(relations, fallbacks, hide, self._accepted)
+        totals.order = tuple(self.settings.variant.relation.split(PARTED))
         for group, result in self.collector.grouped(self._data) if self.collector else ():
             totals.add(self.marked(result), group)
         return totals

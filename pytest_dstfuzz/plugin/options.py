@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ from pytest_dstfuzz.config.tracker_keys import TABLE as KEY_TABLE
 from pytest_dstfuzz.config.tracker_keys import table_keys
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
+from pytest_dstfuzz.gate.limits import LIMITS, Gates, Limits, read_gates
 
 #: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
 _PATHS = names_of("path")
@@ -140,13 +141,14 @@ def _pyproject(config: pytest.Config) -> Path:
 def gates_of(config: pytest.Config, settings: Settings) -> Gates:
     """Return the limits of a session: options go before the table ``[tool.dstfuzz.gates]``."""
     path = _pyproject(config)
-    table = read_gates(path) if path.is_file() else Gates()
+    known = (*LIMITS, *chain.from_iterable(config.hook.pytest_dstfuzz_limits(config=config)))
+    table = read_gates(path, known) if path.is_file() else Gates(known=known)
     given = {
-        name: value
-        for name in (item.name for item in fields(Limits))
-        if (value := settings.option(name)) is not None or _is_off(config, name)
+        limit.key: value
+        for limit in LIMITS
+        if (value := settings.option(limit.key)) is not None or _is_off(config, limit.key)
     }
-    gates = replace(table, whole=replace(table.whole, **given))
+    gates = replace(table, whole=Limits(**{**table.whole, **given}))
     return gates if settings.gate.baseline is not None else gates.without_baseline
 
 

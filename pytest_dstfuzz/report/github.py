@@ -66,6 +66,7 @@ def markdown_text(report: Mapping[str, Any], limit: int = MOST_BYTES) -> str:
         _transformations,
         _comparison,
         _violations,
+        _added,
     )
     lines: list[str] = []
     for name, one in reports_of(report).items():
@@ -276,6 +277,14 @@ def _weaknesses(view: View) -> Iterator[str]:
 
 def _violations(view: View) -> Iterator[str]:
     yield from _listed("The plainest violations", view.totals.plainest.pairs, view)
+
+
+def _added(view: View) -> Iterator[str]:
+    for section in view.totals.added:
+        yield f"### {escape(section.title)}"
+        yield ""
+        yield from (f"- {escape(shorten(line, _LONGEST))}" for line in section.lines)
+        yield ""
 
 
 def _new_violations(view: View) -> Iterator[str]:

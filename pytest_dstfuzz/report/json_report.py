@@ -161,6 +161,10 @@ def build_report(
         told, took = info.judge
         report["outcome"] |= {"judge": to_json(told)}
         report["run"] |= {"judge": to_json(took)}
+    if totals.added:
+        report["sections"] = [
+            {"title": one.title, "lines": list(one.lines)} for one in totals.added
+        ]
     if cases := totals.cases.figures:
         report["mortar"] = [one.to_json() for one in cases]
     return {name: value if name == "turns" else _rounded(value) for name, value in report.items()}

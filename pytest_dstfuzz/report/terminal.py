@@ -76,6 +76,7 @@ def terminal_lines(
     show_tables(page, first, verbose=verbosity > 0)
     show_plainest(page, first, settings, command, totals.novelty)
     show_left_out(page, totals, info, verbose=verbosity > 0)
+    show_added(page, totals)
     return page.lines
 
 
@@ -303,6 +304,15 @@ def show_left_out(page: TerminalPage, totals: Totals, info: RunInfo, *, verbose:
         page.field(label("error"), f"{times:,} x {shorten(reason)}", "bad")
     if most is not None and len(reasons) > most:
         page.field(label("error"), f"... and {len(reasons) - most} other reasons", "bad")
+
+
+def show_added(page: TerminalPage, totals: Totals) -> None:
+    """Add the sections of others."""
+    for section in totals.added:
+        page.gap()
+        page.line(section.title, "heading")
+        for line in section.lines:
+            page.field("  ", line)
 
 
 def left_out_texts(totals: Totals, info: RunInfo) -> list[str]:

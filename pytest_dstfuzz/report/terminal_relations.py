@@ -24,6 +24,7 @@ from pytest_dstfuzz.report.terminal import (
     how_text,
     interval_text,
     left_out_texts,
+    show_added,
     show_figures,
     show_left_out,
     show_tables,
@@ -80,6 +81,7 @@ def report_lines(
             _rewrites(page, one, verbose=verbose)
         show_plainest(page, one, settings, command, totals.novelty)
     show_left_out(page, totals, info, verbose=verbose)
+    show_added(page, totals)
     return page.lines
 
 

@@ -21,7 +21,7 @@ from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.tally import noise_text, repeats_text, unlimited_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
 from pytest_dstfuzz.totals.plainest import Novelty, OnPage, OnPageTally
-from pytest_dstfuzz.totals.totals import RelationFacts, RelationTotals, Totals
+from pytest_dstfuzz.totals.totals import AddedSection, RelationFacts, RelationTotals, Totals
 
 #: Parts of a report that say how and on what it was made, in the order in which they are shown.
 _PARTS = ("settings", "data", "run")
@@ -94,6 +94,8 @@ class View:
             _check_edits(turn)
             for tally in (totals, cards, on_page):
                 tally.add(turn)
+        added = report.get("sections", ())
+        totals.added = tuple(AddedSection(one["title"], tuple(one["lines"])) for one in added)
         totals.novelty = Novelty.of(None if gate is None else gate["comparison"])
         return cls(report, settings, gate, turns, totals, cards.cards, on_page.chosen)
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, Literal, Self, get_args
+from typing import Any, Final, Literal, NamedTuple, Self, get_args
 
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Ledger, LedgerTally, ratio
@@ -56,6 +56,13 @@ class RelationFacts:
     unit: Unit = "turn"
     #: Whether the search edits the turns, or the relation itself.
     edits: Literal["search", "own"] = "search"
+
+
+class AddedSection(NamedTuple):
+    """A section of a report that a hook of somebody else added."""
+
+    title: str
+    lines: tuple[str, ...]
 
 
 class RelationTotals:
@@ -226,6 +233,8 @@ class Totals:
             accepted: weakness -> why it may stay.
         """
         self._facts, self._fallbacks, self._redact = facts or {}, fallbacks, redact
+        #: Names of the relations in the order in which they were given; others come after them.
+        self.order: tuple[str, ...] = ()
         #: By name, in the order in which their first results came.
         self.relations: dict[str, RelationTotals] = {}
         self.count = 0
@@ -235,6 +244,8 @@ class Totals:
         self.troubles: Final = TroublesTally(hidden=redact is not None)
         #: Which violations the baseline knows, once that is known.
         self.novelty = Novelty()
+        #: What hooks of others say of these totals.
+        self.added: tuple[AddedSection, ...] = ()
         #: Turns that were not run, by relation; their dialogues; why, of the first that says it.
         self.skipped: Counter[str] = Counter()
         self._skipped_dialogues = DistinctCount()
@@ -310,6 +321,17 @@ class Totals:
         # Tests with settings of their own may have few turns each, and one tracker all the same.
         both = [*parts, "" if any(parts) else self._together.text]
         return tuple(dict.fromkeys(filter(None, both)))
+
+    @property
+    def in_order(self) -> tuple[RelationTotals, ...]:
+        """What was found under each relation, in the order in which they were given."""
+        names = dict.fromkeys([*self.order, *self.relations])
+        return tuple(self.relations[name] for name in names if name in self.relations)
+
+    @property
+    def widest(self) -> RelationTotals:
+        """What was found under the relation with the most results."""
+        return max(self.in_order, key=lambda one: one.count, default=self.first(""))
 
     def sections(self, named: str) -> tuple[RelationTotals, ...]:
         """Return what was found under each relation that has results.

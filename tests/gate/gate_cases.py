@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from pytest_dstfuzz.campaign.ledger import Counts
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, make_baseline
+from pytest_dstfuzz.gate.limits import LIMITS, Figure
 from pytest_dstfuzz.gate.pairing import Pairing, pair_up
+from pytest_dstfuzz.gate.verdict import LimitFinding, failure_rate, judge_figure
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.totals.totals import RelationFacts, Totals
 
@@ -37,6 +40,17 @@ def totals_of(groups: Groups, own_edits: Iterable[str] = ()) -> Totals:
         for one in turns:
             totals.add(one, group)
     return totals
+
+
+def judged_figure(name: str, bound: float, figure: Figure) -> LimitFinding:
+    """Judge a figure by the limit of a name."""
+    return judge_figure(next(one for one in LIMITS if one.name == name), bound, figure)
+
+
+def judged_rate(bound: float, violations: int, valid: int) -> LimitFinding:
+    """Judge the failure rate of a session of so many valid variants."""
+    counts = Counts(violations=violations, held=valid - violations)
+    return judged_figure("max-failure-rate", bound, failure_rate(None, counts))
 
 
 def variant(

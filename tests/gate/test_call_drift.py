@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gate_cases import Contents, build, saved, totals_of
+from gate_cases import Contents, build, judged_figure, saved, totals_of
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import TurnResult
@@ -18,8 +18,8 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.gate.baseline import digest_of, make_baseline
 from pytest_dstfuzz.gate.drift import judge_drift
 from pytest_dstfuzz.gate.judge import judge_answers
+from pytest_dstfuzz.gate.limits import right_answers
 from pytest_dstfuzz.gate.pairing import pair_up
-from pytest_dstfuzz.gate.verdict import judge_accuracy
 from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
 from pytest_dstfuzz.totals.troubles import AnswersTally, TroublesTally
 
@@ -68,7 +68,7 @@ def test_labels_speak_of_recorded_calls() -> None:
     drift = pair_up(saved(old), new, Contents(new), ANY).clean.drift()
     reason = judge_drift(drift, 1.0).reason
     assert "right calls on the 1 turns with recorded calls" in reason
-    assert judge_accuracy(0.5, 1, 4, TOOL_CALLS).reason.startswith(
+    assert judged_figure("min-accuracy", 0.5, right_answers(1, 4, TOOL_CALLS)).reason.startswith(
         "the share of right messages of the unchanged turns 25.00 % (1 of 4 turns with recorded"
     )
 

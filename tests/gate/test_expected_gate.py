@@ -6,10 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from gate_cases import BOT
+from gate_cases import BOT, judged_figure
 
 from pytest_dstfuzz.campaign.expected import ExpectedFailures
-from pytest_dstfuzz.gate.verdict import judge_expected
+from pytest_dstfuzz.gate.limits import failing_turns
+from pytest_dstfuzz.gate.verdict import LimitFinding
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH
 from pytest_dstfuzz.report.schema import problems
 
@@ -24,6 +25,12 @@ FOUND = ExpectedFailures(
     locked_per_1000=20.0,
     unjudged_per_1000=0.0,
 )
+
+
+def judge_expected(limit: float, found: ExpectedFailures | None) -> LimitFinding:
+    return judged_figure("max-expected-failures", limit, failing_turns(found, 100))
+
+
 NATURAL = ("--dst-validity=natural", "--dst-search=noise")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from gate_cases import CAMPAIGN, Contents, baseline, build, totals_of, turn
+from gate_cases import CAMPAIGN, Contents, baseline, build, judged_rate, totals_of, turn
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +21,6 @@ from pytest_dstfuzz.gate.verdict import (
     LimitFinding,
     Verdict,
     judge_difference,
-    judge_rate,
 )
 from pytest_dstfuzz.totals.troubles import TroublesTally
 
@@ -77,10 +76,11 @@ def test_a_reason_has_all_figures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "expected"), [(0.21, "regression"), (0.2, "pass"), (None, "inconclusive")]
+    ("violations", "valid", "expected"),
+    [(21, 100, "regression"), (2, 10, "pass"), (0, 0, "inconclusive")],
 )
-def test_the_rule_of_a_rate(rate: float | None, expected: Verdict) -> None:
-    assert judge_rate(None, 0.2, rate).verdict == expected
+def test_the_rule_of_a_rate(violations: int, valid: int, expected: Verdict) -> None:
+    assert judged_rate(0.2, violations, valid).verdict == expected
 
 
 def finding(of: Verdict) -> LimitFinding:

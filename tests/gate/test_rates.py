@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from gate_cases import judged_figure, judged_rate
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,8 @@ from pytest_dstfuzz.config.rates import (
     under,
 )
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.gate.verdict import judge_accuracy, judge_rate
+from pytest_dstfuzz.gate.limits import right_answers
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 
 
 @given(st.integers(1, 5000), st.integers(0, 5000))
@@ -28,18 +30,19 @@ def test_a_figure_copied_from_a_report_is_a_limit_that_holds(whole: int, part: i
         limit = parse_limit(shown)
         assert not over(rate, limit)
         assert not under(rate, limit)
-        assert judge_rate(None, limit, rate).verdict == "pass"
-        assert judge_accuracy(limit, min(part, whole), whole).verdict == "pass"
+        assert judged_rate(limit, min(part, whole), whole).verdict == "pass"
+        right = right_answers(min(part, whole), whole, BELIEF_STATES)
+        assert judged_figure("min-accuracy", limit, right).verdict == "pass"
 
 
 def test_the_limit_of_the_issue() -> None:
-    assert judge_rate(None, 0.0851, 4 / 47).verdict == "pass"
-    assert judge_rate(None, 0.085, 4 / 47).verdict == "regression"
+    assert judged_rate(0.0851, 4, 47).verdict == "pass"
+    assert judged_rate(0.085, 4, 47).verdict == "regression"
 
 
 @pytest.mark.parametrize("rate", [1e-9, 1 / 20_001, 0.00001])
 def test_none_is_none_and_all_is_all(rate: float) -> None:
-    assert judge_rate(None, 0.0, rate).verdict == "regression"
+    assert judged_rate(0.0, 1, round(1 / rate)).verdict == "regression"
     assert percent(rate) == "< 0.01 %"
     assert percent(1 - rate) == "> 99.99 %"
     assert under(1 - rate, 1.0)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from gate_cases import Contents, build, saved, totals_of
+from gate_cases import Contents, build, judged_figure, saved, totals_of
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.sums import tallied
@@ -23,9 +23,8 @@ from pytest_dstfuzz.gate.baseline import (
 )
 from pytest_dstfuzz.gate.drift import judge_drift
 from pytest_dstfuzz.gate.judge import judge
-from pytest_dstfuzz.gate.limits import Gates
+from pytest_dstfuzz.gate.limits import Gates, right_answers
 from pytest_dstfuzz.gate.pairing import pair_up
-from pytest_dstfuzz.gate.verdict import judge_accuracy
 from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.totals.troubles import AnswersTally
 
@@ -107,12 +106,12 @@ def test_labels_excuse_replies_that_came_to_say_the_same(
 
 
 def test_limits_of_right_replies_speak_of_recorded_answers() -> None:
-    found = judge_accuracy(0.5, 1, 4, REPLIES)
+    found = judged_figure("min-accuracy", 0.5, right_answers(1, 4, REPLIES))
     assert found.reason == (
         "the share of right replies of the unchanged questions 25.00 % (1 of 4 turns with "
         "recorded answers) is under the limit of 50.00 %"
     )
-    assert judge_accuracy(0.5, 0, 0, REPLIES).reason == (
+    assert judged_figure("min-accuracy", 0.5, right_answers(0, 0, REPLIES)).reason == (
         "there is no share of right replies: no turn that was tested has a recorded answer"
     )
 
