@@ -1,4 +1,7 @@
-"""Internal: Multi-PDQN: an agent that learns which perturbations change a tracker's mind."""
+"""Internal: Multi-PDQN: an agent that learns which perturbations change a tracker's mind.
+
+Every run of pytest loads this: PYTEST_DONT_REWRITE.
+"""
 
 from pathlib import Path
 

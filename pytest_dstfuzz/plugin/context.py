@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.plugin.options import given_options, read_settings, table_rules_of
 from pytest_dstfuzz.plugin.relations import each_of
-from pytest_dstfuzz.plugin.stored import StoredRun
+from pytest_dstfuzz.plugin.stored import StoredRun, stored_run
 from pytest_dstfuzz.relations.applicable import why_hopeless
 from pytest_dstfuzz.relations.registry import ALL, REPEATS, relations_named
 from pytest_dstfuzz.relations.relation import Relation
@@ -107,7 +108,8 @@ class RunContext:
     @cached_property
     def stored(self) -> StoredRun | None:
         """The folder of results that is judged in the place of a run, where one is named."""
-        return None if self.settings.output.results is None else StoredRun(self.settings)
+        path = self.settings.output.results
+        return None if path is None else stored_run(Path(path))
 
     def relations(self, settings: Settings) -> tuple[Relation, ...]:
         """Return the relations that some settings name, in their order.

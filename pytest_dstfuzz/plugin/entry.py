@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.turn import DstConformance, DstProposer, DstReport, DstTurn
     from pytest_dstfuzz.totals.totals import Totals
 
-__all__ = ["dst_agent", "dst_compare", "dst_conformance", "dst_lexicon", "dst_model"]
+__all__ = ["dst_compare", "dst_conformance", "dst_lexicon", "dst_model"]
 __all__ += ["dst_outcome", "dst_proposer", "dst_relation", "dst_report", "dst_search", "dst_turn"]
 __all__ += ["pytest_addhooks", "pytest_addoption", "pytest_collection_modifyitems"]
 __all__ += ["pytest_configure"]
@@ -307,16 +307,6 @@ def dst_proposer(
     ``dst_proposer("greedy").variants(dialogue, turn_index, count)``
     """
     return partial(_started(request.config).campaigns.proposer, dst_model, dst_lexicon)
-
-
-@pytest.fixture(scope="session")
-def dst_agent(dst_proposer: Callable[[str], DstProposer], dst_search: object) -> DstProposer:
-    """The trained agent: ``dst_agent.variants(dialogue, turn_index, count)`` proposes variants.
-
-    Its policy is that of the search, if that is an agent, and otherwise the shipped one.
-    """
-    search = dst_search if isinstance(dst_search, str) else ""
-    return dst_proposer(search if search.partition(":")[0] == "agent" else "agent")
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from pytest_dstfuzz.plugin.model_results import models_of
 from pytest_dstfuzz.plugin.outputs import check_outputs
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 from pytest_dstfuzz.plugin.result_collector import FOUND, Found, ResultCollector
-from pytest_dstfuzz.plugin.stored import refuse_workers
+from pytest_dstfuzz.plugin.stored import judged, refuse_other_data, refuse_workers
 from pytest_dstfuzz.plugin.stored_results import Items, StoredCollector
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import DstConformance, DstReport, DstTurn
@@ -54,7 +54,11 @@ class SessionHooks:
         self.collector = (
             ResultCollector()
             if self._stored is None
-            else StoredCollector(self._stored, lambda: context.comparison(context.settings.reply))
+            else StoredCollector(
+                self._stored,
+                context.settings,
+                lambda: context.comparison(context.settings.reply),
+            )
         )
         #: Why the built-in suite is not run where it could be expected; ``""`` elsewhere.
         self.why_no_suite = ""
@@ -78,7 +82,8 @@ class SessionHooks:
         context = self.context
         if self._stored is not None:
             refuse_workers(context.config)
-            self._stored.check_data(context.drawn(context.settings))
+            drawn = context.drawn(context.settings)
+            refuse_other_data(self._stored, context.settings, drawn)
             self.collector.load()
         context.check(context.settings)
         if context.judges_nothing:
@@ -100,7 +105,8 @@ class SessionHooks:
     def add_items(self, session: pytest.Session, items: list[pytest.Item], *, suite: bool) -> None:
         """Add the built-in suite where it is wanted, and the regressions; or a folder's items."""
         if self._stored is not None:
-            Items(self._stored, self._regressions.why_accepted).collect(session, items)
+            why_accepted = self._regressions.why_accepted
+            Items(self._stored, self.context.settings, why_accepted).collect(session, items)
             return
         if suite:
             items.extend(suite_items(session, self.context))
@@ -112,7 +118,7 @@ class SessionHooks:
     def pytest_report_header(self) -> list[str]:
         """Say what is going to be tested."""
         if self._stored is not None:
-            return [printable(f"dstfuzz: {self._stored.about}")]
+            return [printable(f"dstfuzz: {judged(self._stored, self.context.settings)}")]
         if not self.context.model_on_command_line:
             return []
         settings, data = self.context.settings, self.context.data

@@ -6,15 +6,15 @@ are those of the session.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from pytest_dstfuzz import __version__
+from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.config import (
     GateSettings,
     OutputSettings,
@@ -22,18 +22,76 @@ from pytest_dstfuzz.config import (
     build_settings,
     option,
     settings_json,
-    shard_text,
 )
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.scale.results.folder import ResultFolder
-from pytest_dstfuzz.scale.results.manifest import RunManifest, plan_digest
-from pytest_dstfuzz.scale.results.merging import unfinished
+from pytest_dstfuzz.registry import Registry
+from pytest_dstfuzz.report.json_report import RunInfo
 
 #: Parts of the settings that are of this session.
 _OWN_PARTS: Final = ("output", "gate")
 #: Where the dialogues lie: here that may be somewhere else.
 _LIES: Final = ("data", "tools", "frozen", "tools_paraphrase")
+
+
+class StoredRun(ABC):
+    """Results of a run that has ended, which a session judges.
+
+    A package registers a class of it by an entry point of the group `GROUP`, for results as it
+    keeps them.
+    """
+
+    @abstractmethod
+    def __init__(self, path: Path) -> None:
+        """Take what ``--dst-results`` names; a `UserError` if there are no results."""
+
+    @classmethod
+    @abstractmethod
+    def holds(cls, path: Path) -> bool:
+        """Whether there are results as this class reads them."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> Settings:
+        """Those of the run."""
+
+    @property
+    @abstractmethod
+    def info(self) -> RunInfo:
+        """The data and the circumstances of the run, with what each relation says of itself."""
+
+    @property
+    @abstractmethod
+    def relations(self) -> tuple[str, ...]:
+        """The names of the relations that have results, in the order in which they were asked."""
+
+    @abstractmethod
+    def results(self, relation: str = "") -> Results:
+        """Return the results under one relation, or all, in the order of the data.
+
+        Raises:
+            UserError: they are damaged, not complete, a part, or of another version.
+        """
+
+    @abstractmethod
+    def is_of(self, drawn: Sequence[tuple[Dialogue, int]]) -> bool:
+        """Whether the run was of these dialogues, each up to the turn that is given."""
+
+
+GROUP: Final = "pytest_dstfuzz.results"
+READERS: Final[Registry[type[StoredRun]]] = Registry("reader of results", GROUP)
+
+
+def stored_run(path: Path) -> StoredRun:
+    """Return the run whose results are at a path.
+
+    Raises:
+        UserError: there are none, or no installed package reads any.
+    """
+    readers = [READERS.find(name) for name in READERS.names]
+    if not readers:
+        raise UserError("--dst-results: no installed package reads results: leave it out")
+    return next((one for one in readers if one.holds(path)), readers[0])(path)
 
 
 def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Settings:
@@ -48,14 +106,13 @@ def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Setti
             has no part in judging a folder.
     """
     where = Path(given["results"])
-    manifest = RunManifest.read(checked(where))
+    held = stored_run(where).settings
     for name in ("shard", "replay"):
         if name in typed:
             raise UserError(
                 f"{typed[name]} has no part in --dst-results, which asks the tracker nothing: "
                 "leave it out"
             )
-    held = manifest.read_settings()
     held = replace(held, output=OutputSettings(), gate=GateSettings())
     shown = settings_json(held)
     for name, spelled in typed.items():
@@ -76,25 +133,6 @@ def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Setti
     return build_settings(kept, held)
 
 
-def checked(where: Path) -> Path:
-    """Return a path where there is a folder.
-
-    Raises:
-        UserError: there is none.
-    """
-    if not where.is_dir():
-        raise UserError(
-            f"--dst-results: there is no folder {where}: dstfuzz campaign --results and dstfuzz "
-            "merge write one"
-        )
-    if not ResultFolder.is_one(where):
-        raise UserError(
-            f"--dst-results: {where} is no folder of results, it has no run.json: dstfuzz campaign "
-            "--results and dstfuzz merge write one"
-        )
-    return where
-
-
 def refuse_workers(config: pytest.Config) -> None:
     """Refuse to read a folder with the workers of xdist.
 
@@ -108,70 +146,27 @@ def refuse_workers(config: pytest.Config) -> None:
         )
 
 
-class StoredRun:
-    """A folder of results that a session judges."""
+def refuse_other_data(
+    run: StoredRun, settings: Settings, drawn: Sequence[tuple[Dialogue, int]]
+) -> None:
+    """Refuse other dialogues than those of a run: they are what a baseline goes by.
 
-    def __init__(self, settings: Settings) -> None:
-        self.path = Path(settings.output.results or "")
-        self.settings = settings
+    Raises:
+        UserError: they are others.
+    """
+    if not run.is_of(drawn):
+        raise UserError(
+            f"--dst-results: the dialogues of {settings.data.data} are not those that "
+            f"{settings.output.results} holds results of: they were changed since, or lie "
+            "elsewhere, and then --dst-data=PATH names them"
+        )
 
-    @cached_property
-    def folder(self) -> ResultFolder:
-        """The folder.
 
-        Raises:
-            UserError: it is damaged, not complete, a part, or of another version.
-        """
-        folder = ResultFolder.open(self.path)
-        manifest = folder.manifest
-        if manifest.version != __version__:
-            raise UserError(
-                f"--dst-results: {self.path} was written by pytest-dstfuzz {manifest.version}, and "
-                f"this is {__version__}, which may judge otherwise: run the campaign again"
-            )
-        if not folder.complete:
-            raise UserError(f"--dst-results: {unfinished(folder)}")
-        if manifest.shard != (1, 1):
-            raise UserError(
-                f"--dst-results: {self.path} is part {shard_text(manifest.shard)} of a run, and "
-                "limits are for all parts: dstfuzz merge puts them together"
-            )
-        if not manifest.planned:
-            raise UserError(
-                f"--dst-results: {self.path} holds no result: there is nothing to judge"
-            )
-        return folder
-
-    @property
-    def manifest(self) -> RunManifest:
-        """What is known of its run."""
-        return self.folder.manifest
-
-    @property
-    def relations(self) -> tuple[str, ...]:
-        """The names of the relations that have results, in the order in which they were asked."""
-        return tuple(name for name in self.manifest.relations if self.folder.count(name))
-
-    @property
-    def about(self) -> str:
-        """What is judged, in a sentence."""
-        data, turns = self.manifest.data["data"], len(self.folder)
-        model = self.settings.tracker.model
-        of = ", ".join(self.relations)
-        return f"{turns:,} results of {model} on {data} under {of}, from {self.path}"
-
-    def check_data(self, drawn: Sequence[tuple[Dialogue, int]]) -> None:
-        """Refuse other dialogues than those of the folder: they are what a baseline goes by.
-
-        Raises:
-            UserError: they are others.
-        """
-        if plan_digest(drawn) != self.manifest.digest:
-            raise UserError(
-                f"--dst-results: the dialogues of {self.settings.data.data} are not those that "
-                f"{self.path} holds results of: they were changed since, or lie elsewhere, and "
-                "then --dst-data=PATH names them"
-            )
+def judged(run: StoredRun, settings: Settings) -> str:
+    """Return what is judged, in a sentence."""
+    turns, of = len(run.results()), ", ".join(run.relations)
+    model, path = settings.tracker.model, settings.output.results
+    return f"{turns:,} results of {model} on {run.info.data} under {of}, from {path}"
 
 
 def _shown(value: object) -> str:

@@ -27,29 +27,31 @@ from pytest_dstfuzz.totals.plainest import PlainestTally
 class StoredCollector(ResultCollector):
     """The results of a folder as if they had come in from tests: read anew each time."""
 
-    def __init__(self, run: StoredRun, comparison: Callable[[], Comparison]) -> None:
+    def __init__(
+        self, run: StoredRun, settings: Settings, comparison: Callable[[], Comparison]
+    ) -> None:
         """Begin with nothing; ``comparison`` gives what answers were compared by."""
         super().__init__()
-        self._run = run
+        self._run, self._settings = run, settings
         self._comparison = comparison
 
     def load(self) -> None:
         """Take in what the folder says of its run.
 
         Raises:
-            UserError: it cannot be judged; see `StoredRun.folder`.
+            UserError: it cannot be judged; see `StoredRun.results`.
         """
-        manifest = self._run.manifest
-        self.relations = {name: manifest.facts[name] for name in self._run.relations}
-        self.lexicons = {manifest.lexicon}
-        self.comparisons = set(filter(None, [manifest.compared]))
+        info = self._run.info
+        self.relations = {name: info.relations[name] for name in self._run.relations}
+        self.lexicons = {info.lexicon}
+        self.comparisons = set(filter(None, [info.compared]))
         # What there is to say of it is among the notes of the run.
-        self.policies = {manifest.policy: ""} if manifest.policy else {}
-        self.plan({"": manifest.planned})
+        self.policies = {info.policy: ""} if info.policy else {}
+        self.plan({"": len(self._run.results())})
 
     def __len__(self) -> int:
         # What could not be read is no result.
-        return len(self._run.folder) if self.planned and not self.problem else 0
+        return len(self._run.results()) if self.planned and not self.problem else 0
 
     @property
     def tested(self) -> bool:
@@ -58,11 +60,11 @@ class StoredCollector(ResultCollector):
 
     def info(self, data: DialogueSet) -> RunInfo:  # noqa: ARG002 - as the folder tells of it
         """Describe the data and the run of the folder."""
-        return self._run.manifest.info()
+        return self._run.info
 
     def results(self, data: DialogueSet) -> Results:  # noqa: ARG002 - they are in its order
         """Return all results, in the order of the data."""
-        return self._run.folder.results
+        return self._run.results()
 
     def with_relations(self, data: DialogueSet) -> Iterator[tuple[str, TurnResult]]:
         """Yield all results, each with the name of its relation."""
@@ -80,17 +82,17 @@ class StoredCollector(ResultCollector):
     def groups(self, data: DialogueSet) -> dict[str, Results]:  # noqa: ARG002 - see above
         """Return the results of each relation apart, called as those of the built-in suite are."""
         names = self._names()
-        return {key: self._run.folder.results.of(names[key]) for key in sorted(names)}
+        return {key: self._run.results(names[key]) for key in sorted(names)}
 
     def _names(self) -> dict[str, str]:
         """Return the relation of each group."""
-        settings, manifest = self._run.settings, self._run.manifest
+        settings, info = self._settings, self._run.info
         suite, comparison = next(iter(SUITES[settings.reply.outcome])), self._comparison()
         names: dict[str, str] = {}
         for name in self._run.relations:
-            own = manifest.facts[name].edits == "own"
+            own = info.relations[name].edits == "own"
             search = OWN_EDITS if own else settings.variant.search
-            key = group_key(f"{NODE}::{suite}[]", "", search, manifest.lexicon, comparison, name)
+            key = group_key(f"{NODE}::{suite}[]", "", search, info.lexicon, comparison, name)
             names[key] = name
         return names
 
@@ -98,8 +100,13 @@ class StoredCollector(ResultCollector):
 class Items:
     """An item for each relation of a folder: of a million turns there cannot be as many."""
 
-    def __init__(self, run: StoredRun, why_accepted: Callable[[TurnResult, str], str]) -> None:
-        self._run = run
+    def __init__(
+        self,
+        run: StoredRun,
+        settings: Settings,
+        why_accepted: Callable[[TurnResult, str], str],
+    ) -> None:
+        self._run, self._settings = run, settings
         self._why_accepted = why_accepted
 
     def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
@@ -118,8 +125,8 @@ class Items:
 
     def verdict(self, relation: str, item: pytest.Item) -> StoredRelation:
         """Go over the results of a relation."""
-        found = StoredRelation(self._run.settings, relation)
-        for result in self._run.folder.results.of(relation):
+        found = StoredRelation(self._settings, relation)
+        for result in self._run.results(relation):
             found.add(result, self._why_accepted)
         item.user_properties += [
             ("dst_relation", relation),

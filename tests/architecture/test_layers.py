@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -88,11 +89,6 @@ ALLOWED: dict[str, set[str]] = {
     | {"regressions", "noise", "weaknesses", "comparisons"},
 }
 
-#: Module of the core -> the wings that it still names. None may be added.
-DOORS: dict[str, set[str]] = {
-    "plugin/stored": {"scale"},
-}
-
 #: Networks, and what they share.
 NEURAL = tuple(f"models/{name}" for name in ("trade", "simpletod", "runs", "neural"))
 
@@ -163,7 +159,7 @@ def test_a_room_imports_only_what_it_may(path: Path) -> None:
         return
     if room == "lexicon":  # the public module
         room = "perturb"
-    rooms = ALLOWED.get(room, set()) | DOORS.get(place.as_posix(), set())
+    rooms = ALLOWED.get(room, set())
     wrong = []
     for line, name in imports(path):
         parts = name.split(".")
@@ -205,15 +201,16 @@ def test_a_policy_chooses_without_torch() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
-def test_the_core_names_a_wing_where_it_still_may_and_nowhere_else() -> None:
-    named: dict[str, set[str]] = {}
-    for path in MODULES:
-        place = path.relative_to(PACKAGE).with_suffix("")
-        for _, name in imports(path):
-            wing = name.split(".")[1] if name.startswith("pytest_dstfuzz.") else ""
-            if wing in NEEDS and place.parts[0] not in NEEDS:
-                named.setdefault(place.as_posix(), set()).add(wing)
-    assert named == DOORS
+def test_the_core_names_no_module_of_a_wing() -> None:
+    module = re.compile(rf"pytest_dstfuzz[./](?:{'|'.join(NEEDS)})\b")
+    core = (path for path in PACKAGE.rglob("*.py*") if path.suffix in (".py", ".pyi"))
+    named = {
+        place.as_posix(): found
+        for path in core
+        if (place := path.relative_to(PACKAGE)).parts[0] not in NEEDS
+        and (found := module.findall(path.read_text(encoding="utf-8")))
+    }
+    assert named == {}
 
 
 def test_every_room_is_in_the_table() -> None:

@@ -12,6 +12,8 @@ import pytest
 IDLE = [
     "_dstfuzz_pytestplugin",
     "pytest_dstfuzz",
+    "pytest_dstfuzz.agents",
+    "pytest_dstfuzz.agents.plugin",
     "pytest_dstfuzz.games",
     "pytest_dstfuzz.games.plugin",
     "pytest_dstfuzz.plugin",

@@ -31,7 +31,7 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "models": (),
     "agents": ("models", "scale"),
     "games": ("models",),
-    "scale": ("agents",),  # A door that is being closed.
+    "scale": (),
     "papers": ("models", "agents", "games"),
     "audit": (),
 }
