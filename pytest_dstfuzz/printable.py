@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Final
 
 #: Controls but for line ends and tabs (C0, DEL, C1), those that turn the direction of writing,
@@ -19,6 +20,11 @@ _CONTROLS: Final = re.compile(
 #: What runners of continuous integration take for commands in the output of a step: GitHub's at
 #: the start of a line, blanks before it or not, its older ones and Azure's anywhere.
 _COMMANDS: Final = re.compile(r"(?m)^(?P<blanks>[^\S\n]*):(?=:)|#(?=#\[|#vso\[|#teamcity\[)")
+
+#: Characters of a wrong value that a message shows.
+SHOWN: Final = 60
+#: An address in memory, which is another one in the next run.
+ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 
 
 def printable(text: str) -> str:
@@ -59,3 +65,19 @@ def listed(names: Sequence[str], most: int) -> str:
 def by_number(char: str) -> str:
     """Return what stands for a character that cannot be shown as it is."""
     return f"<U+{ord(char):04X}>"
+
+
+def repr_of(value: object) -> str:
+    """Return ``repr(value)``, also of a value that has none."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - a user's class may raise anything
+        return f"<{type(value).__name__}>"
+
+
+def describe(value: object) -> str:
+    """Return type and beginning of a value that is not what it should be."""
+    if isinstance(value, FunctionType):
+        return f"function {value.__qualname__}"
+    shown = shortened(ADDRESS.sub("0x...", repr_of(value)), SHOWN)
+    return shown if value is None else f"{type(value).__name__} {shown}"

@@ -35,6 +35,7 @@ from pytest_dstfuzz.dialogue.sampling import part_of, sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.relations.registry import as_relation, relations_named
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.sources.rows import with_frozen
@@ -45,7 +46,6 @@ from pytest_dstfuzz.trackers.adapting import bounded_to
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS, bounded, preflight
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker, is_repeatable
-from pytest_dstfuzz.trackers.validation import describe
 
 
 class Campaign:

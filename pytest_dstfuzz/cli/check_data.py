@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections import Counter
 from itertools import chain
@@ -92,6 +91,8 @@ def _dialogues(page: TerminalPage, data: DialogueSet) -> None:
 
 def _speakers(page: TerminalPage, data: DialogueSet) -> None:
     """Add who speaks how often: the user at each turn, and others in what was recorded."""
+    from pytest_dstfuzz.dialogue.messages import decoded  # noqa: PLC0415 - as above
+
     roles: Counter[str] = Counter({"user": data.turn_count()})
     for dialogue in data.dialogues:
         for turn in dialogue.turns:
@@ -99,9 +100,9 @@ def _speakers(page: TerminalPage, data: DialogueSet) -> None:
                 roles["assistant"] += bool(turn.system)
         blocks = (turn.recorded or () for turn in dialogue.turns)
         for text in chain(*blocks, dialogue.closing):
-            message = json.loads(text)
-            kind = " with calls" if message.get("tool_calls") else ""
-            roles[f"{message['role']}{kind}" if message["role"] != "user" else "user, no text"] += 1
+            message = decoded(text)
+            kind = " with calls" if message.calls else ""
+            roles[f"{message.role}{kind}" if message.role != "user" else "user, no text"] += 1
     said = ", ".join(f"{role} {count:,}" for role, count in roles.items() if count)
     _field(page, "who speaks", said)
     if not roles["assistant"]:

@@ -5,16 +5,15 @@ The slots are the arguments, whichever call they are of (`AnswerPath.part`): ``b
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from pytest_dstfuzz.dialogue.calls import AnswerPath, ToolCall, calls_outcome, value_of
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Ontology
-from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of
+from pytest_dstfuzz.dialogue.messages import MessageCall, decoded
 from pytest_dstfuzz.dialogue.readers.tools import enum_members
 
 #: A text of more words is something to pass on, not a value of which there are some.
@@ -81,25 +80,21 @@ def recorded_values(dialogue: Dialogue) -> Iterator[tuple[str, object]]:
 
 def recorded(dialogue: Dialogue) -> Iterator[ToolCall]:
     """Yield all calls that stand in the messages of a dialogue and have arguments in JSON."""
-    for function in _functions(dialogue):
-        arguments = arguments_of(function["arguments"])
-        if arguments is not None:
-            yield ToolCall(function["name"], arguments)
+    for made in _made(dialogue):
+        if (call := made.call) is not None:
+            yield call
 
 
 def unread_tools(dialogue: Dialogue) -> frozenset[str]:
     """Return the tools that a recorded call gives arguments which are no JSON."""
-    functions = _functions(dialogue)
-    return frozenset(one["name"] for one in functions if arguments_of(one["arguments"]) is None)
+    return frozenset(made.name for made in _made(dialogue) if made.values is None)
 
 
-def _functions(dialogue: Dialogue) -> Iterator[dict[str, Any]]:
+def _made(dialogue: Dialogue) -> Iterator[MessageCall]:
     blocks = [turn.recorded or () for turn in dialogue.turns]
     for text in chain(*blocks, dialogue.closing):
-        if '"tool_calls"' not in text:  # Nearly all messages have none.
-            continue
-        for call in json.loads(text).get("tool_calls") or ():
-            yield call["function"]
+        if '"tool_calls"' in text:  # Nearly all messages have none.
+            yield from decoded(text).calls
 
 
 def spelled(name: str) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from pytest_dstfuzz.dialogue.calls import AnswerPath, Tool, ToolCall, canonical
+from pytest_dstfuzz.dialogue.messages import MessageCall, decoded
 from pytest_dstfuzz.dialogue.outcome import Outcome
-from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.json_data import parse_json
 
 #: Stands after a name of the data that is called where the tools have others.
 OLD_NAME: Final = " (old name)"
@@ -63,21 +61,19 @@ class ToolParaphrase:
 
     def message(self, recorded: str) -> str:
         """Return a recorded message, in JSON, with its calls and results under the other names."""
-        message: dict[str, Any] = json.loads(recorded)
-        for called in message.get("tool_calls") or ():
-            function = called["function"]
-            try:
-                arguments = parse_json(function.get("arguments") or "{}")
-            except DataError:
-                arguments = None
-            whole = isinstance(arguments, dict)
-            call = self.renamed(ToolCall(function["name"], arguments if whole else {}))
-            function["name"] = call.name
-            if whole:  # What is no JSON object stays as it was recorded.
-                function["arguments"] = canonical(call.arguments)
-        if message.get("role") == "tool" and message.get("name") in self.tools:
-            message["name"] = self.tools[message["name"]].name
-        return canonical(message)
+        message = decoded(recorded)
+        calls = tuple(map(self._renamed_call, message.calls))
+        more = message.more
+        if message.role == "tool" and more.get("name") in self.tools:
+            more = {**more, "name": self.tools[more["name"]].name}
+        return replace(message, calls=calls, more=more).encoded()
+
+    def _renamed_call(self, made: MessageCall) -> MessageCall:
+        values = made.values
+        call = self.renamed(ToolCall(made.name, values or {}))
+        # Arguments that are no JSON object stay as they were recorded.
+        arguments = made.arguments if values is None else canonical(call.arguments)
+        return replace(made, name=call.name, arguments=arguments)
 
     @cached_property
     def _names(self) -> dict[str, str]:

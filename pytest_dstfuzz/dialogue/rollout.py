@@ -6,7 +6,6 @@ message calls, but all calls that took effect so far.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -14,8 +13,8 @@ from dataclasses import replace
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.messages import decoded
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
-from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of, text_of_content
 from pytest_dstfuzz.dialogue.spool import gathered
 
 
@@ -121,16 +120,14 @@ def _called(block: Iterable[str]) -> Iterator[tuple[ToolCall, str | None]]:
     results: dict[int, str] = {}
     # An id may be that of a later call once its own call has a result.
     waiting: dict[str, int] = {}
-    for message in map(json.loads, block):
-        if message.get("role") == "tool":
-            place = waiting.pop(message.get("tool_call_id"), None)
+    for message in map(decoded, block):
+        if message.role == "tool":
+            place = waiting.pop(message.answers or "", None)
             if place is not None:
-                results[place] = text_of_content(message.get("content"))
-        for called in message.get("tool_calls") or ():
-            function = called["function"]
-            arguments = arguments_of(function.get("arguments") or "")
-            waiting[called.get("id")] = len(made)
-            made.append(None if arguments is None else ToolCall(function["name"], arguments))
+                results[place] = message.text
+        for called in message.calls:
+            waiting[called.id] = len(made)
+            made.append(called.call)
     for place, call in enumerate(made):
         if call is not None:
             yield call, results.get(place)

@@ -19,9 +19,9 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.items import TurnParam, is_own, param_of
 from pytest_dstfuzz.plugin.options import spelled
 from pytest_dstfuzz.plugin.relations import PARTED, SUITES
+from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.search.registry import as_search
-from pytest_dstfuzz.trackers.validation import describe
 
 #: Fixtures that decide what comes of a turn besides its settings.
 _DECIDING = (

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Final
 
-from pytest_dstfuzz.printable import shortened
+from pytest_dstfuzz.printable import SHOWN, repr_of, shortened
 
-#: Characters of a wrong value that a message shows.
-SHOWN: Final = 60
 #: Characters of a slot or a value: every variant's state is kept, compared and reported.
 _LONGEST_TEXT: Final = 10_000
 _LONGEST_REPLY: Final = 100_000
@@ -67,14 +65,6 @@ def impurity_problem(impurities: object) -> str:
         if not isinstance(value, Real) or not _is_share(value):
             return f"{value!r} as the impurity of {slot!r}; impurities are from 0 to 1"
     return ""
-
-
-def repr_of(value: object) -> str:
-    """Return ``repr(value)``, also of a value that has none."""
-    try:
-        return repr(value)
-    except Exception:  # noqa: BLE001 - a user's class may raise anything
-        return f"<{type(value).__name__}>"
 
 
 def encodable(text: str) -> str:

@@ -9,12 +9,10 @@ batch that fails, and keeps the answers of an interrupted one.)
 
 from __future__ import annotations
 
-import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FunctionType
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology, diff_states
@@ -35,15 +33,13 @@ from pytest_dstfuzz.errors import (
     nearest,
 )
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.printable import counted, shortened
+from pytest_dstfuzz.printable import ADDRESS, counted, shortened
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.problems import (
-    SHOWN,
     encodable,
     impurity_problem,
     kind_of,
     reply_problem,
-    repr_of,
     state_problem,
 )
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction, Tracker, declared
@@ -54,7 +50,6 @@ RETRIES: Final = 4
 _REPLIES = "; for a system that replies add --dst-outcome=reply"
 #: The folder of this package.
 _PACKAGE = Path(__file__).parents[1]
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 
 
 def check_predictions(
@@ -189,14 +184,6 @@ def unknown_slot(state: Mapping[str, str], ontology: Ontology | None) -> str:
     return ""
 
 
-def describe(value: object) -> str:
-    """Return type and beginning of a value that is not what it should be."""
-    if isinstance(value, FunctionType):
-        return f"function {value.__qualname__}"
-    shown = shortened(_ADDRESS.sub("0x...", repr_of(value)), SHOWN)
-    return shown if value is None else f"{type(value).__name__} {shown}"
-
-
 def passes_through(error: BaseException) -> bool:
     """Whether an exception from a user's tracker is for Python or pytest, and no failure of it.
 
@@ -219,7 +206,7 @@ def describe_error(error: BaseException) -> str:
     if not isinstance(error, TrackerError):
         message = f"{type(error).__name__}: {message}" if message else type(error).__name__
     # An address is another one in the next run, and reports are compared byte by byte.
-    return shortened(encodable(_ADDRESS.sub("0x...", message)), _LONGEST_REASON)
+    return shortened(encodable(ADDRESS.sub("0x...", message)), _LONGEST_REASON)
 
 
 @contextmanager

@@ -128,7 +128,13 @@ FENCES: dict[str, tuple[str, ...]] = {
     "mcp": ("dialogue/mcp_server",),
     "matplotlib": (),
     "msgspec": (
-        *("json_data", "dialogue/readers", "dialogue/spool", "relations/sources/rows"),
+        *(
+            "json_data",
+            "dialogue/readers",
+            "dialogue/anthropic",
+            "dialogue/spool",
+            "relations/sources/rows",
+        ),
         "trackers/web/contract",
     ),
 }

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_dstfuzz import cli
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
-from pytest_dstfuzz.dialogue.writing import entry_of, json_lines, messages_of
+from pytest_dstfuzz.dialogue.writing import entry_of, json_lines, whole_dialogue
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 SAID = TEXTS.filter(str.strip)
@@ -100,7 +100,7 @@ def test_messages_are_written_as_they_were_recorded(tmp_path: Path) -> None:
 
 def test_dialogues_that_are_texts_become_messages_and_stay_unlabelled(tmp_path: Path) -> None:
     plain = load_dialogues(SAMPLE).dialogues[0]
-    roles = [message["role"] for message in messages_of(plain)]
+    roles = [message["role"] for message in whole_dialogue(plain)]
     assert roles[:3] == ["user", "assistant", "user"]
     (found,) = loaded(tmp_path, "".join(json_lines([plain])))
     assert [(turn.system, turn.user, turn.state) for turn in found.turns] == [

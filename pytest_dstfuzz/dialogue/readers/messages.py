@@ -15,21 +15,24 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
+import msgspec
+
+from pytest_dstfuzz.dialogue.anthropic import chat_messages, is_anthropic
 from pytest_dstfuzz.dialogue.calls import Tool, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
-from pytest_dstfuzz.dialogue.readers.anthropic_form import chat_messages, is_anthropic
-from pytest_dstfuzz.dialogue.readers.chat_form import (
+from pytest_dstfuzz.dialogue.messages import (
+    Json,
     Message,
-    Oddities,
+    MessageCall,
+    call_of_json,
     recorded_calls,
-    text_of_content,
-    uniform,
     without_text,
 )
 from pytest_dstfuzz.dialogue.readers.source import (
     HEAD_BYTES,
+    Oddities,
     Reader,
     ReadOptions,
     SourceFile,
@@ -51,10 +54,13 @@ DIALOGUE_FORM: Final = (
 )
 #: Keys that may name a dialogue.
 _IDS: Final = ("id", "dialogue_id", "conversation_id")
-#: Keys of a message of the user that a turn has.
-_OF_TURNS: Final = frozenset({"role", "content"})
-
-
+#: Who may speak in a message.
+ROLES: Final = ("user", "assistant", "system", "developer", "tool", "function")
+#: What a message with a call looks like, for messages.
+CALL_FORM: Final = (
+    '"tool_calls": [{"id": "call_1", "type": "function", "function": '
+    '{"name": "book", "arguments": "{\\"people\\": 2}"}}]'
+)
 #: The keys of a recorded conversation, and a list of messages alone.
 MESSAGES_KEY: Final = re.compile(r'"messages"\s*:\s*\[')
 _TOOLS: Final = re.compile(r'"(tools|functions)"\s*:\s*\[')
@@ -165,14 +171,14 @@ def _dialogue(entry: _Entry, normalisation: str, odd: Oddities) -> Dialogue:
     if is_anthropic(raw):
         raw = {**raw, "messages": chat_messages(raw, place, odd)}
         place = f"{place}, as messages of the chat form"
-    messages = uniform(raw["messages"], place, odd)
+    messages = read_messages(raw["messages"], place, odd)
     _count_unknown(messages, tools, f"{place}: messages", odd)
     turns, closing = turns_of(messages, f"{place}: messages", odd)
     if not turns:
         raise DataError(
             f"{place} has no message of the user that says something; expected {DIALOGUE_FORM}"
         )
-    if not tools and not any(message.get("tool_calls") for message in messages):
+    if not tools and not any(message.calls for message in messages):
         # What was recorded of an assistant without tools says nothing about calls.
         turns = tuple(replace(turn, calls=None) for turn in turns)
     if raw.get("states") is not None:
@@ -180,20 +186,175 @@ def _dialogue(entry: _Entry, normalisation: str, odd: Oddities) -> Dialogue:
     return Dialogue(entry.name, turns, tools, closing)
 
 
+class _CalledFunction(msgspec.Struct):
+    name: str
+    arguments: str | dict[str, Any] | None = None
+
+
+class _RecordedCall(msgspec.Struct):
+    function: _CalledFunction
+    id: str | None = None
+
+
+class _RecordedMessage(msgspec.Struct):
+    role: str
+    content: str | list[str | dict[str, Any]] | None = None
+    tool_calls: list[_RecordedCall] | None = None
+    function_call: _CalledFunction | None = None
+    tool_call_id: str | None = None
+
+
+class _Recording(msgspec.Struct):
+    messages: list[_RecordedMessage]
+
+
+def read_messages(raw: object, place: str, odd: Oddities) -> list[Message]:
+    """Return the recorded messages of a place, checked, or raise a `DataError`.
+
+    Their calls are under ``tool_calls``, with an id, and arguments as a JSON text. The result of
+    each call has the role ``tool`` and its id. Other keys stay as they were. All that an endpoint
+    might refuse, but need not, is kept and counted.
+    """
+    messages: list[Message] = []
+    calls = _Calls(odd)
+    typed_messages = _typed(raw, place)
+    for number, (typed, given) in enumerate(
+        zip(typed_messages, cast("list[Json]", raw), strict=True)
+    ):
+        where = f"{place}: messages[{number}]"
+        _check_role(typed, where)
+        left_out = {"role", "content", "function_call"}
+        role, answers = typed.role, None
+        made: tuple[MessageCall, ...] = ()
+        if role == "assistant":
+            made = calls.made(typed, given, where)
+            left_out |= {"tool_calls"}
+            if not made and typed.content is None:
+                odd.add("Messages of the assistant have neither a text nor a call", where)
+        elif role in ("tool", "function"):
+            answers = calls.answered(typed, where)
+            left_out |= {"tool_call_id"} | ({"name"} if role == "function" else set())
+            role = "tool"
+        more = {key: value for key, value in given.items() if key not in left_out}
+        messages.append(Message(role, given.get("content"), made, answers, more))
+        if role == "user":
+            calls.close(where)
+    return messages
+
+
+def _typed(raw: object, place: str) -> list[_RecordedMessage]:
+    try:
+        return checked(_Recording, {"messages": raw}, place).messages
+    except DataError as error:
+        told = str(error)
+        if "tool_calls" in told or "function_call" in told:
+            raise DataError(f"{told}; calls are recorded as {CALL_FORM}") from None
+        raise
+
+
+def _check_role(message: _RecordedMessage, where: str) -> None:
+    if message.role not in ROLES:
+        said = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
+        close = said.get(message.role.lower()) or nearest(message.role, ROLES)
+        hint = f" Did you mean {close!r}?" if close else ""
+        raise DataError(
+            f"{where}: unknown role {shown_value(message.role)}.{hint} Valid: {', '.join(ROLES)}."
+        )
+    if message.content is None and message.role != "assistant":
+        raise DataError(f"{where}: a message of the role {message.role!r} needs 'content', a text")
+
+
+class _Calls:
+    """The calls of one dialogue, which their results must follow."""
+
+    def __init__(self, odd: Oddities) -> None:
+        self._odd = odd
+        self._count = 0
+        #: Ids of calls that have no result yet, with the names of their tools.
+        self._open: dict[str, str] = {}
+
+    def made(self, typed: _RecordedMessage, given: Json, where: str) -> tuple[MessageCall, ...]:
+        """Return the calls of a message."""
+        found = [
+            self._checked(given["tool_calls"][number], call, f"{where}.tool_calls[{number}]")
+            for number, call in enumerate(typed.tool_calls or ())
+        ]
+        if typed.function_call is not None:
+            old = {"function": given["function_call"]}
+            call = _RecordedCall(typed.function_call)
+            found.append(self._checked(old, call, f"{where}.function_call"))
+        return tuple(found)
+
+    def _checked(self, raw: Json, call: _RecordedCall, where: str) -> MessageCall:
+        name, arguments = call.function.name, call.function.arguments
+        if not name.strip():
+            raise DataError(f"{where} calls a tool without a name; expected {CALL_FORM}")
+        if call.id is None and "id" not in raw and "function_call" not in where:
+            self._odd.add("Calls have no id, and got one", where)
+        # Ids are of one message alone for some servers, so they need not be new.
+        known = call.id or self._free_id()
+        if known in self._open:
+            raise DataError(
+                f"{where}: the id {shown_value(known)} is that of a call before it, which has no "
+                "result yet; each call needs an id of its own"
+            )
+        self._open[known] = name
+        if not isinstance(arguments, str):
+            arguments = canonical(arguments or {})
+        function = {"function": {**raw["function"], "name": name, "arguments": arguments}}
+        made = call_of_json({**raw, "id": known, **function})
+        if made.values is None:
+            self._odd.add(
+                "The arguments of calls are no JSON object: the calls stay in what is sent, and "
+                "are no label",
+                where,
+            )
+        return made
+
+    def _free_id(self) -> str:
+        """Return an id for a call that has none."""
+        self._count += 1
+        while f"call_{self._count}" in self._open:
+            self._count += 1
+        return f"call_{self._count}"
+
+    def answered(self, typed: _RecordedMessage, where: str) -> str:
+        """Return the id of the call that a result is of."""
+        found = typed.tool_call_id
+        if found is None:
+            # Old results have no id, and follow their calls in order.
+            found = next(iter(self._open), None)
+            if typed.role == "tool":
+                self._odd.add("Results of tools have no 'tool_call_id', and got one", where)
+        if found is None or found not in self._open:
+            self._odd.add("Results of tools follow no call that they could be of", where)
+            return found or "call_0"
+        del self._open[found]
+        return found
+
+    def close(self, where: str) -> None:
+        """Count calls that have no result when the user goes on."""
+        for _ in self._open:
+            self._odd.add(
+                "Calls have no result before the user goes on: endpoints may refuse that", where
+            )
+        self._open.clear()
+
+
 def turns_of(
     messages: Iterable[Message], place: str, odd: Oddities
 ) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
-    """Return the turns of uniform messages, and what was recorded after the last of them."""
+    """Return the turns of messages, and what was recorded after the last of them."""
     said: list[tuple[str, list[Message]]] = []
     before: list[Message] = []
     for number, message in enumerate(messages):
-        text = text_of_content(message["content"]) if message["role"] == "user" else ""
+        text = message.text if message.role == "user" else ""
         if text.strip():
             before += _beside_text(message, f"{place}[{number}]", odd)
             said.append((text, before))
             before = []
         else:
-            if message["role"] == "user":
+            if message.role == "user":
                 odd.add("Messages of the user have no text, and are no turns", f"{place}[{number}]")
             before.append(message)
     turns = []
@@ -206,24 +367,24 @@ def turns_of(
                 _last_text(block),
                 text,
                 answer=(_last_text(before) or None) if index == len(said) - 1 else None,
-                recorded=tuple(map(canonical, block)),
+                recorded=tuple(one.encoded() for one in block),
                 calls=None if calls is None else calls_outcome(calls),
             )
         )
-    return tuple(turns), tuple(map(canonical, before))
+    return tuple(turns), tuple(one.encoded() for one in before)
 
 
 def _beside_text(message: Message, place: str, odd: Oddities) -> list[Message]:
     """Return a message of what stands beside the text of the user's message: its pictures."""
-    if message.keys() - _OF_TURNS:
+    if message.more:
         odd.add("Messages of the user have more keys than role and content: those are left", place)
-    parts = without_text(message["content"])
-    return [{"role": "user", "content": parts}] if parts else []
+    parts = without_text(message.content)
+    return [Message("user", parts)] if parts else []
 
 
 def _last_text(messages: Iterable[Message]) -> str:
     """Return what the assistant said last; ``""`` = nothing."""
-    said = [text_of_content(one["content"]) for one in messages if one["role"] == "assistant"]
+    said = [one.text for one in messages if one.role == "assistant"]
     return next((text for text in reversed(said) if text.strip()), "")
 
 
@@ -233,13 +394,12 @@ def _count_unknown(
     """Count calls of tools that are not in the list, where there is one."""
     names = {tool.name for tool in tools}
     for number, message in enumerate(messages if tools else ()):
-        for call in message.get("tool_calls") or ():
-            name = call["function"]["name"]
-            if name not in names:
-                close = nearest(name, names)
+        for call in message.calls:
+            if call.name not in names:
+                close = nearest(call.name, names)
                 hint = f"; did you mean {close!r}?" if close else ""
                 odd.add(
-                    f"The tool {name!r} is called, and is not in 'tools'{hint}",
+                    f"The tool {call.name!r} is called, and is not in 'tools'{hint}",
                     f"{place}[{number}]",
                 )
 

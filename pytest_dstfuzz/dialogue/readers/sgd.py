@@ -22,14 +22,15 @@ from typing import Any, Final
 
 import msgspec
 
-from pytest_dstfuzz.dialogue.calls import Tool, canonical
+from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, canonical
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
+from pytest_dstfuzz.dialogue.messages import Message, calling
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
-from pytest_dstfuzz.dialogue.readers.chat_form import Message, Oddities
 from pytest_dstfuzz.dialogue.readers.messages import turns_of
 from pytest_dstfuzz.dialogue.readers.multiwoz import schema_guided
 from pytest_dstfuzz.dialogue.readers.source import (
+    Oddities,
     Reader,
     ReadOptions,
     SourceFile,
@@ -140,11 +141,11 @@ def _with_calls(
     messages: list[Message] = []
     for number, said in enumerate(entry.turns):
         if said.speaker.upper() == "USER":
-            messages.append({"role": "user", "content": said.utterance})
+            messages.append(Message("user", said.utterance))
             continue
         frames = checked(list[_ServiceFrame], said.frames, f"{place}, utterance {number}: 'frames'")
         messages += _called(frames, len(messages))
-        messages.append({"role": "assistant", "content": said.utterance})
+        messages.append(Message("assistant", said.utterance))
     turns, closing = turns_of(messages, place, Oddities())
     if len(turns) != len(dialogue.turns):
         raise DataError(f"{place}: an utterance of the user is empty; leave it out")
@@ -158,21 +159,16 @@ def _with_calls(
 
 def _called(frames: Sequence[_ServiceFrame], first: int) -> list[Message]:
     """Return the message with the calls of one turn of the system, and those with their results."""
-    calls: list[Message] = []
+    calls: dict[str, ToolCall] = {}
     results: list[Message] = []
     for number, frame in enumerate(frames, start=first):
         call = frame.service_call
-        if call is None:
-            continue
-        function = {
-            "name": tool_name(frame.service, call.method),
-            "arguments": canonical(call.parameters),
-        }
-        calls.append({"id": f"call_{number}", "type": "function", "function": function})
-        content = canonical(frame.service_results)
-        results.append({"role": "tool", "tool_call_id": f"call_{number}", "content": content})
-    made = [{"role": "assistant", "content": None, "tool_calls": calls}] if calls else []
-    return [*made, *results]
+        if call is not None:
+            name = tool_name(frame.service, call.method)
+            calls[f"call_{number}"] = ToolCall(name, call.parameters)
+            content = canonical(frame.service_results)
+            results.append(Message("tool", content, answers=f"call_{number}"))
+    return [calling(None, calls.values(), calls), *results] if calls else []
 
 
 def _values(given: Mapping[str, list[str]], before: Mapping[str, str]) -> dict[str, str]:

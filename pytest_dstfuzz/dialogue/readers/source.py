@@ -177,6 +177,24 @@ class ReadOptions:
     schemas: tuple[SourceFile, ...] = ()
 
 
+class Oddities:
+    """What a reader took as it was although it looks like a fault: counted, and told at the end."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[int, str]] = {}
+
+    def add(self, what: str, place: str) -> None:
+        """Count one more, found at a place."""
+        count, first = self._found.get(what, (0, place))
+        self._found[what] = (count + 1, first)
+
+    def tell(self, tell: Callable[[str], None]) -> None:
+        """Tell each kind in a sentence: how often, and where first."""
+        for what, (count, first) in self._found.items():
+            times = "once" if count == 1 else f"{count:,} times, first"
+            tell(f"{what} ({times} at {first}).")
+
+
 class Reader:
     """A form in which dialogues are written: knows its files and reads them.
 

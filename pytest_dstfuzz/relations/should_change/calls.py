@@ -11,12 +11,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from pytest_dstfuzz.dialogue.calls import AnswerPath, text_of, value_of
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue
+from pytest_dstfuzz.dialogue.messages import Message, decoded
 from pytest_dstfuzz.dialogue.outcome import Outcome
-from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of
 from pytest_dstfuzz.relations.kinds import UNSPOKEN
 from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Expected, Rewrite
 from pytest_dstfuzz.relations.scene import Scene
@@ -217,7 +217,7 @@ def _stands_before(scene: Scene, value: str) -> bool:
     if any(spoken(text).mentions(value) for text in _texts_before(scene)):
         return True
     for message in _messages_before(scene):
-        if any(value in map(spoken_value, given.values()) for given in _arguments_in(message)):
+        if any(value in map(spoken_value, (call.values or {}).values()) for call in message.calls):
             return True
         if len(value) >= _SHORTEST and value in _content(message).lower():
             return True
@@ -228,7 +228,7 @@ def _has_other_before(scene: Scene, seen: CallScene, slot: str, argument: CallAr
     """Say whether a message before the utterance may give an argument another value."""
     name = argument.path.argument
     messages = list(_messages_before(scene))
-    if any(name in given for message in messages for given in _arguments_in(message)):
+    if any(name in (call.values or {}) for message in messages for call in message.calls):
         return True
     texts = [*_texts_before(scene), *map(_content, messages)]
     values = seen.once(ValueTable.of).values.get(slot, ())
@@ -242,22 +242,15 @@ def _texts_before(scene: Scene) -> Iterator[str]:
     yield last.system
 
 
-def _messages_before(scene: Scene) -> Iterator[dict[str, Any]]:
+def _messages_before(scene: Scene) -> Iterator[Message]:
     """Yield the messages that were recorded before the utterance."""
     transcript = scene.context.transcript
     for block in () if transcript is None else transcript.before:
-        yield from map(json.loads, block or ())
+        yield from map(decoded, block or ())
 
 
-def _arguments_in(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the arguments of each call that a message makes."""
-    for called in message.get("tool_calls") or ():
-        yield arguments_of(called["function"].get("arguments") or "") or {}
-
-
-def _content(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    return content if isinstance(content, str) else json.dumps(content)
+def _content(message: Message) -> str:
+    return message.content if isinstance(message.content, str) else json.dumps(message.content)
 
 
 def _says(scene: Scene, slot: str, value: str) -> bool:

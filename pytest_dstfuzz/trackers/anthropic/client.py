@@ -9,12 +9,12 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pytest_dstfuzz.config import Address, Header
-from pytest_dstfuzz.trackers.anthropic.form import answer_of, choice_of, request_of, tools_of
+from pytest_dstfuzz.dialogue.anthropic import answer_of, choice_of, request_of, tools_of
+from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.anthropic.stream import joined_message
 from pytest_dstfuzz.trackers.chat.client import ChatClient, counted
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Usage
-from pytest_dstfuzz.trackers.validation import describe
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply
 
 #: Of the API: the one that all services know which speak its language. A header says another.

@@ -21,14 +21,15 @@ from typing import Final, cast
 
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.messages import calls_of
 from pytest_dstfuzz.dialogue.outcome import History
+from pytest_dstfuzz.dialogue.writing import messages_and_tools
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.adapting import FunctionAdapter, as_it_is, made
-from pytest_dstfuzz.trackers.calls.messages import calls_of, messages_and_tools
 from pytest_dstfuzz.trackers.calls.rolling import RollingCalls
 from pytest_dstfuzz.trackers.replies.adapters import first_parameter
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
-from pytest_dstfuzz.trackers.validation import describe
 
 _GIVEN: Final = (
     "; your function gets two lists, of messages and of tools, in the form of OpenAI's API"

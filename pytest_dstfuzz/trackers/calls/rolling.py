@@ -11,11 +11,12 @@ import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pytest_dstfuzz.dialogue.call_trees import made_calls
 from pytest_dstfuzz.dialogue.calls import ToolCall, Transcript, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.dialogue.messages import Message, calling
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
 from pytest_dstfuzz.dialogue.renaming import in_own_names
 from pytest_dstfuzz.dialogue.rollout import defaults_of, end_state, loose_key
@@ -229,30 +230,17 @@ class _OpenTurn:
         said = (answer.reply or "") if isinstance(answer, Prediction) else ""
         self._said = said or self._said
         if not made:
-            self._messages.append(canonical({"role": "assistant", "content": said}))
+            self._messages.append(Message("assistant", said).encoded())
             self.done = True
             return
         first = len(self._roll.calls) + len(self._calls)
         ids = [f"call_{first + place}" for place in range(len(made))]
-        self._messages.append(canonical(_message(said, ids, made)))
+        self._messages.append(calling(said or None, made, ids).encoded())
         for name, call in zip(ids, made, strict=True):
             earlier = [*self._roll.calls, *self._calls]
             result = self._roll.stubs.result(call, earlier)
-            told = {"role": "tool", "tool_call_id": name, "content": result}
-            self._messages.append(canonical(told))
+            self._messages.append(Message("tool", result, answers=name).encoded())
             self._calls.append(call)
-
-
-def _message(said: str, ids: Iterable[str], calls: Iterable[ToolCall]) -> dict[str, Any]:
-    made = [
-        {
-            "id": name,
-            "type": "function",
-            "function": {"name": call.name, "arguments": canonical(dict(call.arguments))},
-        }
-        for name, call in zip(ids, calls, strict=True)
-    ]
-    return {"role": "assistant", "content": said or None, "tool_calls": made}
 
 
 class _Stubs:

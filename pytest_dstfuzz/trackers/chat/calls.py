@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
+from pytest_dstfuzz.dialogue.writing import messages_and_tools
 from pytest_dstfuzz.errors import TrackerError, UserError, unknown_name
 from pytest_dstfuzz.trackers.calls.adapters import as_calls
-from pytest_dstfuzz.trackers.calls.messages import messages_and_tools
 from pytest_dstfuzz.trackers.chat.replies import ChatReplies
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.web.secrets import in_json

@@ -15,10 +15,10 @@ from pytest_dstfuzz.errors import (
     TrackerError,
     UserError,
 )
+from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.chat.stream import joined_completion
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Usage
-from pytest_dstfuzz.trackers.validation import describe
 from pytest_dstfuzz.trackers.web.secrets import in_json
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
+from pytest_dstfuzz.dialogue.writing import OpeningRole, messages_of
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.files import read_text
 from pytest_dstfuzz.trackers.arriving import taker_of
 from pytest_dstfuzz.trackers.chat.client import REFUSED, ChatClient
-from pytest_dstfuzz.trackers.replies.messages import OpeningRole, messages_of
 from pytest_dstfuzz.trackers.tracker import Prediction, Usage
 from pytest_dstfuzz.trackers.web.transport import ServiceError
 

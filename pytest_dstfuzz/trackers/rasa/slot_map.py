@@ -29,8 +29,8 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
-from pytest_dstfuzz.printable import listed
-from pytest_dstfuzz.trackers.validation import describe, unknown_slot
+from pytest_dstfuzz.printable import describe, listed
+from pytest_dstfuzz.trackers.validation import unknown_slot
 
 #: How messages name the option.
 _OPTION = "--dst-tracker slot-map=FILE (TOML or JSON; dstfuzz: --tracker)"

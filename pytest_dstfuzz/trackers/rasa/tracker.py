@@ -41,13 +41,12 @@ from typing import Final, NamedTuple
 from pytest_dstfuzz.config import Address, Header, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, unknown_name
-from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.printable import describe, listed
 from pytest_dstfuzz.trackers.adapters import as_prediction
 from pytest_dstfuzz.trackers.arriving import taker_of
 from pytest_dstfuzz.trackers.rasa.slot_map import SlotMap, slot_map
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.trackers.validation import describe
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 #: Rasa gives its domain in the form that the header ``Accept`` ends with, or refuses with 406.

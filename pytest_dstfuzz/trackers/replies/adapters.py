@@ -19,12 +19,12 @@ from typing import Final, cast
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.dialogue.outcome import History
+from pytest_dstfuzz.dialogue.writing import messages_of
 from pytest_dstfuzz.errors import MalformedAnswerError, UserError
+from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, made
-from pytest_dstfuzz.trackers.replies.messages import messages_of
 from pytest_dstfuzz.trackers.replies.rolling import RollingReplies
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
-from pytest_dstfuzz.trackers.validation import describe
 
 #: What to do about a system that is asked for replies and has none.
 LEAVE_OUT: Final = "leave --dst-outcome=reply out"

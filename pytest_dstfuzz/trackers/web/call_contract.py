@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.call_trees import made_calls
-from pytest_dstfuzz.dialogue.calls import Transcript, canonical
+from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
+from pytest_dstfuzz.dialogue.messages import calling, decoded
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
-from pytest_dstfuzz.dialogue.readers.chat_form import Oddities, uniform
-from pytest_dstfuzz.dialogue.readers.messages import turns_of
+from pytest_dstfuzz.dialogue.readers.messages import read_messages, turns_of
+from pytest_dstfuzz.dialogue.readers.source import Oddities
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.errors import DataError, MalformedAnswerError, TrackerError
+from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.calls.adapters import as_calls
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.trackers.validation import describe
 from pytest_dstfuzz.trackers.web.shapes import (
     ContractError,
     UnreadableMessageError,
@@ -43,11 +43,11 @@ def call_context(messages: object, tools: object, place: str) -> Context:
     """
     odd = Oddities()
     try:
-        turns, closing = turns_of(uniform(messages, place, odd), place, odd)
+        turns, closing = turns_of(read_messages(messages, place, odd), place, odd)
         listed = () if tools is None else read_tools(tools, place.replace("messages", "tools"))
     except DataError as error:
         raise ContractError(str(error)) from None
-    if not turns or (closing and json.loads(closing[-1])["role"] != "tool"):
+    if not turns or (closing and decoded(closing[-1]).role != "tool"):
         raise ContractError(
             f"{place} must end with a message of the user that says something, or with what a "
             "tool returned"
@@ -93,14 +93,6 @@ def read_message(body: object) -> Prediction:
 def message_json(answer: Prediction | Mapping[str, str]) -> dict[str, Any]:
     """Return the message of an assistant with a prediction's calls, which are numbered."""
     calls = answer.calls if isinstance(answer, Prediction) else answer
-    made = [
-        {
-            "id": f"call_{number}",
-            "type": "function",
-            "function": {"name": call.name, "arguments": canonical(dict(call.arguments))},
-        }
-        for number, call in enumerate(made_calls(Outcome(calls)), start=1)
-    ]
+    made = made_calls(Outcome(calls))
     said = answer.reply if isinstance(answer, Prediction) else None
-    message: dict[str, Any] = {"role": "assistant", "content": said}
-    return message | ({"tool_calls": made} if made else {})
+    return calling(said, made, (f"call_{place + 1}" for place in range(len(made)))).to_json()

@@ -42,12 +42,11 @@ import msgspec
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
 from pytest_dstfuzz.dialogue.normalise import value_text
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
+from pytest_dstfuzz.dialogue.writing import OpeningRole, messages_and_tools, messages_of
 from pytest_dstfuzz.errors import DataError, TrackerError, nearest
 from pytest_dstfuzz.json_data import to_json
-from pytest_dstfuzz.trackers.calls.messages import messages_and_tools
-from pytest_dstfuzz.trackers.replies.messages import OpeningRole, messages_of
+from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.trackers.validation import describe
 from pytest_dstfuzz.trackers.web.call_contract import (
     call_context,
     call_contexts,

@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.json_data import each_key_once
-from pytest_dstfuzz.printable import shortened
-from pytest_dstfuzz.trackers.validation import describe
+from pytest_dstfuzz.printable import describe, shortened
 
 #: Attempts where a service answers with something else: it may be an accident, as of a gateway
 #: that shows a page for a moment, but mostly it is what the service means to say.

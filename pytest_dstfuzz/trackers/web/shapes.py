@@ -7,7 +7,7 @@ from typing import Final
 
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import DstFuzzError, nearest
-from pytest_dstfuzz.trackers.validation import describe
+from pytest_dstfuzz.printable import describe
 
 #: What to do where a service that may reply is asked for a belief state.
 REPLIES: Final = "; for a service that replies add --dst-outcome=reply"

@@ -12,6 +12,7 @@ from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.dialogue.writing import OpeningRole
 from pytest_dstfuzz.errors import (
     GivenUpError,
     MalformedAnswerError,
@@ -20,7 +21,6 @@ from pytest_dstfuzz.errors import (
     UserError,
 )
 from pytest_dstfuzz.trackers.arriving import taker_of
-from pytest_dstfuzz.trackers.replies.messages import OpeningRole
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
 from pytest_dstfuzz.trackers.web import contract

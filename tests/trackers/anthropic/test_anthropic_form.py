@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from table_talk import BOOK, FIND, MESSAGES
 
+from pytest_dstfuzz.dialogue.anthropic import answer_of, request_of, tools_of
+from pytest_dstfuzz.dialogue.messages import calls_of
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.trackers.anthropic.form import answer_of, request_of, tools_of
 from pytest_dstfuzz.trackers.anthropic.stream import joined_message
-from pytest_dstfuzz.trackers.calls.messages import calls_of
 from pytest_dstfuzz.trackers.web.reply import MalformedReply
 
 MENU = {"type": "text", "text": "There is leek soup."}

@@ -10,8 +10,9 @@ import pytest
 
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, canonical
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
+from pytest_dstfuzz.dialogue.messages import calls_of
+from pytest_dstfuzz.dialogue.writing import messages_and_tools
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.trackers.calls.messages import calls_of, messages_and_tools
 
 TAXI = Tool("taxi", "Call a taxi.", '{"type": "object"}')
 RECORDED = (

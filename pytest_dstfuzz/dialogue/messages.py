@@ -1,0 +1,305 @@
+"""Messages of chat APIs, typed: from JSON in OpenAI's form and back, and the calls of answers.
+
+A recorded dialogue keeps messages as texts, see `Turn.recorded`. `decoded` reads one of these and
+`Message.encoded` writes it. Their calls have an id and arguments as a JSON text, and the result of
+each call says its id: `readers.messages` checks that when it reads a file. Keys that have no
+meaning here stay as they were.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pytest_dstfuzz.dialogue.calls import ToolCall, canonical
+from pytest_dstfuzz.errors import DataError, MalformedAnswerError, TrackerError
+from pytest_dstfuzz.json_data import parse_json
+from pytest_dstfuzz.printable import SHOWN, describe, shortened
+
+#: A message, or a tool, as JSON.
+Json = dict[str, Any]
+#: Roles whose messages are instructions: ``system`` is called ``developer`` by some models.
+PROMPTS: Final = ("system", "developer")
+
+_LONGEST: Final = 100_000
+#: Calls in one message; more is a model that repeats itself.
+_MOST: Final = 100
+#: How the arguments of a call are called: by OpenAI, LangChain and Anthropic.
+_ARGUMENTS: Final = ("arguments", "args", "input")
+#: What else a call may have, so that arguments by another name are not lost unseen.
+_BESIDE: Final = ("name", "id", "type", "index", "function", "caller")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCall:
+    """A call of a tool as it stands in a message."""
+
+    name: str
+    #: A JSON text, of an object unless the model made a mistake.
+    arguments: str
+    id: str
+    #: Further keys, of the call and of its function.
+    more: Mapping[str, Any] = field(default_factory=dict)
+    of_function: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def values(self) -> Json | None:
+        """The arguments; ``None`` = they are no JSON object."""
+        return arguments_of(self.arguments)
+
+    @property
+    def call(self) -> ToolCall | None:
+        """The call with its arguments as values; ``None`` = they are no JSON object."""
+        values = self.values
+        return None if values is None else ToolCall(self.name, values)
+
+    def to_json(self) -> Json:
+        """Return the call in the form of OpenAI's API."""
+        function = {"name": self.name, "arguments": self.arguments, **self.of_function}
+        return {"id": self.id, "type": "function", "function": function, **self.more}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of a conversation."""
+
+    role: str
+    #: A text, or its parts; ``None`` = a message that only calls.
+    content: str | list[Any] | None = None
+    calls: tuple[MessageCall, ...] = ()
+    #: The id of the call that it is the result of.
+    answers: str | None = None
+    #: Further keys.
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The text, see `text_of_content`."""
+        return text_of_content(self.content)
+
+    def to_json(self) -> Json:
+        """Return the message in the form of OpenAI's API."""
+        made: Json = {"role": self.role, "content": self.content, **self.more}
+        if self.calls:
+            made["tool_calls"] = [call.to_json() for call in self.calls]
+        if self.answers is not None:
+            made["tool_call_id"] = self.answers
+        return made
+
+    def encoded(self) -> str:
+        """Return the message as a text, the same for equal messages."""
+        return canonical(self.to_json())
+
+
+def calling(said: str | None, calls: Iterable[ToolCall], ids: Iterable[str]) -> Message:
+    """Return the message of an assistant that makes calls under some ids."""
+    made = (
+        MessageCall(call.name, canonical(dict(call.arguments)), given)
+        for call, given in zip(calls, ids, strict=True)
+    )
+    return Message("assistant", said, tuple(made))
+
+
+def decoded(text: str) -> Message:
+    """Return the message that `Message.encoded` wrote."""
+    return of_json(json.loads(text))
+
+
+def of_json(raw: Mapping[str, Any]) -> Message:
+    """Return a message in the form of OpenAI's API, of which nothing is checked."""
+    return Message(
+        raw.get("role", ""),
+        raw.get("content"),
+        tuple(map(call_of_json, raw.get("tool_calls") or ())),
+        raw.get("tool_call_id"),
+        _without(raw, "role", "content", "tool_calls", "tool_call_id"),
+    )
+
+
+def call_of_json(raw: Mapping[str, Any]) -> MessageCall:
+    """Return a call in the form of OpenAI's API, of which nothing is checked."""
+    function = raw["function"]
+    given = function.get("arguments") or ""
+    return MessageCall(
+        function.get("name", ""),
+        given if isinstance(given, str) else canonical(given),
+        raw.get("id") or "",
+        _without(raw, "id", "type", "function"),
+        _without(function, "name", "arguments"),
+    )
+
+
+def _without(raw: Mapping[str, Any], *keys: str) -> Json:
+    return {key: value for key, value in raw.items() if key not in keys}
+
+
+def arguments_of(text: str) -> Json | None:
+    """Return the arguments that a call has as a JSON text; ``None`` = it is no JSON object.
+
+    >>> arguments_of('{"people": 2}'), arguments_of(""), arguments_of("[2]")
+    ({'people': 2}, {}, None)
+    """
+    if not text.strip():
+        return {}
+    try:
+        found = parse_json(text)
+    except DataError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def recorded_calls(messages: Iterable[Message]) -> list[ToolCall] | None:
+    """Return the calls of messages that answer a user; ``None`` = they cannot be known.
+
+    Messages of the assistant that follow one another are one answer: some record each of
+    parallel calls in a message of its own. What comes after a result is not of it.
+    """
+    found: list[ToolCall] = []
+    spoke = False
+    for message in messages:
+        if message.role in PROMPTS:
+            continue
+        if message.role != "assistant":
+            break
+        spoke = True
+        for made in message.calls:
+            call = made.call
+            if call is None:
+                return None
+            found.append(call)
+    return found if spoke else None
+
+
+def text_of_content(content: object) -> str:
+    r"""Return the text of a message: its content, or the texts of its parts, a line each.
+
+    >>> text_of_content([{"type": "text", "text": "a"}, {"type": "image_url"}, "b"])
+    'a\\nb'
+    """
+    if isinstance(content, str):
+        return content
+    texts = [_text_of_part(part) for part in content] if isinstance(content, list) else []
+    return "\n".join(text for text in texts if text is not None)
+
+
+def without_text(content: object) -> list[Any]:
+    """Return the parts of a content that are no text: pictures, files, sound."""
+    parts = content if isinstance(content, list) else []
+    return [part for part in parts if _text_of_part(part) is None]
+
+
+def _text_of_part(part: object) -> str | None:
+    if isinstance(part, str):
+        return part
+    text = part.get("text") if isinstance(part, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def calls_of(message: object) -> tuple[ToolCall, ...]:
+    """Return the tool calls that a message of an assistant makes, in their order.
+
+    Args:
+        message: in the form of OpenAI's API, a dictionary or an object with the same attributes,
+            such as a message of LangChain; or one of Anthropic's API, whose content has calls
+            among its blocks. A message without calls has none, whatever it says.
+
+    Raises:
+        TrackerError: it is no message, or a call in it cannot be read, which is a
+            `MalformedAnswerError`; the message says which.
+    """
+    given = _part(message, "tool_calls")
+    if broken := _part(message, "invalid_tool_calls"):  # LangChain keeps them apart.
+        given = [*_listed(given or []), *_listed(broken)]
+    if given is None:
+        given = _blocks(message)
+    if given is None:
+        if (old := _part(message, "function_call")) is not None:
+            return (_call(old, "the call"),)
+        if _part(message, "content") is None and _part(message, "role") is None:
+            raise TrackerError(
+                f"the assistant returned {describe(message)} where a message is expected: a "
+                'dictionary with "content", "tool_calls" or both'
+            )
+        return ()
+    given = _listed(given)
+    if len(given) > _MOST:
+        raise MalformedAnswerError(
+            f"the assistant made {len(given):,} calls in one message; {_MOST} count"
+        )
+    return tuple(_calls(given))
+
+
+def _listed(given: object) -> Sequence[object]:
+    if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
+        raise TrackerError(f"the assistant's tool_calls are {describe(given)}, which is no list")
+    return given
+
+
+def _blocks(message: object) -> list[object] | None:
+    """Return the calls among the blocks of a message of Anthropic's API, or ``None``."""
+    content = _part(message, "content")
+    if isinstance(content, str) or not isinstance(content, Sequence):
+        return None
+    return [block for block in content if _part(block, "type") == "tool_use"] or None
+
+
+def _calls(given: Sequence[object]) -> Iterator[ToolCall]:
+    for number, one in enumerate(given, start=1):
+        where = "the call" if len(given) == 1 else f"call {number}"
+        if isinstance(one, ToolCall):
+            yield one
+            continue
+        function = _part(one, "function")
+        yield _call(one if function is None else function, where)
+
+
+def _call(function: object, where: str) -> ToolCall:
+    name = _part(function, "name")
+    if not isinstance(name, str) or not name:
+        raise MalformedAnswerError(f"{where} of the assistant names no tool: {describe(function)}")
+    where = f"{where} of {shortened(name, SHOWN)!r}"
+    parts = (_part(function, key) for key in _ARGUMENTS)
+    arguments = next((part for part in parts if part is not None), None)
+    if arguments is None and isinstance(function, Mapping):
+        for key in function:
+            if key not in (*_ARGUMENTS, *_BESIDE):
+                raise MalformedAnswerError(
+                    f"{where} has a key {shortened(str(key), SHOWN)!r} and no 'arguments'"
+                )
+    return ToolCall(name, _checked_arguments(arguments, where))
+
+
+def _checked_arguments(given: object, where: str) -> Mapping[str, Any]:
+    """Return the arguments of a call, which are JSON as text, or an object."""
+    if given is None or given == "":
+        return {}
+    if isinstance(given, str):
+        if len(given) > _LONGEST:
+            raise MalformedAnswerError(f"{where} has arguments of {len(given):,} characters")
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError) as error:
+            reason = str(error).partition(":")[0] or type(error).__name__
+            raise MalformedAnswerError(
+                f"{where} has arguments that are no JSON ({reason}): {describe(given)}"
+            ) from None
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise MalformedAnswerError(
+            f"{where} has {describe(given)} as arguments, which is no JSON object"
+        )
+    try:
+        text = json.dumps(given, allow_nan=False)
+        text.encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MalformedAnswerError(f"{where} has arguments that are no JSON: {error}") from None
+    found: Mapping[str, Any] = json.loads(text)
+    return found
+
+
+def _part(thing: object, name: str) -> object:
+    """Return a part of a dictionary, or of an object of a client library; ``None`` = it lacks."""
+    if isinstance(thing, Mapping):
+        return thing.get(name)
+    return getattr(thing, name, None)
