@@ -88,7 +88,7 @@ def _own_replies(settings: Settings, data: DialogueSet) -> list[tuple[str, str]]
     failures = [one for one in answers if isinstance(one, TrackerError)]
     if len(failures) == len(answers):
         raise failures[0]
-    texts = [one.state[REPLY] if isinstance(one, Prediction) else "" for one in answers]
+    texts = [(one.reply or "") if isinstance(one, Prediction) else "" for one in answers]
     groups = (texts[at : at + votes] for at in range(0, len(texts), votes))
     return [pair for group in groups for pair in combinations(filter(None, group), 2)]
 

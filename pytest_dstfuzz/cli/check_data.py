@@ -51,7 +51,9 @@ def _check(given: Namespace) -> None:
     read = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
     data = with_slots(read, how.slots)
     page = terminal_page()
-    kind = KINDS["state" if _is_of_states(data, outcome) else outcome]
+    kind = KINDS[outcome]
+    if kind.has_tools and _is_of_states(data):
+        kind = KINDS["state"]
     page.line(f"{data.name}, split {data.split}, read in the layout {data.layout!r}", "heading")
     _dialogues(page, data)
     _speakers(page, data)
@@ -63,10 +65,8 @@ def _check(given: Namespace) -> None:
     print_page(page)
 
 
-def _is_of_states(data: DialogueSet, outcome: str) -> bool:
-    """Whether only states are labels, where calls would be."""
-    if outcome != TOOL_CALLS:
-        return False
+def _is_of_states(data: DialogueSet) -> bool:
+    """Whether only states are labels."""
     calls = any(turn.calls is not None for turn in data.turns())
     return not calls and any(turn.state is not None for turn in data.turns())
 

@@ -43,9 +43,8 @@ def reply_failure(turn: TurnResult, variant: VariantResult) -> str:
     """Return the mechanism of a violation of a bot that replies: one of `REPLIES`, or a restart."""
     if any(move.kind == "again" for move in variant.moves):
         return RESTARTED
-    change = next((one for one in variant.plain.changed_slots if one.slot == REPLY), None)
-    before = "" if change is None else change.before or ""
-    after = "" if change is None else change.after or ""
+    changes = [(one.before or "", one.after or "") for one in variant.plain.changed_slots]
+    before, after = changes[0] if changes else ("", "")
     if variant.failure == "stuck" or bare(before) == bare(after):
         return ANYWAY
     if is_fallback(after) and not is_fallback(before):

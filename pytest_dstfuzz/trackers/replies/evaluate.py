@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
-from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.trackers.evaluate import Progress
 from pytest_dstfuzz.trackers.recorded import (
     RecordedFigures,
@@ -87,9 +87,9 @@ def evaluate_replies(
         UserError: no turn has a recorded answer.
         TrackerError: the system replies to nothing.
     """
-    turns = recorded_turns(data, REPLY)
+    turns = recorded_turns(data, REPLIES.name)
     _refuse_none(data, turns)
-    answers = ask_recorded(tracker, turns, REPLY, batch_size, progress)
+    answers = ask_recorded(tracker, turns, REPLIES.name, batch_size, progress)
     return score_replies(data, answers, judge)
 
 
@@ -101,11 +101,11 @@ def score_replies(
     Raises:
         UserError: no turn has one.
     """
-    labelled = recorded_turns(data, REPLY)
+    labelled = recorded_turns(data, REPLIES.name)
     _refuse_none(data, labelled)
     pairs = list(zip(labelled, answers, strict=True))
     replied = [
-        RepliedTurn(turn.context, turn.label[REPLY], answer.state[REPLY])
+        RepliedTurn(turn.context, REPLIES.text(turn.label), answer.reply or "")
         for turn, answer in pairs
         if isinstance(answer, Prediction)
     ]

@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import ClassVar, Final, TypeAlias
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
+from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.trackers.arriving import Take, arriving, taker_of
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.tracker import (
@@ -157,7 +157,7 @@ class RollingReplies(OwnHistory):
     def _recalled(self, key: _Key, answer: object) -> str:
         """Return the reply to a question that others follow: the first that it ever had."""
         if key not in self._said:
-            self._said[key] = check_prediction(answer, outcome=REPLY).state[REPLY]
+            self._said[key] = check_prediction(answer, outcome=REPLIES.name).reply or ""
         self._said.move_to_end(key)
         return self._said[key]
 
