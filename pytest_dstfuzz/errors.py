@@ -8,6 +8,16 @@ from contextlib import contextmanager
 
 from pytest_dstfuzz.printable import printable
 
+__all__ = [
+    "DataError",
+    "DstFuzzError",
+    "TrackerError",
+    "UserError",
+    "nearest",
+    "needs_extra",
+    "unknown_name",
+]
+
 
 class DstFuzzError(Exception):
     """Base of every error this package raises on purpose; its text is fit for a terminal."""

@@ -20,6 +20,21 @@ from typing import Any, Final
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.json_data import parse_json
 
+__all__ = [
+    "check_apart",
+    "check_writable",
+    "digest_of",
+    "is_pickled",
+    "locked",
+    "read_json",
+    "read_table",
+    "read_text",
+    "read_versioned",
+    "write_bytes",
+    "write_json",
+    "write_text",
+]
+
 fcntl: ModuleType | None
 try:
     import fcntl

@@ -14,6 +14,8 @@ import msgspec
 
 from pytest_dstfuzz.errors import DataError
 
+__all__ = ["RawJson", "from_json", "json_decoder", "json_encoded", "parse_json", "to_json"]
+
 _Kind = TypeVar("_Kind")
 _EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
 _LENGTH = re.compile(r"Expected `array` of length (\d+), got (\d+)")

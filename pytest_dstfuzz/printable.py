@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Final
 
+__all__ = ["counted", "listed", "printable", "shortened", "without_commands"]
+
 #: Controls but for line ends and tabs (C0, DEL, C1), those that turn the direction of writing,
 #: separators of lines and paragraphs, lone surrogates.
 _CONTROLS: Final = re.compile(

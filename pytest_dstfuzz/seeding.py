@@ -6,6 +6,8 @@ import hashlib
 
 import numpy as np
 
+__all__ = ["derive", "stream"]
+
 
 def derive(seed: int, *names: str | int) -> int:
     """Return a 128-bit seed for the stream called ``names`` under ``seed``.

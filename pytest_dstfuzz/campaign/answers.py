@@ -26,6 +26,8 @@ from pytest_dstfuzz.relations.rewrite import UNCHANGED, Admissible, Delta, Expec
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import check_prediction
 
+__all__ = ["Answer", "TrackerFailure"]
+
 
 @dataclass(frozen=True, slots=True)
 class TrackerFailure:

@@ -39,6 +39,8 @@ from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask, TurnS
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
+__all__ = ["Attempt", "TurnAttempts", "attempt_turn", "begin_turn", "lock_values"]
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

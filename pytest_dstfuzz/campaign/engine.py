@@ -33,6 +33,8 @@ from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.trackers.tracker import Tracker
 
+__all__ = ["CampaignEngine", "Planned", "predictor_for"]
+
 #: Batches that the first window looks ahead, and all others. The more, the fewer batches are
 #: left half empty and the more similar their contexts are in length; but a slow tracker is
 #: to show its first results soon, and dialogues half done are lost when a run is interrupted.

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from pytest_dstfuzz.campaign.results import TurnResult
 
+__all__ = ["Event", "TurnDone"]
+
 
 @dataclass(frozen=True, slots=True)
 class CampaignStarted:

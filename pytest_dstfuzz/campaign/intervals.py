@@ -22,6 +22,8 @@ from typing import Final
 
 import numpy as np
 
+__all__ = ["FEWEST_DIALOGUES", "binomial_interval", "interval_name", "ratio_interval"]
+
 #: With fewer dialogues there is no interval: no method holds what it says. A comparison with
 #: a baseline needs as many.
 FEWEST_DIALOGUES: Final = 6

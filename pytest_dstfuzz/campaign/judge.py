@@ -26,6 +26,8 @@ from pytest_dstfuzz.relations.rewrite import Expected
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
 
+__all__ = ["JudgedVariant", "changes_before", "judge_attempt", "seen"]
+
 #: Why nothing is said of a variant that is answered now so and now so.
 UNDECIDED: Final = "unstable: its answers decide neither for a change nor against one"
 

@@ -10,6 +10,8 @@ from typing import Any
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.sums import tallied
 
+__all__ = ["Counts", "count", "ratio"]
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:

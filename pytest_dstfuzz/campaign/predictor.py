@@ -30,6 +30,8 @@ from pytest_dstfuzz.trackers.validation import (
     raised_in,
 )
 
+__all__ = ["Predictor"]
+
 #: A tracker that has not answered once in so many contexts is not asked any more: a
 #: service that is down would otherwise cost two calls for every context that is left.
 #: One that ever answered is asked to the end, whatever it fails on: which contexts come

@@ -8,6 +8,8 @@ from typing import Final
 
 from pytest_dstfuzz.campaign.results import Results, TurnResult
 
+__all__ = ["MappedResults"]
+
 
 class MappedResults(Collection[TurnResult]):
     """Results, each changed by a function when it is read."""

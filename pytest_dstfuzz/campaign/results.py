@@ -19,6 +19,8 @@ from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Failure, Move, Side
 
+__all__ = ["RUN_OUTCOMES", "Results", "TurnResult", "VariantResult"]
+
 #: What became of one generated variant. The first four were never run.
 VariantOutcome = Literal[
     "vacuous",

@@ -21,6 +21,8 @@ from pytest_dstfuzz.relations.scene import Scenes
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import search_by_name
 
+__all__ = ["CampaignSpec"]
+
 
 @dataclass(frozen=True, slots=True)
 class CampaignSpec:

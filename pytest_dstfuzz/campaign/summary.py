@@ -22,6 +22,8 @@ from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums, tallied
 from pytest_dstfuzz.dialogue.calls import AnswerPath
 from pytest_dstfuzz.json_data import to_json
 
+__all__ = ["Summary", "summarise"]
+
 #: The keys of the JSON report, in their order.
 _KEYS: Final = (
     "turns generated vacuous duplicate vetoed over_rate valid held violations carried improved "

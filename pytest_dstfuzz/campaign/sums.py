@@ -12,6 +12,8 @@ import numpy as np
 
 from pytest_dstfuzz.campaign.results import TurnResult
 
+__all__ = ["tallied"]
+
 
 class ResultTally(Protocol):
     """What takes in one result after the other, and keeps only what its figures need."""

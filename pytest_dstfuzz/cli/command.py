@@ -18,6 +18,17 @@ from pytest_dstfuzz.config.rates import percent
 if TYPE_CHECKING:
     from pytest_dstfuzz.report.page import TerminalPage
 
+__all__ = [
+    "Command",
+    "EstimateLine",
+    "ProgressLine",
+    "given_settings",
+    "print_page",
+    "say",
+    "terminal_page",
+    "wants_colour",
+]
+
 #: Seconds between lines where the stream is no terminal.
 _PAUSE = 10.0
 #: Style of a line -> its colour on a terminal.

@@ -25,6 +25,8 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.registry import Registry, blamed
 from pytest_dstfuzz.trackers.attributes import load_attribute
 
+__all__ = ["comparison_by_name"]
+
 #: A package brings a comparison by an entry point of this group that names a function, an object,
 #: or a class that is made without arguments.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.comparisons"

@@ -22,6 +22,8 @@ import numpy as np
 from pytest_dstfuzz.dialogue.quantities import without_quantities
 from pytest_dstfuzz.perturb.words import word_list
 
+__all__ = ["NUMBER", "shipped_vectors"]
+
 Vector = np.ndarray[Any, np.dtype[np.float32]]
 #: Shortest and longest group of letters, and into how many places they are hashed.
 SHORTEST: Final = 3

@@ -44,3 +44,23 @@ from pytest_dstfuzz.config.settings import settings_of_json as settings_of_json
 from pytest_dstfuzz.config.tracker_keys import ADAPTER as ADAPTER
 from pytest_dstfuzz.config.tracker_keys import KEYS as KEYS
 from pytest_dstfuzz.config.tracker_keys import TRACKER_KEYS as TRACKER_KEYS
+
+__all__ = [
+    "ADAPTER",
+    "OPTIONS",
+    "PROFILES",
+    "VALIDITIES",
+    "Address",
+    "OutputSettings",
+    "Settings",
+    "TrackerSettings",
+    "VariantSettings",
+    "canonical_split",
+    "default_search",
+    "masked_words",
+    "names_of",
+    "parse_option",
+    "settings_json",
+    "settings_of_json",
+    "shard_text",
+]

@@ -14,6 +14,8 @@ from pytest_dstfuzz.config import ADAPTER, KEYS, Option, option, parse_option
 from pytest_dstfuzz.config.settings import split_keys
 from pytest_dstfuzz.errors import UserError, nearest
 
+__all__ = ["Parser", "adapter_options"]
+
 
 class TypedLine(argparse.Namespace):
     """What a line gives; what it does not is ``None``, which is a value, too: ``--turns all``."""

@@ -11,6 +11,8 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.selection import left_out, select
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
 
+__all__ = ["choice", "integer", "positive"]
+
 ATTACKS = ("non-cumulative", "cumulative", "hybrid")
 FAIL_ON = ("violation", "gate")
 INCONCLUSIVE = ("warn", "fail", "allow")

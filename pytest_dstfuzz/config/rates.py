@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+__all__ = ["percent", "points"]
+
 #: Digits after the point of a percentage.
 _DECIMALS = 2
 #: By how much a rate may differ from the percentage that is shown of it.

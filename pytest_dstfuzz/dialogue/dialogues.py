@@ -15,6 +15,18 @@ from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
 from pytest_dstfuzz.dialogue.values import shown_value
 
+__all__ = [
+    "DONTCARE",
+    "BeliefState",
+    "Context",
+    "Dialogue",
+    "DialogueSet",
+    "Exchange",
+    "Turn",
+    "answer_of",
+    "turn_keys",
+]
+
 #: The value of a slot about which the user said that any value will do.
 DONTCARE = "dontcare"
 

@@ -11,6 +11,8 @@ from typing import Final
 
 from pytest_dstfuzz.dialogue.dates import WEEKDAYS
 
+__all__ = ["SLOTS"]
+
 _SLOTS_OF: Final = {
     "attraction": "area,name,type",
     "hotel": "area,book day,book people,book stay,internet,name,parking,pricerange,stars,type",

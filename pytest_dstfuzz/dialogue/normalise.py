@@ -41,6 +41,8 @@ from pytest_dstfuzz.dialogue.number_words import digits_up_to
 from pytest_dstfuzz.dialogue.values import list_text, members_of, parsed_list, plain_marks
 from pytest_dstfuzz.errors import DataError, unknown_name
 
+__all__ = ["NORMALISATIONS", "normalise_state"]
+
 #: Names of the normalisations, for options and reports.
 NORMALISATIONS: Final = ("multiwoz", "plain", "multiwoz-codes")
 

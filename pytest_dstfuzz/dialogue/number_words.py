@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+__all__ = ["with_digits"]
+
 #: The numbers that are one word, from 0 on.
 NUMBER_WORDS: Final = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),

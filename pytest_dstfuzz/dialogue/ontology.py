@@ -22,6 +22,8 @@ from pytest_dstfuzz.dialogue.spool import gathered
 from pytest_dstfuzz.dialogue.values import members_of
 from pytest_dstfuzz.errors import UserError, unknown_name
 
+__all__ = ["with_slots"]
+
 _Pairs = Iterable[tuple[str, object]]
 
 

@@ -19,6 +19,8 @@ from pytest_dstfuzz.dialogue.spool import gathered
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.seeding import derive
 
+__all__ = ["in_shard"]
+
 #: Slots that a message shows.
 _SHOWN = 6
 

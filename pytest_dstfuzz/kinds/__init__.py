@@ -11,6 +11,8 @@ from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
 
+__all__ = ["KINDS"]
+
 #: Name in options and reports -> the kind.
 KINDS: Final[Mapping[OutcomeKind, AnswerKind]] = {
     kind.name: kind for kind in (BELIEF_STATES, REPLIES, TOOL_CALLS)

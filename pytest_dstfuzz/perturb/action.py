@@ -19,6 +19,8 @@ from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import SHIPPED
 
+__all__ = ["GRID", "ActionSpace", "inertia"]
+
 #: Every coordinate is a multiple of ``1 / GRID``.
 GRID: Final = 1024
 #: From this trigger on, a further repetition is active.

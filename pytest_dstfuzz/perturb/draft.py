@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.noise.sites import Changes
     from pytest_dstfuzz.noise.utterance import NoisyUtterance
 
+__all__ = ["FREE", "KEPT", "LOCKED", "TYPO", "Source"]
+
 #: What may happen to a word. FREE: anything its class allows; TYPO: typing errors only
 #: (cue words of five letters and more); LOCKED: nothing; KEPT: neither dropped nor replaced,
 #: though the same word may be elsewhere (see `scopes`).

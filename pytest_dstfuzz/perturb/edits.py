@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from pytest_dstfuzz.perturb.types import Edit
 
+__all__ = ["source_spans", "undo_edits"]
+
 
 class Hunk(NamedTuple):
     """``source[start:end]`` became ``text[new_start:new_end]``; outside hunks nothing changed."""

@@ -29,6 +29,8 @@ from pytest_dstfuzz.perturb.words import Parts, take_apart
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, of_word_level
 
+__all__ = ["ORDERS", "Perturber"]
+
 #: What a position parameter may count through.
 ORDERS: Final = ("reading", "distance")
 

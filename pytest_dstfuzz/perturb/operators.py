@@ -42,6 +42,8 @@ from pytest_dstfuzz.perturb.scopes import DEGREES, without_degrees
 from pytest_dstfuzz.perturb.words import match_case
 from pytest_dstfuzz.transformations import SLIP, Typo
 
+__all__ = ["Candidates"]
+
 #: The shipped operators are registered when these are loaded.
 OPERATOR_MODULES: Final = (word_operators, char_operators)
 

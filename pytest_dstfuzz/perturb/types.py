@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+__all__ = ["Action", "Edit", "Variant"]
+
 #: What became of one generated variant before any tracker saw it.
 Status = Literal["valid", "vacuous", "vetoed", "over_rate"]
 

@@ -17,6 +17,8 @@ from typing import Final
 from pytest_dstfuzz.dialogue.values import plain_marks
 from pytest_dstfuzz.perturb.words import word_list
 
+__all__ = ["canonical"]
+
 #: Words that names gain and lose from one spelling to the next.
 _TRANSPARENT: Final = frozenset({"s", "'s", "the", "and", "n"})
 #: Letters that a longer word shares with a value to be a mention of it.

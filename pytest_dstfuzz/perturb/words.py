@@ -15,6 +15,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+__all__ = ["word_list"]
+
 #: Punctuation that ends a word. Currency signs are not in it: ``£20`` is one word.
 PUNCTUATION: Final = (
     r"!\"#%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~"

@@ -34,6 +34,8 @@ from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.gate.limits import LIMITS, Gates, Limits, read_gates
 
+__all__ = ["read_settings"]
+
 #: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
 _PATHS = names_of("path")
 #: Those of them that may name a file that is not there yet.

@@ -13,6 +13,8 @@ from pytest_dstfuzz.relations.relation import Relation, begin
 from pytest_dstfuzz.relations.rewrite import Inapplicable
 from pytest_dstfuzz.relations.scene import Scenes
 
+__all__ = ["reasons_by_label"]
+
 _MOST_REASONS = 3
 
 

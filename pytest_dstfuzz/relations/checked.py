@@ -27,6 +27,8 @@ from pytest_dstfuzz.relations.rewrite import (
 )
 from pytest_dstfuzz.relations.scene import Scene
 
+__all__ = ["CheckedRelation"]
+
 _KINDS: Final = get_args(VerdictKind)
 #: What a relation says about itself in so many words, and what may be said.
 _CHOICES: Final = {

@@ -26,6 +26,8 @@ from pytest_dstfuzz.relations.relation import MOST, Relation
 from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 
+__all__ = ["MetalLeet", "MetalSynonyms", "MetalTypos", "MetalWord"]
+
 #: Share of the words that is changed, at least one.
 _CHANGED: Final = 0.2
 #: Drawings for each rewrite that is wanted.

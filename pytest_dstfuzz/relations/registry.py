@@ -18,6 +18,8 @@ from pytest_dstfuzz.relations.checked import CheckedRelation, overrides
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.shipped import MODULES
 
+__all__ = ["relations_named"]
+
 #: A package brings a relation by an entry point of this group that names an object, or a class
 #: that is made without arguments.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.relations"

@@ -25,6 +25,8 @@ from pytest_dstfuzz.relations.rewrite import (
 )
 from pytest_dstfuzz.relations.scene import Scene
 
+__all__ = ["MOST", "Relation"]
+
 #: Rewrites that are taken of one turn, of a relation that has more.
 MOST: Final = 64
 #: Why a relation that edits by itself is not asked about a turn.

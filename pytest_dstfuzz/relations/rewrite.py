@@ -17,6 +17,8 @@ from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
 from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.perturb.types import Edit
 
+__all__ = ["Begun", "BySearch", "Inapplicable", "Rewrite"]
+
 #: Whether the state is to stay (over-sensitive trackers fail) or to follow (over-stable ones do).
 Side = Literal["should-not-change", "should-change"]
 #: What is edited. A relation of dialogues has one result for each of them, at its last turn.

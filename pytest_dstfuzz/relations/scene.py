@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
     from pytest_dstfuzz.perturb.locks import Locks
 
+__all__ = ["Scene", "Scenes"]
+
 _Found = TypeVar("_Found")
 
 

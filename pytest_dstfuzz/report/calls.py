@@ -15,6 +15,8 @@ from pytest_dstfuzz.dialogue.dialogues import SlotChange
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.report.edits import Span, shorten, visible
 
+__all__ = ["call_lines"]
+
 #: Characters that are shown of a value, of one that changed, and of one on a page.
 _LONGEST: Final = 40
 _LONGEST_CHANGED: Final = 120

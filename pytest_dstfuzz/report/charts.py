@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.report.edits import visible
 
+__all__ = ["Chart", "ChartLine", "line_charts"]
+
 #: A rate and its interval; ``None`` where it is not known.
 Rated = tuple[float | None, tuple[float, float] | None]
 

@@ -17,6 +17,8 @@ from pytest_dstfuzz.perturb.edits import apply_edits, equal_ends, hunks, undo_ed
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.printable import by_number
 
+__all__ = ["diff_spans", "legend", "mark_edits", "shown_spans", "visible"]
+
 #: Unchanged characters that stay on each side of an edit when a text is shortened.
 MARGIN = 60
 _RED, _GREEN, _RESET = "\x1b[31m", "\x1b[32m", "\x1b[0m"

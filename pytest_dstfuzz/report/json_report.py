@@ -35,6 +35,8 @@ from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.totals.totals import RelationFacts, Totals
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 
+__all__ = ["RunInfo", "build_report", "read_report", "report_turns", "write_report"]
+
 SCHEMA_VERSION = 3
 #: The JSON Schema of a report.
 SCHEMA_PATH = Path(__file__).with_name("schema.json")

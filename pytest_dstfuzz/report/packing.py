@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.errors import DataError
 
+__all__ = ["packed", "unpacked"]
+
 _Plain = dict[str, Any]
 
 

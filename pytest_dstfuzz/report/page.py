@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple
 
 from pytest_dstfuzz.printable import by_number, printable, without_commands
 
+__all__ = ["TerminalPage", "encodable", "hanging"]
+
 #: What a line is, for whoever colours it.
 Style = Literal["plain", "heading", "good", "bad", "warning", "dim"]
 

@@ -16,6 +16,8 @@ from pytest_dstfuzz.dialogue.calls import AnswerPath, Transcript, place_of
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.relations.rewrite import Admissible
 
+__all__ = ["redacted"]
+
 #: What stands for the message of an error, which may repeat what was said.
 KEPT_BACK: Final = "kept back (redact)"
 _SEEN = re.compile(r"\S")

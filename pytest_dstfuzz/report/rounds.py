@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from pytest_dstfuzz.campaign.results import VariantResult
 
+__all__ = ["move_texts"]
+
 _MARKS = {"repeat": "said twice", "move": "moved", "add": "added"}
 
 

@@ -34,6 +34,8 @@ from pytest_dstfuzz.report.weaknesses import show_weaknesses
 from pytest_dstfuzz.totals.cases import TOGETHER, CaseFigures
 from pytest_dstfuzz.totals.totals import RelationTotals, Totals, outcome_columns
 
+__all__ = ["report_lines"]
+
 _MOST_REASONS = 5
 #: Columns that the tables of both sides take with their intervals.
 _WIDE = 96

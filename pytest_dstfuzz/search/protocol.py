@@ -23,6 +23,17 @@ from pytest_dstfuzz.relations.rewrite import Rewrite
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
+__all__ = [
+    "NO_ACTION",
+    "Feedback",
+    "Proposal",
+    "Search",
+    "SearchFamily",
+    "SearchTask",
+    "Trained",
+    "TurnSearch",
+]
+
 
 class SearchTask(NamedTuple):
     """One turn, as a search gets it: nothing in it is from inside the tracker."""

@@ -23,6 +23,8 @@ from pytest_dstfuzz.search.protocol import (
 )
 from pytest_dstfuzz.trackers.tracker import NAMELESS
 
+__all__ = ["describe_trained", "search_by_name", "trained"]
+
 #: Called as ``factory(seed=..., k=...)``: the seed of the campaign, and how many transformations
 #: one variant associates.
 SearchFactory = Callable[..., object]

@@ -17,6 +17,8 @@ from pytest_dstfuzz.campaign.ledger import ratio
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums, DistinctCount
 
+__all__ = ["CaseFigures", "CasesTally"]
+
 #: Name of the row over all relations.
 TOGETHER: Final = "together"
 

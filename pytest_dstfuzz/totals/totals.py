@@ -40,6 +40,8 @@ from pytest_dstfuzz.totals.tallies import (
 from pytest_dstfuzz.totals.troubles import AnswersTally, TroublesTally
 from pytest_dstfuzz.weaknesses.groups import Member, Weakness, WeaknessTally
 
+__all__ = ["RelationFacts", "Totals"]
+
 #: The plainest violations that are at hand of each relation.
 MOST_PLAINEST: Final = 5
 FAILURES: Final[tuple[Failure, ...]] = get_args(Failure)

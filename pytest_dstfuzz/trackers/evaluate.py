@@ -13,6 +13,8 @@ from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction, describe_error
 
+__all__ = ["Evaluation", "evaluate"]
+
 #: The context, the label and the predicted state -> this state with the values of the label that
 #: say the same.
 InWordsOf = Callable[[Context, Outcome, Outcome], Outcome]

@@ -39,6 +39,8 @@ from pytest_dstfuzz.trackers.validation import (
     unknown_slot,
 )
 
+__all__ = ["preflight"]
+
 T = TypeVar("T")
 
 #: How many contexts the preflight predicts; enough to fill a batch of mixed lengths.

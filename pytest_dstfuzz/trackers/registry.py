@@ -30,6 +30,8 @@ from pytest_dstfuzz.trackers.unloaded import UnloadedTracker
 from pytest_dstfuzz.trackers.validation import as_user_error, cause_of, passes_through
 from pytest_dstfuzz.trackers.web.secrets import secrets_of
 
+__all__ = ["TrackerMaker", "tracker_for"]
+
 #: Packages bring a tracker by an entry point of this group that names its factory.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.trackers"
 #: Called with those of ``checkpoint``, ``device`` and ``batch_size`` that it names, and with its

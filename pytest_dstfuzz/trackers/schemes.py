@@ -20,6 +20,8 @@ from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.tracker import Tracker
 
+__all__ = ["ServiceSettings"]
+
 #: The environment variable of the token of the tested system.
 TOKEN_VARIABLE: Final = "DSTFUZZ_TOKEN"  # noqa: S105 - the name of a variable, no token
 

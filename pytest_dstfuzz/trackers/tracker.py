@@ -11,6 +11,8 @@ from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import message_of
 from pytest_dstfuzz.kinds import KINDS
 
+__all__ = ["Prediction", "Tracker", "fingerprint_of"]
+
 #: The name of a tracker that a fixture of the suite makes without one.
 NAMELESS: Final = "the suite's own tracker"
 #: What to do about a tracker that cannot repeat itself.

@@ -22,6 +22,8 @@ from pytest_dstfuzz.campaign.sums import DistinctCount, ExactSum, tallied
 from pytest_dstfuzz.weaknesses.keys import Key, Reading, read
 from pytest_dstfuzz.weaknesses.triage import description, to_try
 
+__all__ = ["find_weaknesses"]
+
 #: What weaknesses are ranked by: failures expected of 1,000 user turns, or of a search without a
 #: density how many of them are typed as what was found, or without a noise model turns broken.
 Ranking = Literal["expected failures", "failing mass", "turns"]

@@ -20,6 +20,8 @@ from pytest_dstfuzz.weaknesses.failures import FAILURES, failure_of
 from pytest_dstfuzz.weaknesses.mechanisms import MECHANISMS, OTHER, mechanism_of
 from pytest_dstfuzz.weaknesses.replies import REPLIES, reply_failure
 
+__all__ = ["read"]
+
 #: The names of all mechanisms.
 ALL: Final = (*MECHANISMS, *FAILURES, *REPLIES, *CALLS, OTHER)
 _DIGITS: Final = 6

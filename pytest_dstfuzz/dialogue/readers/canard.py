@@ -24,6 +24,8 @@ from pytest_dstfuzz.dialogue.readers.source import (
 )
 from pytest_dstfuzz.errors import DataError
 
+__all__ = ["questions"]
+
 #: What is recorded where the article does not say.
 NO_ANSWER: Final = "I don't know."
 #: Entries of a history before the first question: title and section.

@@ -20,6 +20,8 @@ from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import encoding_name, encoding_of
 from pytest_dstfuzz.json_data import from_json, parse_json
 
+__all__ = ["SourceFile"]
+
 _Kind = TypeVar("_Kind")
 
 #: Endings of files that may hold dialogues, ontologies or lists of dialogue ids.

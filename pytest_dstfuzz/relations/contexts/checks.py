@@ -17,6 +17,8 @@ from pytest_dstfuzz.relations.contexts.needed import NeededContext
 from pytest_dstfuzz.relations.contexts.questions import AskedQuestion
 from pytest_dstfuzz.relations.contexts.texts import read
 
+__all__ = ["ContextCheck", "context_checks_named", "equivalent"]
+
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.context_checks"
 #: Stands for MORTAR's three.
 MORTAR: Final = "mortar"

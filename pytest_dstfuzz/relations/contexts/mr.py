@@ -31,6 +31,8 @@ from pytest_dstfuzz.relations.rewrite import (
 )
 from pytest_dstfuzz.relations.scene import Scene
 
+__all__ = ["ContextsAgree", "ContextsDiffer", "LostContext", "SameContext"]
+
 _SHORT: Final = "the dialogue has fewer than two rounds"
 _UNANSWERABLE: Final = "the data says that the question has no answer"
 _NO_ANSWER: Final = "no answer to the question is recorded"

@@ -9,6 +9,8 @@ from pytest_dstfuzz.perturb.words import listed
 from pytest_dstfuzz.relations.contexts.questions import AskedQuestion
 from pytest_dstfuzz.relations.contexts.texts import DEMONSTRATIVES, PERSONS, ReadText, read
 
+__all__ = ["NeededContext", "stands_alone"]
+
 #: A question of fewer words says too little to stand alone, whatever it names.
 _FEWEST_WORDS: Final = 3
 #: Words that lean on what was said, though they are no pronouns.

@@ -15,6 +15,8 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Exchange, answe
 if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 
+__all__ = ["AskedQuestion", "opening_of", "round_of", "without_opening"]
+
 
 class QuestionRound(NamedTuple):
     """A question, and the answer that was recorded to it; ``""`` where there is none."""

@@ -21,6 +21,8 @@ from pytest_dstfuzz.seeding import stream
 if TYPE_CHECKING:
     import numpy as np
 
+__all__ = ["sequences"]
+
 #: ``(rounds, rng)`` -> rounds counted from 0, of which one may come several times.
 Perturbation = Callable[[int, "np.random.Generator"], "tuple[int, ...] | None"]
 

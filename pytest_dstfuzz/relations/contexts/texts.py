@@ -17,6 +17,8 @@ from pytest_dstfuzz.relations.inflections import inflections
 if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 
+__all__ = ["DEMONSTRATIVES", "PERSONS", "THINGS", "read"]
+
 PERSONS: Final = listed("he him his himself she her hers herself")
 THINGS: Final = listed("it its itself they them their theirs themselves")
 DEMONSTRATIVES: Final = listed("this that these those")

@@ -14,6 +14,8 @@ from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.files import write_lines
 from pytest_dstfuzz.report.models import reports_of
 
+__all__ = ["check_installed", "write_html"]
+
 
 def check_installed() -> None:
     """Find out before a long run whether its page can be made."""

@@ -12,6 +12,8 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+__all__ = ["environment", "insides"]
+
 #: What could end a script element, begin a comment in it, or end a line of JavaScript.
 _UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 _TEMPLATES: Final = Path(__file__).with_name("templates")

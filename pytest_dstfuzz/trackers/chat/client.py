@@ -22,6 +22,8 @@ from pytest_dstfuzz.trackers.tracker import Usage
 from pytest_dstfuzz.trackers.web.secrets import in_json
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
+__all__ = ["ChatClient", "client_at"]
+
 #: Where the API is under an address that names no path.
 _DEFAULT_PATH: Final = "/v1"
 #: Names of models that a message lists.

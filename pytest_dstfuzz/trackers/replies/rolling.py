@@ -28,6 +28,8 @@ from pytest_dstfuzz.trackers.tracker import (
 )
 from pytest_dstfuzz.trackers.validation import as_list, check_prediction
 
+__all__ = ["RollingReplies"]
+
 #: Replies that are kept, the newest ones.
 MEMORY: Final = 50_000
 #: What the system said first, the questions so far, and which repetition of them it is.
