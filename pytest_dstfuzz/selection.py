@@ -1,6 +1,8 @@
 """Which transformations and operators a run uses, by their names.
 
-The options ``--dst-only`` and ``--dst-without`` take
+The option ``--dst-edits`` takes a list. ``NAME`` uses only what is named so. ``+NAME`` adds to
+that, or to what the validity profile uses if nothing is named so. ``-NAME`` leaves out. The order
+does not matter: what is left out comes off last. A name is
 
 * a transformation: with its own operators, and left out, with all;
 * ``TRANSFORMATION/OPERATOR``: that operator, beside those that are named otherwise;
@@ -8,11 +10,12 @@ The options ``--dst-only`` and ``--dst-without`` take
   others; a transformation of that name goes first;
 * ``all``: the six that are shipped, with their own operators.
 
-So ``all,texting`` adds an operator, and ``emoji`` uses one alone.
+So ``+texting`` adds an operator, ``emoji`` uses one alone, and ``-emoji`` all others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -63,29 +66,53 @@ class Selection(NamedTuple):
         return Selection(tuple(item for item, _ in found), tuple(own for _, own in found))
 
 
+class Edits(NamedTuple):
+    """What a list of names says, in three parts."""
+
+    only: tuple[str, ...]
+    added: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Edits:
+        """Tell the names apart by their signs."""
+        return cls(
+            tuple(name for name in names if name[:1] not in ("+", "-")),
+            tuple(name[1:] for name in names if name[:1] == "+"),
+            tuple(name[1:] for name in names if name[:1] == "-"),
+        )
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What is to be used, by its names."""
+        return (*self.only, *self.added)
+
+
 @lru_cache(maxsize=128)
-def select(names: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> Selection:
-    """Return what some names choose, the shipped six for none.
+def select(edits: tuple[str, ...] = (), base: tuple[str, ...] = (ALL,)) -> Selection:
+    """Return what a list of names chooses.
 
     Args:
-        names: see above; hyphens stand for underscores.
-        without: what to leave out of that, named likewise; it need not be there.
+        edits: see above; hyphens within a name stand for underscores. What is left out need not be
+            there.
+        base: what is used where nothing is named without a sign; the shipped six.
 
     Raises:
         UserError: an unknown name, one whose registration is broken, or nothing is left.
     """
+    parts = Edits.of(edits)
     chosen: dict[str, set[str]] = {}
-    for name, part in _named(names or (ALL,)):
+    for name, part in _named((*(parts.only or base), *parts.added)):
         own = [part] if part else find_transformation(name).operators
         chosen.setdefault(name, set()).update(own)
-    for name, part in _named(without):
+    for name, part in _named(parts.left_out):
         left = chosen.get(name, set()) - {part} if part else set()
         chosen[name] = left
     chosen = {name: operators for name, operators in chosen.items() if operators}
     if not chosen:
         raise UserError(
-            f"nothing is left that could change a turn: without={','.join(without)} takes out all "
-            f"of only={','.join(names) or ALL}"
+            f"nothing is left that could change a turn: edits={','.join(edits)} leaves out all of "
+            f"{','.join(parts.named or base)}"
         )
     transformations = sorted(map(find_transformation, chosen), key=_order)
     operators = []
@@ -95,22 +122,25 @@ def select(names: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> Select
     return Selection(tuple(transformations), tuple(operators))
 
 
-def left_out(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names of what is left out as `select` takes them, each once and in its order.
+def written_edits(names: Sequence[str]) -> tuple[str, ...]:
+    """Return a list of names as short as it gets, each name once, in the order of application.
 
-    >>> left_out(("repeat", "char-drop", "char_drop/any"))
-    ('word_insert/repeat', 'char_drop', 'char_insert/repeat')
+    >>> written_edits(("-char-drop", "emoji", "-char_drop/any", "+filler", "-word_drop"))
+    ('word_insert/filler', 'word_insert/emoji', '-word_drop', '-char_drop')
 
     Raises:
         UserError: as `select`.
     """
-    found = dict.fromkeys(_named(names))
+    parts = Edits.of(names)
+    named = select(parts.named).written if parts.named else ()
+    found = dict.fromkeys(_named(parts.left_out))
     kept = [(name, part) for name, part in found if not part or (name, "") not in found]
     kept.sort(key=lambda pair: (_order(find_transformation(pair[0])), _rank(*pair)))
-    return tuple(f"{name}/{part}" if part else name for name, part in kept)
+    left_out = [f"-{name}/{part}" if part else f"-{name}" for name, part in kept]
+    return (*(named if parts.only else [f"+{name}" for name in named]), *left_out)
 
 
-def _named(names: tuple[str, ...]) -> list[tuple[str, str]]:
+def _named(names: Sequence[str]) -> list[tuple[str, str]]:
     """Return the transformations and operators that names mean; ``""`` for all of its own."""
     found: list[tuple[str, str]] = []
     for given in names:

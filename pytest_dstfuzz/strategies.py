@@ -61,9 +61,7 @@ _NO_DATA: Final = DialogueSet("dialogues", "test", ())
 _MOST_NEWS: Final = 3
 
 
-def actions(
-    transformations: int = 3, *, only: Sequence[str] = (), without: Sequence[str] = ()
-) -> st.SearchStrategy[Action]:
+def actions(transformations: int = 3, *, edits: Sequence[str] = ()) -> st.SearchStrategy[Action]:
     """Return a strategy for actions: points of the unit cube on its grid of 1/1024.
 
     Coordinates that have no effect (of transformations that are left out, of repetitions
@@ -71,16 +69,15 @@ def actions(
     transformation that is carried out once, with all parameters 0.
 
     Args:
-        transformations: how many an action associates at most, 1 to 6, or more where ``only``
+        transformations: how many an action associates at most, 1 to 6, or more where ``edits``
             names some of others.
-        only: the transformations to choose among, as the option names them; the shipped six when
-            empty.
-        without: those to leave out, likewise.
+        edits: the transformations to choose among, to add or to leave out, as the option names
+            them; the shipped six when empty.
 
     Raises:
         UserError: no such number, an unknown transformation, or none is left.
     """
-    space = ActionSpace(select(tuple(only), tuple(without)))
+    space = ActionSpace(select(tuple(edits)))
     if not 1 <= transformations <= space.most:
         raise UserError(f"transformations must be from 1 to {space.most}, not {transformations}")
     return _actions(space, transformations, space.selection.names)

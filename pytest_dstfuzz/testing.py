@@ -132,7 +132,8 @@ def check_comparison(
     Args:
         comparison: a function ``same(before, found)``, a `Comparison`, a class of one, or names.
         texts: replies such as the system gives.
-        threshold: as ``--dst-threshold``, for a function that returns distances.
+        threshold: as the key of that name of ``--dst-compare``, for a function that returns
+            distances.
 
     Raises:
         UserError: there is no such comparison, or it is none.

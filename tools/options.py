@@ -73,7 +73,7 @@ def table_text() -> str:
     what they are for; and what the marker takes.
     """
     table = option_table()
-    keys = [item for item in OPTIONS if not item.kinds]
+    keys = [item for item in OPTIONS if item.has_ini]
     always = {
         "ini": {item.name: " ".join(_ini_kinds(item)) for item in keys},
         "help": {item.name: item.help for item in keys if not item.has_flag},

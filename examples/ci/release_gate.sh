@@ -29,7 +29,7 @@ if [ -f "$DST_BASELINE" ]; then
   run -o dst_inconclusive=fail \
     -o dst_max_clean_drift="$DST_MAX_CLEAN_DRIFT" \
     --dst-max-failure-rate="$DST_MAX_FAILURE_RATE" \
-    --dst-report="$DST_OUT/report.json" --dst-html="$DST_OUT/report.html" \
+    --dst-report="$DST_OUT/report.json" --dst-report="$DST_OUT/report.html" \
     --junitxml="$DST_OUT/junit.xml" "$@"
 fi
 run --dst-update-baseline "$@"

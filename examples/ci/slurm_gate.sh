@@ -19,7 +19,7 @@ judge() {
 
 if [ -f "$DST_BASELINE" ]; then
   judge -o dst_inconclusive=fail \
-    --dst-report="$DST_OUT/report.json" --dst-html="$DST_OUT/report.html" \
+    --dst-report="$DST_OUT/report.json" --dst-report="$DST_OUT/report.html" \
     --junitxml="$DST_OUT/junit.xml" "$@"
 else
   judge --dst-update-baseline "$@"

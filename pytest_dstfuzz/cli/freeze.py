@@ -20,7 +20,7 @@ _EXAMPLES = """\
   dstfuzz freeze --data mine.jsonl --source phrase-table --output frozen.jsonl
   dstfuzz freeze --data mine.jsonl --source retrieval --pool multiwoz21 --output frozen.jsonl
   (read the file: "verdict": "keeps" or "changes", and your name as "reviewer")
-  pytest --dst-model=trade --dst-data=mine.jsonl --dst-relation=frozen --dst-frozen=frozen.jsonl
+  pytest --dst-model=trade --dst-data=mine.jsonl --dst-relation=frozen:frozen.jsonl
 A file that is there gets more candidates; what it holds already stays as it is, verdicts too."""
 
 

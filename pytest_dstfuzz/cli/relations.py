@@ -25,8 +25,6 @@ _READ: Final = (
     "split",
     "domains",
     "slots",
-    "frozen",
-    "tools_paraphrase",
     "lock",
     "outcome",
 )
@@ -45,7 +43,12 @@ _OWN: Final = (
 
 
 def _options(parser: Parser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME", help="of a relation, or several: a,b")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="of a relation, or several: a,b; with its keys, as --dst-relation takes it",
+    )
     parser.shared(*_READ)
 
 
@@ -58,6 +61,9 @@ def _show(given: Namespace) -> None:
     )
 
     settings = given_settings(given, _READ)
+    if given.name is not None:
+        settings = settings.replace_options(relation=given.name)
+        given.name = settings.variant.relation
     data = None
     if given.data is not None:
         from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415

@@ -42,7 +42,7 @@ _REPLIES = ("outcome", "compare", "threshold", "cited", "fallback", "history")
 _CALLS = ("call_order", "arguments")
 _EVALUATED = (*_ASKED, "preflight_seconds", *_REPLIES, *_CALLS, *ADAPTER)
 _CHECKED = (*_ASKED, "repeatable", *_REPLIES, *_CALLS, *ADAPTER)
-_SERVED = ("model", "checkpoint", "device", "batch_size", "outcome")
+_SERVED = ("model", "tracker", "checkpoint", "device", "batch_size", "outcome")
 #: Status of a finding -> how the table shows it.
 _SHOWN: dict[str, tuple[str, Style]] = {
     "passed": ("ok", "good"),
@@ -377,7 +377,7 @@ with 2 when the tracker cannot be made.""",
         "answer for a tracker over HTTP, so that it can be tested from elsewhere",
         "every request that had come was answered",
         """\
-  dstfuzz serve --model trade --device cuda --host 0.0.0.0 --token-env SERVE_TOKEN
+  dstfuzz serve --model trade --tracker device=cuda --host 0.0.0.0 --token-env SERVE_TOKEN
   dstfuzz serve --model mybot.tracker:track --port 9000
   dstfuzz serve --model my_bot:reply --outcome reply     for --dst-outcome=reply
   dstfuzz serve --model my_bot:answer --outcome tool-calls

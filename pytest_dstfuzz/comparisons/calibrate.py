@@ -68,7 +68,7 @@ class Calibration:
             yield f"{told:<46}{cells}"
         eps = self.threshold
         taken = np.mean(np.array(self.different) <= eps)
-        yield f"--dst-threshold={eps:g}"
+        yield f"--dst-compare=embedding:threshold={eps:g}"
         yield f"  different questions: {taken:.1%} of the pairs are taken for the same"
         if self.own:
             apart = np.mean(np.array(self.own) > eps)
@@ -95,7 +95,8 @@ def different_replies(data: DialogueSet, seed: int) -> list[tuple[str, str]]:
     if len(replies) < LEAST:
         raise UserError(
             f"the data {data.name!r} (split {data.split}) have {len(replies)} recorded replies, "
-            f"and it takes {LEAST} to find a threshold: give one as --dst-threshold"
+            f"and it takes {LEAST} to find a threshold: give one as "
+            "--dst-compare=embedding:threshold=DISTANCE"
         )
     rng = stream(seed, "calibrate")
     near = [

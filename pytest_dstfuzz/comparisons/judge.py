@@ -93,7 +93,7 @@ class Judge(Comparison):
         if settings.judge is None:
             raise UserError(
                 f"the comparison {JUDGE!r} asks a chat model, and none is named: add "
-                "--dst-judge=openai+http://..., the address of one"
+                "--dst-compare=judge:openai+http://..., the address of one"
             )
         self._settings = settings
         self._address = Address(settings.judge.full.partition("+")[2])
@@ -143,7 +143,7 @@ class Judge(Comparison):
             raise
         except TrackerError as error:
             raise NoAnswerError(
-                f"the judge of --dst-judge does not answer: {error}. It takes the address of an "
+                f"the judge of --dst-compare does not answer: {error}. It takes the address of an "
                 "OpenAI-compatible chat model that is up, such as openai+http://localhost:8000/v1"
             ) from None
 
@@ -218,10 +218,10 @@ class Judge(Comparison):
                     self._address,
                     ServiceSettings(token=TOKEN_VARIABLE),
                     how,
-                    "--dst-judge-model=NAME",
+                    "--dst-compare=judge:ADDRESS:model=NAME",
                 )
             except UserError as error:
-                raise type(error)(f"the judge of --dst-judge: {error}") from None
+                raise type(error)(f"the judge of --dst-compare: {error}") from None
         return self._made
 
 

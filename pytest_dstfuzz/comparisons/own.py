@@ -72,7 +72,7 @@ class OwnFunction(Comparison):
         if self._threshold is None:
             raise UserError(
                 f"the comparison {self._called!r} returned {distance:g}, a distance: say up to "
-                "which one two replies are the same, such as --dst-threshold=0.5"
+                "which one two replies are the same, such as NAME:threshold=0.5"
             )
         allowed = f"{distance:.2f} apart, {self._threshold:g} allowed"
         same = distance <= self._threshold

@@ -186,7 +186,7 @@ def comparison_by_name(
         name in COMPARISONS.shipped and name not in _MEASURES for name in listed
     ):
         raise UserError(
-            f"--dst-threshold is for comparisons that have distances, and {', '.join(listed)} "
+            f"a threshold is for comparisons that have distances, and {', '.join(listed)} "
             f"{'have' if len(listed) > 1 else 'has'} none: add {' or '.join(_MEASURES)}, or a "
             "function of yours that returns one"
         )
@@ -226,7 +226,8 @@ def _foreign(name: str, settings: ReplySettings) -> Comparison:
         return SameMeaning(None, settings.threshold)
     if settings.threshold is None:
         raise UserError(
-            f"embedding:{name} has no threshold of its own: give one as --dst-threshold; "
+            f"embedding:{name} has no threshold of its own: give one as "
+            f"embedding:{name}:threshold=DISTANCE; "
             f"`dstfuzz calibrate --embedding={name} --data=...` says which"
         )
     from pytest_dstfuzz.comparisons.foreign import SentenceEmbedding  # noqa: PLC0415 - torch

@@ -29,6 +29,7 @@ from pytest_dstfuzz.config.secret import OwnKey as OwnKey
 from pytest_dstfuzz.config.secret import masked as masked
 from pytest_dstfuzz.config.secret import masked_words as masked_words
 from pytest_dstfuzz.config.secret import revealed as revealed
+from pytest_dstfuzz.config.settings import NAMED as NAMED
 from pytest_dstfuzz.config.settings import NO_CACHE as NO_CACHE
 from pytest_dstfuzz.config.settings import BudgetSettings as BudgetSettings
 from pytest_dstfuzz.config.settings import GateSettings as GateSettings
@@ -41,6 +42,7 @@ from pytest_dstfuzz.config.settings import check_variant as check_variant
 from pytest_dstfuzz.config.settings import default_search as default_search
 from pytest_dstfuzz.config.settings import settings_json as settings_json
 from pytest_dstfuzz.config.settings import settings_of_json as settings_of_json
+from pytest_dstfuzz.config.settings import split_named as split_named
 from pytest_dstfuzz.config.tracker_keys import ADAPTER as ADAPTER
 from pytest_dstfuzz.config.tracker_keys import KEYS as KEYS
 from pytest_dstfuzz.config.tracker_keys import TRACKER_KEYS as TRACKER_KEYS

@@ -10,7 +10,15 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from pytest_dstfuzz.config import ADAPTER, KEYS, Option, option, parse_option
+from pytest_dstfuzz.config import (
+    ADAPTER,
+    KEYS,
+    NAMED,
+    Option,
+    option,
+    parse_option,
+    split_named,
+)
 from pytest_dstfuzz.config.settings import split_keys
 from pytest_dstfuzz.errors import UserError, nearest
 
@@ -71,11 +79,12 @@ class Parser(argparse.ArgumentParser):
     def shared(self, *names: str, required: Sequence[str] = ()) -> None:
         """Add options of the table that pytest shares: the same names without ``dst-``.
 
-        A key of a tracker is no option: the namespace has its value, which `tracker` gives.
+        A key of a tracker, a relation or a comparison is no option: the namespace has its value,
+        which `tracker`, `relation` or `compare` gives.
         """
         for name in names:
             item = option(name)
-            if item.kinds:
+            if item.of:
                 self.set_defaults(**{name: None})
                 continue
             flag = f"--{item.flag}"
@@ -125,6 +134,12 @@ class Parser(argparse.ArgumentParser):
             namespace.tracker = tuple(key for key in keys if key.name not in KEYS) or None
             if namespace.tracker is None:
                 self._named.discard("tracker")
+        for owner in self._named.intersection(NAMED):
+            listed, texts = split_named(owner, getattr(namespace, owner))
+            vars(namespace).update(
+                {name: parse_option(name, said, f"--{owner}") for name, said in texts.items()}
+            )
+            setattr(namespace, owner, listed)
         namespace.named = frozenset(self._named)
         return namespace
 

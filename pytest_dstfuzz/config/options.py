@@ -10,7 +10,13 @@ from pytest_dstfuzz.config.gate_options import GATE_OPTIONS
 from pytest_dstfuzz.config.parsers import PARTS, SWITCH, Option, Scope, Value
 from pytest_dstfuzz.config.profiles import VALIDITIES
 from pytest_dstfuzz.config.reply_options import REPLY_OPTIONS
-from pytest_dstfuzz.config.tracker_keys import MODELS, SERVICES, TRACKER_KEYS, keys_of
+from pytest_dstfuzz.config.tracker_keys import (
+    MODELS,
+    SERVICES,
+    TRACKER_KEYS,
+    WEIGHT_KEYS,
+    keys_of,
+)
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.transformations import ALL, TRANSFORMATIONS
 
@@ -34,8 +40,7 @@ _TRACKER = (
         "http(s)://..., rasa+http(s)://..., openai+http(s)://..., anthropic+http(s)://..., or "
         "what a package or a conftest.py registers",
     ),
-    _read("checkpoint", _PATH, "weights of the tracker instead of the shipped ones"),
-    _place("device", _NAME, "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)"),
+    *WEIGHT_KEYS,
     Option("batch_size", parsers.count(1, 65536), "contexts predicted at once (default: 64)"),
     Option(
         "repeatable",
@@ -69,9 +74,9 @@ _TRACKER = (
         Value(parsers.tracker_keys, "KEY=VALUE", separator="\n"),
         "a key of the tracker, which may be repeated (one a line in an ini file), and goes before "
         "the same key of the table [tool.dstfuzz.tracker] of pyproject.toml. Of services: "
-        f"{keys_of(SERVICES)}; of Rasa: {keys_of(('rasa',))}; of chat models: "
-        f"{keys_of(MODELS)}; of a tracker from a package or a conftest.py: the parameters "
-        "of its factory",
+        f"{keys_of(SERVICES)}; of a shipped tracker: checkpoint, device; of Rasa: "
+        f"{keys_of(('rasa',))}; of chat models: {keys_of(MODELS)}; of a tracker from a package or "
+        "a conftest.py: the parameters of its factory",
     ),
     *TRACKER_KEYS,
 )
@@ -114,17 +119,22 @@ _DATA = (
         "JSON file of the tools of dialogues that bring none, in OpenAI's, Anthropic's or MCP's "
         "form; for --dst-outcome=tool-calls",
     ),
-    _read(
+    Option(
         "frozen",
         _PATH,
-        "file of turns in other words that a person has read, for --dst-relation=frozen: dstfuzz "
-        "freeze writes one",
+        "file of turns in other words that a person has read: dstfuzz freeze writes one",
+        scopes=("path", "place", "ini"),
+        of="relation",
+        kinds=("frozen",),
     ),
-    _read(
+    Option(
         "tools_paraphrase",
         _PATH,
-        "the tools in other words, for --dst-relation=tools-paraphrase: a JSON file of other names "
-        "and descriptions, or the folder with SGD and SGD-X",
+        "the tools in other words: a JSON file of other names and descriptions, or the folder with "
+        "SGD and SGD-X",
+        scopes=("path", "place", "ini"),
+        of="relation",
+        kinds=("tools-paraphrase",),
     ),
 )
 _VARIANT = (
@@ -155,15 +165,11 @@ _VARIANT = (
         "no more variants of a turn once one breaks it: to hunt, not for rates (default: no)",
     ),
     _decides(
-        "only",
-        Value(parsers.transformations, "NAME,...", separator=","),
+        "edits",
+        Value(parsers.edits, "NAME,+NAME,-NAME", separator=","),
         f"only these transformations ({', '.join(TRANSFORMATIONS)}) and operators: NAME or "
-        f"TRANSFORMATION/NAME, such as emoji; {ALL} for all of these beside those of others",
-    ),
-    _decides(
-        "without",
-        Value(parsers.excluded, "NAME,...", separator=","),
-        "not these transformations and operators, such as emoji,look_alike,word_drop",
+        f"TRANSFORMATION/NAME, such as emoji; +NAME adds and -NAME leaves out, such as "
+        f"-emoji,-word_drop; {ALL} stands for these six",
     ),
     _decides(
         "search",
@@ -191,7 +197,7 @@ _VARIANT = (
         "noise",
         Value(parsers.noise_models, "NAME,...", separator=","),
         "noise models: typing, casual, speech, or the path of a file of dstfuzz fit-noise; several "
-        "share the slips, equally or by weights as in typing=3,casual (default: typing,casual)",
+        "share the slips, equally or by weights as in typing:3,casual (default: typing,casual)",
     ),
     _decides(
         "slip_rate",
@@ -269,11 +275,11 @@ _BUDGET = (
     ),
 )
 _OUTPUT = (
-    _written("report", _PATH, "write the JSON report to this file"),
     _written(
-        "html",
-        _PATH,
-        "write the HTML report, one self-contained file, to this file (needs the extra 'report')",
+        "report",
+        Value(parsers.reports, "PATH", separator="\n"),
+        "write a report to this file, whose suffix says which: .json for programs, .html a page in "
+        "one file (needs the extra 'report'), .md a summary; may be repeated",
     ),
     _shown(
         "annotations",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.config.secret import Header, OwnKey, without_credentials
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.selection import left_out, select
+from pytest_dstfuzz.selection import written_edits
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
 
 __all__ = ["choice", "integer", "positive"]
@@ -17,6 +18,8 @@ ATTACKS = ("non-cumulative", "cumulative", "hybrid")
 FAIL_ON = ("violation", "gate")
 INCONCLUSIVE = ("warn", "fail", "allow")
 WHEN = ("auto", "yes", "no")
+#: Suffixes of the forms that a report may have.
+REPORT_FORMS = (".json", ".html", ".md")
 SPLITS = ("train", "val", "test")
 #: What files and people call a split, in lower case -> split.
 SPLIT_ALIASES = {
@@ -73,8 +76,12 @@ class Option(NamedTuple):
     value: Value
     help: str
     scopes: tuple[Scope, ...] = ()
-    #: Kinds of address whose trackers have it; empty = it is no key of a tracker.
+    #: The option that it is a key of, such as ``--dst-relation=NAME:KEY=VALUE``; ``""`` = of none.
+    of: str = ""
+    #: The names that have it there, or the kinds of address of a tracker; empty = all.
     kinds: tuple[str, ...] = ()
+    #: How it is called there; ``""`` = ``NAME:VALUE`` gives it, and of a tracker, as its name.
+    key: str = ""
     #: The part of `Settings` that holds it.
     part: str = ""
 
@@ -86,11 +93,21 @@ class Option(NamedTuple):
     @property
     def has_flag(self) -> bool:
         """Whether pytest has an option of this name."""
-        return not self.kinds and "ini" not in self.scopes
+        return not self.of and "ini" not in self.scopes
+
+    @property
+    def has_ini(self) -> bool:
+        """Whether an ini file has a key of this name."""
+        return not self.of or "ini" in self.scopes
 
     @property
     def spelled(self) -> str:
-        """How messages call it: the option of pytest, or its key of an ini file."""
+        """How messages call it: as an option of pytest, or by its key of an ini file."""
+        if self.of == "tracker":
+            return f"--dst-tracker={self.flag}"
+        if self.of:
+            name = self.kinds[0] if self.kinds else "NAME"
+            return f"--dst-{self.of}={name}:{self.key or self.value.metavar}"
         return f"--dst-{self.flag}" if self.has_flag else f"dst_{self.name}"
 
     @property
@@ -118,6 +135,10 @@ class Option(NamedTuple):
             parts = [str(part) for part in value if isinstance(part, kinds)]
             return self.value.separator.join(parts) if len(parts) == len(value) else None
         return None
+
+
+#: What parts the keys of a name from it and from each other, in ``NAME:VALUE:KEY=VALUE``.
+KEY = re.compile(r":(?=[a-z][a-z_-]*=)")
 
 
 def text(value: str) -> str:
@@ -148,9 +169,15 @@ def relations(value: str) -> str:
         raise ValueError("names nothing: leave the option out for 'metamorphic'")
     if len(found) > 1 and "all" in found:
         raise ValueError("names others beside 'all', which stands alone")
-    if twice := [name for place, name in enumerate(found) if name in found[:place]]:
+    return once(found)
+
+
+def once(entries: Sequence[str]) -> str:
+    """Return entries ``NAME``, or ``NAME:...`` with keys, in one text; each may stand once."""
+    names = [KEY.split(entry)[0] for entry in entries]
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise ValueError(f"names {twice[0]!r} twice")
-    return ",".join(found)
+    return ",".join(entries)
 
 
 def noise_models(value: str) -> tuple[str, ...]:
@@ -162,15 +189,28 @@ def noise_models(value: str) -> tuple[str, ...]:
 
 
 def weighed(text: str) -> tuple[str, float]:
-    """Return the name and the weight of ``NAME=WEIGHT``; the weight is 1 where it has none.
+    """Return the name and the weight of ``NAME:WEIGHT``; the weight is 1 if it has none.
 
-    >>> weighed("typing=3"), weighed("casual")
+    >>> weighed("typing:3"), weighed("casual")
     (('typing', 3.0), ('casual', 1.0))
     """
-    name, parted, weight = text.rpartition("=")
+    name, parted, weight = text.rpartition(":")
     if not parted:
         return text, 1.0
     return name, positive("shares of the slips")(weight)
+
+
+def reports(value: str) -> tuple[str, ...]:
+    """Take paths of reports, one a line, whose suffix says which form each has."""
+    found = lines(value)
+    if not found:
+        raise ValueError("is empty")
+    for path in found:
+        if not path.lower().endswith(REPORT_FORMS):
+            raise ValueError(
+                f"is no path of a report: its name must end in {', '.join(REPORT_FORMS)}"
+            )
+    return found
 
 
 def lines(value: str) -> tuple[str, ...]:
@@ -197,14 +237,9 @@ def canonical_split(name: str) -> str:
     return SPLIT_ALIASES[name.strip().lower()]
 
 
-def transformations(value: str) -> tuple[str, ...]:
-    """Take names of transformations and operators; the result is in the order of application."""
-    return select(names(value)).written
-
-
-def excluded(value: str) -> tuple[str, ...]:
-    """Take names of transformations and operators to leave out, in the order of application."""
-    return left_out(names(value))
+def edits(value: str) -> tuple[str, ...]:
+    """Take names of transformations and operators, with or without a sign."""
+    return written_edits(names(value))
 
 
 def switch(value: str) -> bool:

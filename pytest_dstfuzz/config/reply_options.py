@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, Literal
 
 from pytest_dstfuzz.config.call_options import CALL_OPTIONS
-from pytest_dstfuzz.config.parsers import Option, Value, choice, count, prices, text
+from pytest_dstfuzz.config.parsers import Option, Value, choice, count, once, prices, text
 from pytest_dstfuzz.config.secret import Address
 from pytest_dstfuzz.errors import UserError, unknown_name
 
@@ -76,9 +76,7 @@ def comparisons(value: str) -> str:
     found = [part.strip() for part in value.split(",") if part.strip()]
     if not found:
         raise ValueError("names nothing: leave the option out for the default")
-    if twice := [name for place, name in enumerate(found) if name in found[:place]]:
-        raise ValueError(f"names {twice[0]!r} twice")
-    return ",".join(found)
+    return once(found)
 
 
 def threshold(value: str) -> float:
@@ -97,7 +95,7 @@ def judge(value: str) -> Address:
     # No message repeats it: it may hold credentials.
     if re.match(r"openai\+https?://[^/]", value) is None:
         raise UserError(
-            "--dst-judge is no address of a chat model: openai+http://... or openai+https://..."
+            "--dst-compare=judge:ADDRESS is no address of a chat model: openai+http://... or openai+https://..."
         )
     return Address(value)
 
@@ -128,7 +126,12 @@ def names(value: str) -> tuple[str, ...]:
     return tuple(comparisons(value).split(","))
 
 
+#: The relations of two papers, and the names that stand for all of one.
+_MORTAR: Final = ("mortar", "same-context", "lost-context", "contexts-agree", "contexts-differ")
+_METAL: Final = ("metal", "metal-synonyms", "metal-word", "metal-typos", "metal-leet")
+
 _reply = partial(Option, scopes=("test",))
+_mortar = partial(Option, scopes=("ini",), of="relation", kinds=_MORTAR)
 
 REPLY_OPTIONS: tuple[Option, ...] = (
     _reply(
@@ -144,17 +147,23 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         "entities, polarity, ids, embedding, judge, one of a package or "
         "of your suite, or module:function, a function of yours of two texts",
     ),
-    _reply(
+    Option(
         "threshold",
         Value(threshold, "DISTANCE", float),
         "distance up to which two replies say the same, from 0 (the same) to 2, where the "
         "comparison has distances",
+        scopes=("test", "ini"),
+        of="compare",
+        key="threshold",
     ),
     Option(
         "cited",
         Value(expression, "REGEX"),
-        "what is an id that a reply cites, for the comparison ids (default: [3], #17, addresses)",
+        "what is an id that a reply cites (default: [3], #17, addresses)",
         scopes=("test", "ini"),
+        of="compare",
+        kinds=(IDS,),
+        key="cited",
     ),
     Option(
         "fallback",
@@ -166,19 +175,29 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     Option(
         "judge",
         Value(judge, "ADDRESS"),
-        "for --dst-compare=judge: the chat model that says whether two replies say the same, at "
-        "an OpenAI-compatible address, openai+http://... or openai+https://...",
+        "the chat model that says whether two replies say the same, at an OpenAI-compatible "
+        "address, openai+http://... or openai+https://...",
+        scopes=("ini",),
+        of="compare",
+        kinds=(JUDGE,),
     ),
     Option(
         "judge_model",
         Value(text, "NAME"),
         "name of the judge's model (default: the only one that its service lists)",
+        scopes=("ini",),
+        of="compare",
+        kinds=(JUDGE,),
+        key="model",
     ),
     Option(
         "judge_prices",
         Value(prices, "IN,OUT", float, separator=","),
         "what a million tokens of the judge's prompts and of its answers cost, for the report",
         scopes=("ini",),
+        of="compare",
+        kinds=(JUDGE,),
+        key="prices",
     ),
     Option(
         "judge_calls",
@@ -186,6 +205,9 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         "at most so many calls of the judge, two for each pair of replies; what is beyond is no "
         "violation (default: no limit)",
         scopes=("ini",),
+        of="compare",
+        kinds=(JUDGE,),
+        key="calls",
     ),
     Option(
         "history",
@@ -195,24 +217,28 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         "each dialogue. Of tool calls these are full rollouts: calls are answered from the "
         "recording, and the end states are compared",
     ),
-    Option(
+    _mortar(
         "perturbations",
-        Value(names, "NAME,...", str, ","),
+        Value(names, "NAME+...", str, ","),
         "how the relations of mortar order the questions of a dialogue: DRS (another order), DRR "
         "(some left out), DRD (some twice), DSR and DSD (these in another order), or your own "
         "(default: all five)",
+        key="perturbations",
     ),
-    Option(
+    _mortar(
         "context_checks",
-        Value(names, "NAME,...", str, ","),
+        Value(names, "NAME+...", str, ","),
         "who says whether a question in another order has an equivalent context: needed "
         "(default), semantic, ontology, story, mortar (these three), or your own",
+        key="context-checks",
     ),
-    Option(
+    _mortar(
         "reference",
         Value(choice("reference", REFERENCES), "WHAT"),
         "what the relations of mortar and metal compare replies with: clean, the reply to the "
         "clean dialogue (default), or answer, the recorded answer",
+        kinds=(*_MORTAR, *_METAL),
+        key="reference",
     ),
     *CALL_OPTIONS,
 )
@@ -250,12 +276,12 @@ def refuse_without_judge(settings: ReplySettings, given: Mapping[str, object]) -
     """Refuse what is given of a judge where none is asked, each in one message."""
     if given.get(JUDGE) is not None and JUDGE not in (settings.compare or "").split(","):
         raise UserError(
-            f"--dst-judge is asked where replies are compared by it: add --dst-compare={JUDGE}, "
+            f"dst_judge is asked where replies are compared by it: add --dst-compare={JUDGE}, "
             "alone or in a list such as numbers,judge, or leave it out"
         )
     for name in ("judge_model", "judge_prices", "judge_calls"):
         if given.get(name) is not None and settings.judge is None:
             raise UserError(
                 f"{_SPELLED[name]} is about a judge, and none is named: add "
-                "--dst-judge=openai+http://..., or leave it out"
+                "--dst-compare=judge:openai+http://..., or leave it out"
             )

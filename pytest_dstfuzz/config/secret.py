@@ -27,7 +27,7 @@ _OPTION = re.compile(r"((?:-.*?|dst_)tracker=)(.*)", re.DOTALL)
 _FLAGS = ("--dst-tracker", "--tracker")
 #: Keys of a tracker whose value is no credential: those of the option table but for headers.
 _HARMLESS = frozenset(
-    {"timeout", "retries", "dead_after", "concurrency", "rate_limit"}
+    {"checkpoint", "device", "timeout", "retries", "dead_after", "concurrency", "rate_limit"}
     | {"slot_map", "service_model", "prompt", "prices", "stream", "tool_choice"}
 )
 #: The value is in the environment: nothing of it is in the text.

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from pytest_dstfuzz.config.call_options import rule_lines
 from pytest_dstfuzz.config.options import OPTIONS, option, parse_option
+from pytest_dstfuzz.config.parsers import KEY
 from pytest_dstfuzz.config.profiles import PROFILES
 from pytest_dstfuzz.config.reply_options import (
     ReplySettings,
@@ -18,7 +19,7 @@ from pytest_dstfuzz.config.reply_options import (
 )
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey, without_credentials
 from pytest_dstfuzz.config.tracker_keys import KEYS
-from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 
@@ -26,6 +27,8 @@ from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 _GATING = ("max_failure_rate", "max_expected_failures", "baseline")
 #: Tracker and profile -> the search that was trained on them and ships.
 _BEST = {("trade", "natural"): "bandit"}
+#: Options that name what may have keys of its own.
+NAMED = ("relation", "compare")
 #: What the setting ``cache`` says where nothing is to be kept.
 NO_CACHE = "no"
 
@@ -98,12 +101,12 @@ class VariantSettings:
     transformations: int = 3
     redraws: int = 5
     stop_at_first: bool = False
-    only: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
+    #: Names of transformations and operators, with or without a sign; see `selection`.
+    edits: tuple[str, ...] = ()
     search: str = "random"
     attack: str = "hybrid"
     validity: str = "natural"
-    #: Noise models, each with a weight where it is written ``NAME=WEIGHT``.
+    #: Noise models, each with a weight where it is written ``NAME:WEIGHT``.
     noise: tuple[str, ...] = ("typing", "casual")
     #: Slips per word; ``None`` = what the models say.
     slip_rate: float | None = None
@@ -118,7 +121,7 @@ class VariantSettings:
     def selection(self) -> Selection:
         """The transformations and operators in use."""
         profile = PROFILES.get(self.validity)
-        return select(self.only or (profile.operators if profile else ()), self.without)
+        return select(self.edits, profile.operators) if profile else select(self.edits)
 
     @property
     def noisy(self) -> bool:
@@ -147,8 +150,8 @@ class BudgetSettings:
 class OutputSettings:
     """What is shown and written of the results."""
 
-    report: str | None = None
-    html: str | None = None
+    #: Paths of reports; the suffix of each says its form.
+    report: tuple[str, ...] = ()
     annotations: str = "auto"
     redact: bool = False
     #: Folder of results that is judged, in the place of a run.
@@ -184,7 +187,7 @@ class Settings:
 
     Every field of a part is an option of that name, and the table of the options says what it is.
 
-    >>> Settings.of(variants=3, only="char-drop").variant.only
+    >>> Settings.of(variants=3, edits="char-drop").variant.edits
     ('char_drop',)
     """
 
@@ -227,6 +230,7 @@ class Settings:
 
 def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Settings:
     """Return ``base`` (or the defaults) with the parsed values of ``given`` put in."""
+    given = _with_keys(given)
     if "tracker" in given:
         given = {**split_keys(given["tracker"], "tracker"), **given}
         given["tracker"] = tuple(key for key in given["tracker"] if key.name not in KEYS)
@@ -303,6 +307,53 @@ def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:
             several = option(key.name).repeated and key.name in texts
             texts[key.name] = f"{texts[key.name]}\n{key.value}" if several else key.value
     return {name: parse_option(name, text, f"{shown_as} {name}") for name, text in texts.items()}
+
+
+def _with_keys(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return parsed values with the keys of what they name as values of their own."""
+    for owner in (name for name in NAMED if given.get(name)):
+        names, texts = split_named(owner, given[owner])
+        keys = {
+            name: parse_option(name, text, option(name).spelled) for name, text in texts.items()
+        }
+        given = {**given, **keys, owner: names}
+    return given
+
+
+def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
+    """Return names without their keys, and the texts of the options that the keys stand for.
+
+    ``NAME:VALUE:KEY=VALUE`` gives a name its value, where it has one, and keys. Commas separate
+    names. A list in the value of a key has ``+`` between its parts.
+
+    Args:
+        owner: the option that names something, one of `NAMED`.
+        text: its value.
+
+    Raises:
+        UserError: a key that the name does not have.
+
+    >>> split_named("compare", "numbers,judge:openai+http://localhost:8000/v1:calls=500")
+    ('numbers,judge', {'judge': 'openai+http://localhost:8000/v1', 'judge_calls': '500'})
+    """
+    names, texts = [], {}
+    for entry in text.split(","):
+        head, *keys = KEY.split(entry)
+        name, _, value = head.partition(":")
+        own = [item for item in OPTIONS if item.of == owner and name in (item.kinds or (name,))]
+        known = {item.key: item for item in own}
+        if "" in known:
+            head = name
+            if value:
+                texts[known[""].name] = value
+        for key in keys:
+            called, _, said = key.partition("=")
+            found = known.get(called.replace("_", "-"))
+            if found is None:
+                raise unknown_name(f"key of {name}:", called, [one for one in known if one])
+            texts[found.name] = said.replace("+", ",") if found.value.separator == "," else said
+        names.append(head)
+    return ",".join(names), texts
 
 
 def python_value(name: str, value: object) -> Any:

@@ -28,8 +28,25 @@ MODELS = ("openai", "anthropic")
 #: Whose message is what the system says before the user has said anything.
 OPENING_ROLES = ("assistant", "system")
 
-_service = partial(Option, scopes=("place",), kinds=SERVICES)
+_service = partial(Option, scopes=("place",), of="tracker", kinds=SERVICES)
 
+#: Keys of trackers that are loaded here.
+WEIGHT_KEYS: tuple[Option, ...] = (
+    Option(
+        "checkpoint",
+        Value(parsers.text, "PATH"),
+        "weights of the tracker instead of the shipped ones",
+        scopes=("path", "place", "ini"),
+        of="tracker",
+    ),
+    Option(
+        "device",
+        Value(parsers.text, "NAME"),
+        "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)",
+        scopes=("place", "ini"),
+        of="tracker",
+    ),
+)
 TRACKER_KEYS: tuple[Option, ...] = (
     _service(
         "timeout",
@@ -69,6 +86,7 @@ TRACKER_KEYS: tuple[Option, ...] = (
         Value(parsers.choice("role", OPENING_ROLES), "ROLE"),
         "for --dst-outcome=reply or tool-calls: role of what the system says before the user, "
         "assistant (default) or system, where the user has to speak first",
+        of="tracker",
         kinds=SERVICES,
     ),
     Option(
@@ -77,12 +95,14 @@ TRACKER_KEYS: tuple[Option, ...] = (
         "which slot of a Rasa bot is which slot of the data: a TOML or JSON file (default: those "
         "with the same name)",
         scopes=("path", "place"),
+        of="tracker",
         kinds=("rasa",),
     ),
     Option(
         "service_model",
         Value(parsers.text, "NAME"),
         "name of the chat model (default: the only one that the service lists)",
+        of="tracker",
         kinds=MODELS,
     ),
     Option(
@@ -91,12 +111,14 @@ TRACKER_KEYS: tuple[Option, ...] = (
         "Jinja2 template of what the chat model is told (default: a shipped one); with "
         "--dst-outcome=reply or tool-calls a text, its system message (default: none)",
         scopes=("path", "place"),
+        of="tracker",
         kinds=MODELS,
     ),
     Option(
         "prices",
         Value(parsers.prices, "IN,OUT", float, separator=","),
         "what a million tokens of prompts and of answers cost, for the report and max-cost",
+        of="tracker",
         kinds=MODELS,
     ),
     Option(
@@ -104,6 +126,7 @@ TRACKER_KEYS: tuple[Option, ...] = (
         parsers.SWITCH,
         "whether the chat model's answers are to come in pieces, as programs for people ask for "
         "them (default: no)",
+        of="tracker",
         kinds=MODELS,
     ),
     Option(
@@ -111,14 +134,15 @@ TRACKER_KEYS: tuple[Option, ...] = (
         Value(parsers.text, "HOW"),
         "for --dst-outcome=tool-calls: how the chat model is to choose among the tools: auto, "
         "required (it calls one at least), none, or the name of a tool (default: nothing is said)",
+        of="tracker",
         kinds=MODELS,
     ),
 )
 
 
-KEYS: tuple[str, ...] = tuple(item.name for item in TRACKER_KEYS)
-#: What an experiment takes over of a tracker beside its name.
-ADAPTER: tuple[str, ...] = ("tracker", *KEYS)
+KEYS: tuple[str, ...] = tuple(item.name for item in (*WEIGHT_KEYS, *TRACKER_KEYS))
+#: What an experiment takes over of a service beside its name.
+ADAPTER: tuple[str, ...] = ("tracker", *(item.name for item in TRACKER_KEYS))
 
 
 def keys_of(kinds: tuple[str, ...]) -> str:
@@ -131,7 +155,7 @@ def table_keys(path: Path) -> dict[str, str]:
     table = read_table(path, TABLE)
     if not isinstance(table, Mapping):
         raise UserError(f"{path}: {TABLE} must be a table")
-    known = {item.name: item for item in TRACKER_KEYS}
+    known = {item.name: item for item in (*WEIGHT_KEYS, *TRACKER_KEYS)}
     found: dict[str, str] = {}
     for key, value in table.items():
         name = key.replace("-", "_")

@@ -51,7 +51,7 @@ _OF_DRAWS: Final = frozenset(
 #: What may differ between campaigns whose relation makes the edits itself: how turns are searched.
 _OF_SEARCHES: Final = frozenset(
     {
-        *("search", "policy", "transformations", "redraws", "only", "without", "attack"),
+        *("search", "policy", "transformations", "redraws", "edits", "attack"),
         *("validity", "noise", "slip_rate", "max_edit_rate", "flat_edit_rate"),
     }
 )

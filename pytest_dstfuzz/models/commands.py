@@ -168,7 +168,7 @@ TRAIN_TRACKER = Command(
   dstfuzz train-tracker trade --data multiwoz21 --output my-trade --layout any
   dstfuzz train-tracker trade --data multiwoz21 --output my-trade --layout any --resume
   dstfuzz train-tracker simpletod --data multiwoz21 --output my-simpletod --base distilgpt2
-  pytest --dst-model=trade --dst-checkpoint=my-trade     tests what was trained""",
+  pytest --dst-model=trade --dst-tracker=checkpoint=my-trade    tests what was trained""",
     _tracker_options,
     _train_tracker,
     chooses=True,

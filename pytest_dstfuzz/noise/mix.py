@@ -15,7 +15,7 @@ from pytest_dstfuzz.noise.tables import ModelFile, NoiseKind, Tables
 
 @lru_cache(maxsize=8)
 def load_models(names: tuple[str, ...]) -> NoiseModel:
-    """Return the model of some names or paths, each with its weight: ``("typing=3", "casual")``.
+    """Return the model of some names or paths, each with its weight: ``("typing:3", "casual")``.
 
     Raises:
         UserError: there is no such model or file, or one is named twice.

@@ -44,7 +44,7 @@ class Course(NamedTuple):
             transformations=self.k,
             stop_at_first=self.until_broken,
             variants=variants,
-            without=(*common.variant.without, *self.without),
+            edits=(*common.variant.edits, *(f"-{name}" for name in self.without)),
         )
 
 

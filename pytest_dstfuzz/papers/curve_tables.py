@@ -117,8 +117,8 @@ def _markdown(curves: Curves) -> str:
         *curves.ground.header(),
         f"- profile {variant.validity}",
     ]
-    if variant.without:
-        lines += [f"- without {', '.join(variant.without)}"]
+    if left_out := [name[1:] for name in variant.edits if name.startswith("-")]:
+        lines += [f"- without {', '.join(left_out)}"]
     lines += _notes(curves)
     for budget in budgets:
         lines += ["", f"## {budget} calls a turn"]

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = ground_parser("curves", __doc__ or "", _EXAMPLES)
-    parser.shared("validity", "noise", "slip_rate", "only", "without")
+    parser.shared("validity", "noise", "slip_rate", "edits")
     comparison_options(parser)
     parser.value(
         "--searches",

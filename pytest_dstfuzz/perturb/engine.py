@@ -26,7 +26,7 @@ from pytest_dstfuzz.perturb.types import Action, Edit, Status, Variant
 from pytest_dstfuzz.perturb.typos import typo_limit
 from pytest_dstfuzz.perturb.validity import StrictCheck
 from pytest_dstfuzz.perturb.words import Parts, take_apart
-from pytest_dstfuzz.selection import Selection, select
+from pytest_dstfuzz.selection import Edits, Selection, select
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, of_word_level
 
 __all__ = ["ORDERS", "Perturber"]
@@ -55,8 +55,7 @@ class Perturber:
         locks: Sequence[str] = (),
         ontology: Ontology | None = None,
         cue_words: Sequence[str] = (),
-        only: Sequence[str] = (),
-        without: Sequence[str] = (),
+        edits: Sequence[str] = (),
         noise: Sequence[str] = ("typing", "casual"),
         slip_rate: float | None = None,
         flat_rate: bool = False,
@@ -72,9 +71,8 @@ class Perturber:
                 (not in ``edit-rate``).
             ontology: values whose mentions are locked (likewise).
             cue_words: more words that say what a value is for (likewise).
-            only: transformations and operators to use, see `selection.select`; those of the
-                profile where none is named.
-            without: those to leave out of them.
+            edits: transformations and operators to use, add or leave out, see `selection.select`;
+                those of the profile where none is named.
             noise: the noise models of ``natural``, and of operators that need one.
             slip_rate: slips per word, 0 to 1; ``None`` = what the models say.
             flat_rate: hold ``edit_w`` to ``max_edit_rate`` in short utterances too.
@@ -84,7 +82,7 @@ class Perturber:
 
         Raises:
             UserError: an unknown profile, order or transformation, a rate outside [0, 1], a broken
-                lock, or a name in ``only`` of which the models of ``natural`` make no slip.
+                lock, or a name in ``edits`` of which the models of ``natural`` make no slip.
         """
         if order not in ORDERS:
             raise unknown_name("order of positions", order, ORDERS)
@@ -103,8 +101,8 @@ class Perturber:
         self._nearest_first = order == "distance"
         self._lexicon = lexicon
         self._models, self._slip_rate = tuple(noise), slip_rate
-        self._use(select(tuple(only) or self.profile.operators, tuple(without)))
-        self._refuse_unknown(only if self.profile.noise else ())
+        self._use(select(tuple(edits), self.profile.operators))
+        self._refuse_unknown(Edits.of(edits).named if self.profile.noise else ())
 
     @classmethod
     def of(
@@ -127,8 +125,7 @@ class Perturber:
             locks=settings.lock,
             ontology=data.ontology,
             cue_words=data.cue_words,
-            only=settings.only,
-            without=settings.without,
+            edits=settings.edits,
             noise=settings.noise,
             slip_rate=settings.slip_rate,
             flat_rate=settings.flat_edit_rate,
@@ -167,17 +164,17 @@ class Perturber:
         """
         return NoiseInUse.of(self._models, self._slip_rate)
 
-    def _refuse_unknown(self, only: Sequence[str]) -> None:
+    def _refuse_unknown(self, named: Sequence[str]) -> None:
         """Refuse what a run names and its noise model never makes: no variant would come of it."""
         lacking = []
-        for name in only:
+        for name in named:
             chosen = select((name,))
             pairs = zip(chosen.names, chosen.operators, strict=True)
             if self.noise.makes.isdisjoint((item, part) for item, parts in pairs for part in parts):
                 lacking.append(name)
         for name in lacking:
             # `all` is six names, and a model need not make slips of all six.
-            if name not in TRANSFORMATIONS or len(lacking) == len(only):
+            if name not in TRANSFORMATIONS or len(lacking) == len(named):
                 raise UserError(
                     f"the profile {self.validity} makes nothing of {name!r}: it is no slip of the "
                     f"noise models in use ({', '.join(self._models)}). --dst-validity=strict has it"

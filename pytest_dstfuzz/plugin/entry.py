@@ -186,7 +186,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "dst(name=value, ...): settings of one robustness test of a dialogue state tracker, such "
-        f"as transformations=2, only='char_drop', max_edit_rate=0.2. Names: {names}.",
+        f"as transformations=2, edits='char_drop', max_edit_rate=0.2. Names: {names}.",
     )
     config.pluginmanager.register(_WorkerResults(config), "dstfuzz-worker-results")
     if _is_given(config) or any("dstfuzz::" in word for word in config.args):

@@ -14,6 +14,7 @@ import pytest
 
 from pytest_dstfuzz.config import (
     KEYS,
+    NAMED,
     NO_CACHE,
     OPTIONS,
     GateSettings,
@@ -26,6 +27,7 @@ from pytest_dstfuzz.config import (
     names_of,
     option,
     parse_option,
+    split_named,
 )
 from pytest_dstfuzz.config.call_options import table_rules
 from pytest_dstfuzz.config.tracker_keys import TABLE as KEY_TABLE
@@ -54,11 +56,11 @@ class Given(NamedTuple):
 
 def given_options(config: pytest.Config) -> tuple[Given, ...]:
     """Return the options that the command line or else the ini file gives a value."""
-    keys = {item.name for item in OPTIONS if not item.kinds}
+    keys = [item.name for item in OPTIONS if item.has_ini]
     for name in _overridden(config):
         if name not in keys:
             raise unknown_name("key of -o:", f"dst_{name}", [f"dst_{key}" for key in keys])
-    items = (item for item in OPTIONS if not item.kinds)
+    items = (item for item in OPTIONS if item.has_ini)
     found = [given for item in items if (given := _given(config, item)) is not None]
     return (*found, *_shipped_assistant(found))
 
@@ -74,24 +76,20 @@ def _shipped_assistant(found: Sequence[Given]) -> Iterator[Given]:
 
 def read_settings(config: pytest.Config) -> Settings:
     """Return the settings of the session: command line before ini before default."""
-    found = given_options(config)
-    plain = [given for given in found if given.name != "tracker"]
     keys = _keys_of_tracker(config)
     own = [given for given in keys if given.name not in KEYS]
+    plain = [given for given in given_options(config) if given.name != "tracker"]
+    named, more = _without_keys(plain)
+    found = (*named, *(given for given in keys if given.name in KEYS), *more)
     values: dict[str, Any] = {}
-    for given in (*plain, *(given for given in keys if given.name in KEYS)):
+    for given in found:
         value = parse_option(given.name, given.value, given.shown_as)
-        if given.name in _PATHS and given.on_command_line:
-            # A shell leaves the tilde of --name=~/file as it is.
-            value = os.path.expanduser(value)  # noqa: PTH111 - never fails, keeps ./ and ../
-        elif given.name in _PATHS:
-            value = _beside_ini(config, given.name, value)
-        values[given.name] = value
+        values[given.name] = _placed(config, given, value) if given.name in _PATHS else value
     if own:
         if own[0].on_command_line and "model" not in values:
             raise UserError(f"{own[0].shown_as} is for the tracker of --dst-model: name one")
         values["tracker"] = tuple(OwnKey(given.name, given.value) for given in own)
-    settings = _settings_of(values, (*plain, *keys))
+    settings = _settings_of(values, (*found, *own))
     _refuse_without_baseline(config, settings.gate)
     if "fail_on" not in values and gates_of(config, settings).of_violations:
         settings = settings.replace_options(fail_on="gate")
@@ -132,6 +130,31 @@ def _as_keys(given: Given) -> list[Given]:
         shown = f"{given.shown_as} {key.name}"
         keys[key.name] = Given(key.name, text, shown, given.on_command_line)
     return list(keys.values())
+
+
+def _without_keys(found: Sequence[Given]) -> tuple[list[Given], list[Given]]:
+    """Return options without the keys of what they name, and those keys as if they were options."""
+    named, keys = [], []
+    for given in found:
+        if given.name in NAMED:
+            # As a whole first, for messages about it.
+            text = parse_option(given.name, given.value, given.shown_as)
+            names, texts = split_named(given.name, text)
+            typed = given.on_command_line
+            keys += [Given(name, said, option(name).spelled, typed) for name, said in texts.items()]
+            given = given._replace(value=names)  # noqa: PLW2901 - the same but for its keys
+        named.append(given)
+    return named, keys
+
+
+def _placed(config: pytest.Config, given: Given, value: Any) -> Any:
+    """Return a path, or each of several, as it is from the folder of the run."""
+    if isinstance(value, tuple):
+        return tuple(_placed(config, given, one) for one in value)
+    if given.on_command_line:
+        # A shell leaves the tilde of --name=~/file as it is.
+        return os.path.expanduser(value)  # noqa: PTH111 - never fails, keeps ./ and ../
+    return _beside_ini(config, given.name, value)
 
 
 def _pyproject(config: pytest.Config) -> Path:

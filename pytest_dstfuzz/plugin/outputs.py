@@ -21,9 +21,8 @@ from pytest_dstfuzz.config import (
 from pytest_dstfuzz.dialogue.load import data_files
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import check_apart, check_writable
+from pytest_dstfuzz.report.forms import check_forms, write_form
 from pytest_dstfuzz.report.github import MOST_COMMANDS, append_summary, violation_commands
-from pytest_dstfuzz.report.html import check_installed, write_html
-from pytest_dstfuzz.report.json_report import write_report
 from pytest_dstfuzz.report.page import Style, StyledLine
 
 if TYPE_CHECKING:
@@ -36,16 +35,14 @@ _SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.Config) -> None:
     """Refuse before a run reports that cannot be written, or would destroy what is read."""
     _refuse_report_of_part(settings)
-    if settings.output.html is not None:
-        check_installed()
+    check_forms(settings.output.report)
     written: dict[str, str | Path | None] = {
-        "--dst-report": settings.output.report,
-        "--dst-html": settings.output.html,
+        **{f"--dst-report={path}": path for path in settings.output.report},
         "--dst-cache": settings.budget.cache if settings.budget.cache != NO_CACHE else None,
         "--junitxml": getattr(config.option, "xmlpath", None),
     }
     read: dict[str, str | Path | None] = {
-        "--dst-checkpoint": settings.tracker.checkpoint,
+        "the checkpoint of --dst-tracker": settings.tracker.checkpoint,
         "the slot map of --dst-tracker": settings.tracker.slot_map,
         "the prompt of --dst-tracker": settings.tracker.prompt,
         "pytest's settings": config.inipath,
@@ -58,7 +55,7 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
     if any(path is not None and Path(path).expanduser().exists() for path in written.values()):
         for file in data_files(settings.data.data):
             check_apart(written, {"a file of --dst-data": file})
-    for output in (settings.output.report, settings.output.html, memory.written):
+    for output in (*settings.output.report, memory.written):
         if output is not None:
             check_writable(Path(output))
 
@@ -85,8 +82,7 @@ def write_outputs(
     summary = None if settings.annotations == "no" else os.environ.get(_SUMMARY)
     # What the user names a path for has to be there.
     wanted: list[tuple[str, str | None, Callable[[Path, Mapping[str, Any]], None], Style]] = [
-        ("report", settings.report, write_report, "bad"),
-        ("HTML report", settings.html, write_html, "bad"),
+        *(("report", path, write_form, "bad") for path in settings.report),
         ("job summary", summary or None, append_summary, "warning"),
     ]
     if all(path is None for _, path, _, _ in wanted):
@@ -105,8 +101,7 @@ def write_outputs(
 
 def asked_for(settings: OutputSettings) -> list[str]:
     """Return the files of the report that are asked for, in words."""
-    wanted = (("the report", settings.report), ("the HTML report", settings.html))
-    return [f"{name} {path}" for name, path in wanted if path is not None]
+    return [f"the report {path}" for path in settings.report]
 
 
 def annotation_lines(

@@ -70,7 +70,7 @@ def _distances(
         wide = math.ceil(100 * most) / 100
         text = (
             f"its own replies lie further apart than the threshold {threshold:g} in "
-            f"{percent(beyond / len(distances))} of the turns: --dst-threshold={wide:g} keeps "
+            f"{percent(beyond / len(distances))} of the turns: threshold={wide:g} keeps "
             "95 % of them together"
         )
         yield text, "warning"

@@ -28,6 +28,7 @@ from pytest_dstfuzz.report.tally import (
     wobble_text,
 )
 from pytest_dstfuzz.report.weaknesses import show_weaknesses, weaknesses_text
+from pytest_dstfuzz.selection import Edits
 from pytest_dstfuzz.totals.totals import RelationTotals, Totals
 from pytest_dstfuzz.trackers.tracker import Usage
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
@@ -94,17 +95,21 @@ def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
 def how_text(settings: VariantSettings, slip_rates: Collection[float]) -> str:
     """Return in a line what was done to each turn, with slips at these rates per word."""
     flat = " in short utterances too" if settings.flat_edit_rate else ""
-    only = f" of {', '.join(settings.only)}" if settings.only else ""
-    if settings.without:
-        only += f" without {', '.join(settings.without)}"
+    edits = Edits.of(settings.edits)
+    only = f" of {', '.join(edits.only)}" if edits.only else ""
+    if edits.added:
+        only += f" with {', '.join(edits.added)}"
+    if edits.left_out:
+        only += f" without {', '.join(edits.left_out)}"
     # By their names: those of others need not be at hand where a report is read.
-    used = {name.partition("/")[0] for name in settings.only or TRANSFORMATIONS}
+    chosen = (*(edits.only or TRANSFORMATIONS), *edits.added)
+    used = {name.partition("/")[0] for name in chosen}
     profile = PROFILES.get(settings.validity)
     slips = f", slips of {' and '.join(settings.noise)}" if profile and profile.noise else ""
     # Where nobody gave one, the models have their own.
     if len(slip_rates) == 1:
         slips += f", slip rate {100 * next(iter(slip_rates)):g} %"
-    together = min(settings.transformations, len(used.difference(settings.without)))
+    together = min(settings.transformations, len(used.difference(edits.left_out)))
     # The one makes as many edits as people do, the other as many as a variant may have.
     own = settings.search.partition(":")[0] in {"noise", "bandit"}
     each = "" if own else f", {together} transformations each"

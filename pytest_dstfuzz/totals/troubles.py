@@ -130,7 +130,7 @@ class TroublesTally:
             )
         return (
             f"{untested}: there, the bot's replies to the very same messages differ each time. Say "
-            "with --dst-compare when two replies say the same, or with --dst-threshold how far "
+            "with --dst-compare when two replies say the same, or with its threshold how far "
             "apart they may lie; dstfuzz calibrate finds a threshold"
         )
 

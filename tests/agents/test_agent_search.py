@@ -183,7 +183,7 @@ def test_a_tracker_that_fails_still_has_proposals(bot: pytest.Pytester, policy: 
         ("--dst-model=trade", "bandit"),
         ("--dst-model=trade --dst-seed=4", "bandit"),
         ("--dst-model=trade --dst-search=random", "random"),
-        ("--dst-model=trade --dst-checkpoint=elsewhere", "random"),
+        ("--dst-model=trade --dst-tracker=checkpoint=elsewhere", "random"),
         ("--dst-model=simpletod", "random"),
         ("--dst-model=mybot:fragile", "random"),
         ("--dst-model=trade --dst-validity=strict", "random"),

@@ -43,7 +43,7 @@ DIALOGUE = talks(1)[0]
 @lru_cache
 def perturber_of(only: tuple[str, ...] = ()) -> Perturber:
     return Perturber(
-        load_lexicon(), validity="strict", ontology=ONTOLOGY, order="distance", only=only
+        load_lexicon(), validity="strict", ontology=ONTOLOGY, order="distance", edits=only
     )
 
 

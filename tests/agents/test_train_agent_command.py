@@ -110,7 +110,8 @@ def test_training_gets_what_was_given(
     monkeypatch.setattr(training, "train_agent", fake)
     options = (
         "--split test --calls 99 --attempts 2 --reward gini --order reading --ks 3,1,3 --seed 7 "
-        "--validity edit-rate --attack cumulative --device cuda --batch-size 8 --checkpoint w "
+        "--validity edit-rate --attack cumulative --tracker device=cuda --batch-size 8 "
+        "--tracker checkpoint=w "
         "--max-minutes 5 --max-dialogues 9 --dialogues all --tensorboard board --resume"
     )
     assert cli.main([*RUN.split(), *options.split()]) == 0

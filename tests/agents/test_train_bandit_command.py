@@ -98,8 +98,8 @@ def test_training_gets_what_was_given(
 
     monkeypatch.setattr(training, "train_bandit", fake)
     options = (
-        "--split test --calls 99 --attempts 2 --seed 7 --validity edit-rate --device cuda "
-        "--batch-size 8 --checkpoint w --slots a-b,c-d --max-minutes 5 --max-dialogues 9 "
+        "--split test --calls 99 --attempts 2 --seed 7 --validity edit-rate --tracker device=cuda "
+        "--batch-size 8 --tracker checkpoint=w --slots a-b,c-d --max-minutes 5 --max-dialogues 9 "
         "--tracker timeout=3"
     )
     assert cli.main([*RUN.split(), *options.split()]) == 0

@@ -70,7 +70,7 @@ class Bench:
             validity=validity,
             ontology=data.ontology,
             cue_words=data.cue_words,
-            only=only,
+            edits=only,
         )
         self._rng, self._k = np.random.default_rng(0), k
         self.actions: list[Action] = []

@@ -113,7 +113,7 @@ def edits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         {"search": "bandit", "validity": "strict"},
         {"relation": "value-swap"},
         {"relation": "shuffle"},
-        {"attack": "cumulative", "only": ("word_drop", "char_replace"), "validity": "edit-rate"},
+        {"attack": "cumulative", "edits": ("word_drop", "char_replace"), "validity": "edit-rate"},
     ],
     ids=str,
 )
@@ -140,7 +140,7 @@ def test_a_second_run_finds_the_same_and_makes_no_variant(
         {"seed": 1},
         {"variants": 2},
         {"relation": "gold"},
-        {"search": "near-value", "only": ("word_drop",), "validity": "strict"},
+        {"search": "near-value", "edits": ("word_drop",), "validity": "strict"},
         {"lock": ("hotel",)},
         {"slip_rate": 0.2},
         {"last": LAST - 1},

@@ -142,7 +142,7 @@ def test_who_does_not_follow_is_stuck() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"search": "greedy"}, {"attack": "cumulative"}, {"only": ["keyboard"]}, {"variant": 0}],
+    [{"search": "greedy"}, {"attack": "cumulative"}, {"edits": ["keyboard"]}, {"variant": 0}],
     ids=str,
 )
 def test_neither_search_nor_attack_counts(options: dict[str, Any]) -> None:

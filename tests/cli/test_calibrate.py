@@ -57,7 +57,7 @@ def test_recorded_replies_and_those_of_a_bot_are_measured(
     assert cli.main(line) == 0
     alone = capsys.readouterr().out
     assert "recorded replies to different questions (4,000)" in alone
-    assert "--dst-threshold=0." in alone
+    assert "embedding:threshold=0." in alone
     assert "own replies" not in alone
     assert cli.main(line) == 0
     assert capsys.readouterr().out == alone

@@ -33,7 +33,7 @@ def test_candidates_are_added_and_verdicts_stay(
     ]
     assert len(again) > len(lines) + 1
     # What it wrote is what the run and the list of relations read.
-    assert main(["relations", "frozen", "--data", "sample", "--frozen", str(path)]) == 0
+    assert main(["relations", f"frozen:{path}", "--data", "sample"]) == 0
     assert "to 1 of 366 turns" in capsys.readouterr().out
 
 

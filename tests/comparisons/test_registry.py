@@ -81,7 +81,7 @@ def test_a_function_of_a_module_is_called_with_what_it_takes(tmp_path: Path) -> 
 
 
 def test_a_threshold_that_nothing_is_held_against_is_refused() -> None:
-    with pytest.raises(UserError, match="--dst-threshold is for comparisons that have distances"):
+    with pytest.raises(UserError, match="threshold is for comparisons that have distances"):
         comparison_by_name("numbers,polarity", ReplySettings(threshold=0.3))
 
 

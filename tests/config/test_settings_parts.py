@@ -27,7 +27,7 @@ def test_scopes_are_consistent() -> None:
     assert set(names_of("written")) <= set(names_of("path"))
     assert set(names_of("decides")) <= set(names_of("test"))
     assert not set(names_of("test")) & set(names_of("session"))
-    assert ("tracker", *KEYS) == ADAPTER
+    assert {"tracker", *KEYS} == {*ADAPTER, "checkpoint", "device"}
 
 
 @pytest.mark.parametrize(
@@ -37,18 +37,21 @@ def test_scopes_are_consistent() -> None:
         ("variants", "3", 3),
         ("turns", None, None),
         ("turns", "all", None),
-        ("only", "char-drop", ("char_drop",)),
-        ("only", ["word_drop", "char_drop"], ("word_drop", "char_drop")),
-        ("only", "emoji,char-drop", ("word_insert/emoji", "char_drop")),
-        ("only", "repeat", ("word_insert/repeat", "char_insert/repeat")),
-        ("without", "look-alike,emoji", ("word_insert/emoji", "char_replace/look_alike")),
-        ("without", ["char_drop/any", "char_drop"], ("char_drop",)),
-        ("without", (), ()),
+        ("edits", "char-drop", ("char_drop",)),
+        ("edits", ["word_drop", "char_drop"], ("word_drop", "char_drop")),
+        ("edits", "emoji,char-drop", ("word_insert/emoji", "char_drop")),
+        ("edits", "repeat", ("word_insert/repeat", "char_insert/repeat")),
+        ("edits", "-look-alike,-emoji", ("-word_insert/emoji", "-char_replace/look_alike")),
+        ("edits", ["-char_drop/any", "-char_drop"], ("-char_drop",)),
+        ("edits", "+texting,-emoji", ("+word_replace/texting", "-word_insert/emoji")),
+        ("edits", "+filler,emoji", ("word_insert/filler", "word_insert/emoji")),
+        ("edits", (), ()),
         ("domains", (), ()),
         ("max_edit_rate", "20%", 0.2),
         ("shrink", False, False),
         ("prices", (0.15, 0.6), (0.15, 0.6)),
-        ("report", Path("a/b.json"), "a/b.json"),
+        ("report", Path("a/b.json"), ("a/b.json",)),
+        ("report", ["a.json", "b.html"], ("a.json", "b.html")),
         ("max_seconds", None, None),
         ("outcome", "reply", "reply"),
     ],

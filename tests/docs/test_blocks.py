@@ -314,7 +314,7 @@ def check_pytest(words: list[str], page: str) -> None:
         assert equals or FLAGS[name].is_switch or word.startswith("--no-") or name == "tracker", (
             word
         )
-        theirs = name == "only" and page in (
+        theirs = name == "edits" and page in (
             "guides/extending.md",
             "gallery/examples.md",
         )  # test_extending.py runs them

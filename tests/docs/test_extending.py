@@ -106,7 +106,7 @@ def test_a_package_brings_tracker_search_relation_and_operators(
         python,
         tmp_path,
         "--dst-model=keywords --dst-search=vowels --dst-relation=closed-slots"
-        " --dst-only=all,word_replace/shorthand,char_replace/wrong_case --dst-turns=150"
+        " --dst-edits=+word_replace/shorthand,+char_replace/wrong_case --dst-turns=150"
         " --dst-validity=strict",
     )
     settings = report["settings"]
@@ -136,7 +136,7 @@ def test_a_package_brings_a_kind_of_address_and_a_transformation(
     report = report_of(
         python,
         tmp_path,
-        f"--dst-model={lines} --dst-only=dialect --dst-turns=40 --dst-validity=strict",
+        f"--dst-model={lines} --dst-edits=dialect --dst-turns=40 --dst-validity=strict",
     )
     assert operators(report) == {"dialect/british", "dialect/australian"}
 

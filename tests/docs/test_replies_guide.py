@@ -28,7 +28,7 @@ FILES = {
     if page == PAGE and title(block)
 }
 #: Misspelt so often that each word of a short question is hit.
-HARD = ("--dst-variants=20", "--dst-validity=edit-rate", "--dst-only=char_drop")
+HARD = ("--dst-variants=20", "--dst-validity=edit-rate", "--dst-edits=char_drop")
 pytestmark = pytest.mark.unmeasured
 
 

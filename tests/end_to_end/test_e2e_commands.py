@@ -148,7 +148,7 @@ def test_a_mistake_in_a_command_is_one_message(folder: Path, words: list[str], n
         (["--dst-model=statebot:fragile", "--dst-data=none.jsonl"], "none.jsonl"),
         (["--dst-model=statebot:fragile", "--dst-validity=natral"], "natural"),
         (["--dst-model=statebot:fragile", "--dst-relation=value-swp"], "value-swap"),
-        (["--dst-model=statebot:fragile", "--dst-only=emoj"], "emoji"),
+        (["--dst-model=statebot:fragile", "--dst-edits=emoj"], "emoji"),
         (["--dst-model=statebot:fragile", "--dst-variants=0"], "variants"),
         (["--dst-model=statebot:fragile", "--dst-max-failure-rate=1"], "1%"),
         (["--dst-model=replybot:reply", "--dst-data=questions.jsonl"], "reply"),

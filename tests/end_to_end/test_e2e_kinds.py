@@ -25,7 +25,7 @@ from user_runs import (
 
 pytest.importorskip("jinja2")
 
-ALL_FILES = ("--dst-report=report.json", "--dst-html=page.html", "--junitxml=junit.xml")
+ALL_FILES = ("--dst-report=report.json", "--dst-report=page.html", "--junitxml=junit.xml")
 #: Findings of each run, the same since the tests were written. Noise models, lexicon and seeds
 #: decide them.
 OUTCOMES = {

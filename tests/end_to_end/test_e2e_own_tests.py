@@ -27,7 +27,7 @@ def test_two_variants(dst_turn):
     dst_turn.assert_unchanged()
 
 
-@pytest.mark.dst(only="emoji,misspelling", validity="strict")
+@pytest.mark.dst(edits="emoji,misspelling", validity="strict")
 def test_some_edits(dst_turn):
     names = {edit.operator for variant in dst_turn.result.variants for edit in variant.edits}
     assert names <= {"emoji", "misspelling"}
@@ -169,7 +169,7 @@ def test_a_bot_and_a_search_of_a_suite_are_used(extended: Path) -> None:
 
 
 def test_an_operator_and_a_relation_of_a_suite_are_used(extended: Path) -> None:
-    own = ("--dst-validity=strict", "--dst-only=shorthand", "--dst-relation=metamorphic,other-day")
+    own = ("--dst-validity=strict", "--dst-edits=shorthand", "--dst-relation=metamorphic,other-day")
     report = run_apart(extended, *STATES.run_options(), "--dst-report=report.json", *own).json()
     stays, follows = report["relations"]
     assert (follows["side"], follows["applicable"] > 0) == ("should-change", True)
@@ -221,7 +221,7 @@ def test_options_may_stand_in_a_file(fresh: Path) -> None:
         (["--dst-attack=cumulative"], {"violations": 15, "carried": 9}),
         (["--dst-transformations=1"], {"violations": 9, "carried": 2}),
         (["--dst-shrink=no"], {"violations": 15, "minimiser_calls": 0}),
-        (["--dst-validity=strict", "--dst-only=emoji"], {"valid": 75, "violations": 4}),
+        (["--dst-validity=strict", "--dst-edits=emoji"], {"valid": 75, "violations": 4}),
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",
 )

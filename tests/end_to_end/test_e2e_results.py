@@ -128,7 +128,7 @@ SAID = {
 def test_a_redacted_run_says_nothing_that_was_said(fresh: Path, kind_name: str) -> None:
     files = ("report.json", "page.html", "junit.xml", "base.json")
     options = (
-        *("--dst-redact", "--dst-report=report.json", "--dst-html=page.html"),
+        *("--dst-redact", "--dst-report=report.json", "--dst-report=page.html"),
         *("--junitxml=junit.xml", "--dst-baseline=base.json", "--dst-update-baseline"),
         *("--dst-annotations=yes", "-v", "--dst-fail-on=violation"),
     )

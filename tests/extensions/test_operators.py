@@ -52,7 +52,7 @@ def examples() -> None:
 
 
 def perturber_of(*only: str, validity: str = "strict", **settings: Any) -> Perturber:
-    return Perturber(load_lexicon(), validity=validity, only=only, **settings)
+    return Perturber(load_lexicon(), validity=validity, edits=only, **settings)
 
 
 def drawn(perturber: Perturber, k: int = 3, text: str = TEXT, count: int = 200) -> list[Variant]:
@@ -154,7 +154,7 @@ def test_the_second_check_judges_their_edits_by_what_they_say() -> None:
 def test_the_number_of_associated_transformations_follows_those_in_use() -> None:
     assert perturber_of("all", "dialect").space.most == 7
     assert (
-        build_settings({"only": ("all", "dialect"), "transformations": 7}).variant.transformations
+        build_settings({"edits": ("all", "dialect"), "transformations": 7}).variant.transformations
         == 7
     )
     with pytest.raises(UserError, match="from 1 to 6"):
@@ -191,7 +191,7 @@ def test_greedy_searches_and_hypothesis_use_them() -> None:
         "dialect/british",
         "dialect/australian",
     }
-    settings = Settings.of(validity="strict", only=select(("dialect", "char_drop")).written)
+    settings = Settings.of(validity="strict", edits=select(("dialect", "char_drop")).written)
     least = find(
         variants(dialogue, settings=settings),
         lambda variant: variant.edits[0].transformation == "dialect",
@@ -321,11 +321,11 @@ def test_a_conftest_registers_for_its_suite_also_under_xdist(pytester: pytest.Py
         path = pytester.path / f"{len(reports)}.json"
         result = pytester.runpytest_subprocess(
             *("--dst-model=bot:track", "--dst-data=talk.jsonl", f"--dst-report={path}"),
-            *("--dst-validity=strict", "--dst-only=word-replace/shorthand"),
+            *("--dst-validity=strict", "--dst-edits=word-replace/shorthand"),
             *("--dst-transformations=1", "--dst-max-failure-rate=100%", "--dst-variants=3", *extra),
         )
         assert result.ret in (0, 1), result.stdout.str()
         reports.append(read_report(path))
     assert reports[0]["turns"] == reports[1]["turns"]
-    assert reports[0]["settings"]["only"] == ["word_replace/shorthand"]
+    assert reports[0]["settings"]["edits"] == ["word_replace/shorthand"]
     assert '"shorthand"' in json.dumps(reports[0]["turns"])

@@ -210,7 +210,7 @@ def test_estimates_compare_whatever_was_drawn_and_not_of_other_failures() -> Non
         {"attack": "cumulative"},
         {"lock": ("x",)},
         {"max_edit_rate": 0.5},
-        {"without": "case"},
+        {"edits": "-case"},
     ):
         assert other_estimates(one, identity(**{"validity": "natural", **other})), other
 
@@ -277,7 +277,7 @@ def test_groups_are_sorted() -> None:
 def test_noise_counts_only_where_it_is_in_use() -> None:
     assert identity() == identity(noise="speech", model="others", slip_rate=0.1)
     assert "noise" not in identity()
-    for used in ({"validity": "natural"}, {"only": "all,texting"}):
+    for used in ({"validity": "natural"}, {"edits": "+texting"}):
         one = identity(**used)
         # A model is what it holds, wherever the file of it lies.
         assert changes(one, identity(noise="typing", **used)) == []

@@ -177,7 +177,7 @@ def test_a_relation_of_one_side_is_told_and_not_compared() -> None:
     assert named.verdict == "inconclusive"
 
 
-OTHER_SEARCH = {**CAMPAIGN, "search": "greedy", "attack": "cumulative", "only": ["emoji"]}
+OTHER_SEARCH = {**CAMPAIGN, "search": "greedy", "attack": "cumulative", "edits": ["emoji"]}
 
 
 def test_own_edits_are_compared_whatever_the_search() -> None:

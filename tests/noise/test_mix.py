@@ -32,7 +32,7 @@ def test_slips_of_all_of_them_share_the_rate() -> None:
 
 def test_weights_say_how_they_share() -> None:
     missing = share_of(NoiseModel.load("typing"), {"missing"})
-    for names, weight in ((("typing", "casual"), 0.5), (("typing=3", "casual"), 0.75)):
+    for names, weight in ((("typing", "casual"), 0.5), (("typing:3", "casual"), 0.75)):
         assert math.isclose(share_of(load_models(names), {"missing"}), missing * weight)
 
 
@@ -48,7 +48,7 @@ def test_a_kind_that_two_have_is_made_as_the_first_does() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("typing", "typing=2"), "'typing' is named twice"),
+        (("typing", "typing:2"), "'typing' is named twice"),
         (("typing", "casal"), "Did you mean 'casual'"),
     ],
 )

@@ -134,7 +134,7 @@ def test_what_is_another_campaign(
     agent = BASE.replace_options(search=f"agent:{policy}")
     key = usual.key(agent)
     assert str(tmp_path) not in json.dumps(key)
-    assert usual.key(agent.replace_options(data="elsewhere", report="x")) == key
+    assert usual.key(agent.replace_options(data="elsewhere", report="x.json")) == key
     fewer = replace(bench.data, dialogues=bench.data.dialogues[:2])
     others = [
         usual.key(agent.replace_options(search="greedy")),

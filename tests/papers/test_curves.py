@@ -91,7 +91,7 @@ def test_curves_at_equal_calls(place: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_each_operator_left_out(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [*COMMON, "--seeds", "0", "--searches", "near-value,random", "--budgets", "3"]
-    arguments += ["--only", "char_drop,char_insert/repeat", "--validity", "strict"]
+    arguments += ["--edits", "char_drop,char_insert/repeat", "--validity", "strict"]
     assert curves.main([*arguments, "--subject", "near-value", "--each-operator-out"]) == 0
     out = capsys.readouterr().out
     assert "## near-value / random with an operator left out" in out

@@ -130,7 +130,7 @@ def test_ten_thousand_characters(text: str, validity: str, lexicon: Lexicon) -> 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_every_operator_of_a_transformation_occurs(name: str, lexicon: Lexicon) -> None:
-    perturber = Perturber(lexicon, validity="edit-rate", only=[name], max_edit_rate=1)
+    perturber = Perturber(lexicon, validity="edit-rate", edits=[name], max_edit_rate=1)
     source = perturber.prepare("I need some information about a restaurant")
     rng = np.random.default_rng(0)
     variants = [perturber.apply(source, SPACE.sample(rng, 3)) for _ in range(300)]
@@ -155,8 +155,8 @@ def test_a_draft_has_the_text_of_its_words(
 
 def test_a_flat_rate_allows_short_utterances_no_substitution(lexicon: Lexicon) -> None:
     only = ["word_replace"]
-    flat = Perturber(lexicon, validity="edit-rate", only=only, flat_rate=True)
-    lenient = Perturber(lexicon, validity="edit-rate", only=only)
+    flat = Perturber(lexicon, validity="edit-rate", edits=only, flat_rate=True)
+    lenient = Perturber(lexicon, validity="edit-rate", edits=only)
     action = SPACE.sample(np.random.default_rng(0), 1)
     assert flat.apply(flat.prepare("please help"), action).reason == "edit_w"
     assert lenient.apply(lenient.prepare("please help"), action).valid

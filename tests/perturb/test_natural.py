@@ -218,7 +218,7 @@ def test_operators_are_named_elsewhere_too(lexicon: Lexicon, name: str) -> None:
     text = "I am looking for something, because it's for my parents. Hello there."
     for validity in ("strict", "edit-rate"):
         perturber = Perturber(
-            lexicon, validity=validity, only=[name], noise=["typing", "casual", "speech"]
+            lexicon, validity=validity, edits=[name], noise=["typing", "casual", "speech"]
         )
         assert perturber.space.selection.written == (name,)
         found = made(perturber, text)

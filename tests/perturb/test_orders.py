@@ -49,7 +49,12 @@ def _built() -> None:
 @lru_cache
 def perturber_of(validity: str, order: str, only: tuple[str, ...] = ()) -> Perturber:
     return Perturber(
-        load_lexicon(), validity=validity, ontology=ONTOLOGY, cue_words=CUES, order=order, only=only
+        load_lexicon(),
+        validity=validity,
+        ontology=ONTOLOGY,
+        cue_words=CUES,
+        order=order,
+        edits=only,
     )
 
 

@@ -102,7 +102,7 @@ def _only_degrees() -> tuple[str, ...]:
 
 
 def test_an_operator_of_degrees_alone_has_no_place_in_a_negated_clause(lexicon: Lexicon) -> None:
-    perturber = Perturber(lexicon, validity="strict", only=["word_insert/only_degrees"])
+    perturber = Perturber(lexicon, validity="strict", edits=["word_insert/only_degrees"])
     assert not tries(perturber, "I do not think that we can go there", 20)[0].edits
     assert tries(perturber, "I think that we can go there", 20)[0].edits
 
@@ -110,7 +110,7 @@ def test_an_operator_of_degrees_alone_has_no_place_in_a_negated_clause(lexicon: 
 @pytest.mark.parametrize("utterance", ["I need a thing", "a taxi , I think", "u r so kind I think"])
 def test_a_word_of_one_letter_is_not_replaced_whole(utterance: str, lexicon: Lexicon) -> None:
     perturber = Perturber(
-        lexicon, validity="strict", only=["char_insert", "char_replace", "word_replace"]
+        lexicon, validity="strict", edits=["char_insert", "char_replace", "word_replace"]
     )
     for variant in tries(perturber, utterance):
         for edit in variant.edits:
@@ -125,6 +125,6 @@ def test_a_mark_may_follow_a_word_of_one_letter(strict: Perturber) -> None:
 
 
 def test_edit_rate_replaces_a_word_of_one_letter(lexicon: Lexicon) -> None:
-    perturber = Perturber(lexicon, validity="edit-rate", only=["char_replace"])
+    perturber = Perturber(lexicon, validity="edit-rate", edits=["char_replace"])
     texts = {variant.text[0] for variant in tries(perturber, "I need a thing")}
     assert len(texts) > 2

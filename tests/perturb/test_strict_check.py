@@ -71,7 +71,7 @@ def test_a_broken_lock_is_a_users_mistake(
 
 
 @pytest.mark.parametrize(
-    "options", [{"validity": "strikt"}, {"max_edit_rate": 1.5}, {"only": ["char_dorp"]}]
+    "options", [{"validity": "strikt"}, {"max_edit_rate": 1.5}, {"edits": ["char_dorp"]}]
 )
 def test_bad_settings_are_a_users_mistake(options: dict[str, object], lexicon: Lexicon) -> None:
     with pytest.raises(UserError):

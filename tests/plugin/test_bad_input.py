@@ -43,8 +43,8 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-model=mybot:Training",), "the tracker is in training mode"),
     (("--dst-model=mybot:Random",), "the tracker is not deterministic"),
     (("--dst-model=mybot:SeesTheBatch",), "the tracker's answer depends on the batch"),
-    ((MODEL, "--dst-checkpoint=x"), "checkpoint and device are for registered trackers"),
-    ((MODEL, "--dst-device=cuda"), "checkpoint and device are for registered trackers"),
+    ((MODEL, "--dst-tracker=checkpoint=x"), "checkpoint and device are for registered trackers"),
+    ((MODEL, "--dst-tracker=device=cuda"), "checkpoint and device are for registered trackers"),
     # data
     ((MODEL, "--dst-data=nowhere"), "no such file or folder: 'nowhere'"),
     ((MODEL, "--dst-data=empty"), "empty holds no dialogue file; expected one of .json"),
@@ -70,14 +70,19 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-turns=many",), "--dst-turns: 'many' must be a whole number of at least 1, or 'all'"),
     (("--dst-variants=-1",), "--dst-variants: '-1' must be a whole number from 1 to 1000"),
     (("--dst-transformations=7",), "'7' must be a whole number from 1 to 6"),
-    (("--dst-only=char_dorp",), "operator 'char_dorp'. Did you mean 'char_drop'?"),
-    (("--dst-only=emojy",), "--dst-only: unknown transformation or operator 'emojy'. Did you mean"),
-    (("--dst-only=char_drop/blnak",), "operator 'char_drop/blnak'. Did you mean 'char_drop/blank'"),
-    (("--dst-without=look-alke",), "--dst-without: unknown transformation or operator 'look_alke'"),
-    (("--dst-without=",), "--dst-without: '' names nothing: leave the option out"),
+    (("--dst-edits=char_dorp",), "operator 'char_dorp'. Did you mean 'char_drop'?"),
     (
-        ("--dst-only=emoji,repeat", "--dst-without=word_insert,repeat"),
-        "without=word_insert,char_insert/repeat takes out all of only=word_insert/repeat,word_in",
+        ("--dst-edits=emojy",),
+        "--dst-edits: unknown transformation or operator 'emojy'. Did you mean",
+    ),
+    (
+        ("--dst-edits=char_drop/blnak",),
+        "operator 'char_drop/blnak'. Did you mean 'char_drop/blank'",
+    ),
+    (("--dst-edits=-look-alke",), "--dst-edits: unknown transformation or operator 'look_alke'"),
+    (
+        ("--dst-edits=emoji,repeat,-word_insert,-repeat",),
+        "nothing is left that could change a turn: edits=word_insert/repeat,word_insert/emoji,",
     ),
     ((MODEL, "--dst-search=ransom"), "unknown search 'ransom'. Did you mean 'random'?"),
     (("--dst-attack=hybird",), "unknown attack design 'hybird'. Did you mean 'hybrid'?"),
@@ -92,12 +97,12 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-max-seconds=0",), "'0' must be a number of seconds above 0"),
     (("--dst-max-calls=none",), "--dst-max-calls: 'none' must be a whole number"),
     ((MODEL, "--dst-lock=/[/"), "/[/"),
-    (("--dst-only=",), "--dst-only: '' names nothing: leave the option out for all"),
-    (("--dst-only=,",), "--dst-only: ',' names nothing: leave the option out for all"),
+    (("--dst-edits=",), "--dst-edits: '' names nothing: leave the option out for all"),
+    (("--dst-edits=,",), "--dst-edits: ',' names nothing: leave the option out for all"),
     (("--dst-domains= ,",), "--dst-domains: ' ,' names nothing: leave the option out for all"),
     (("--dst-variants=3", "--dst-variant=3"), "there is no variant 3 of 3: they are numbered from"),
     # report path
-    ((MODEL, "--dst-report=empty"), "cannot write empty: it is a folder"),
+    ((MODEL, "--dst-report=empty.json"), "cannot write empty.json: it is a folder"),
     ((MODEL, "--dst-report=mybot.py/out.json"), "cannot write mybot.py/out.json"),
     ((MODEL, "--dst-report=/proc/dstfuzz/out.json"), "cannot write /proc/dstfuzz/out.json"),
 ]
@@ -114,7 +119,7 @@ STAGES = {
     (MODEL, "--dst-data=nowhere"),
     (MODEL, "--dst-data=talk.jsonl", "--dst-relation=gold"),
     (MODEL, "--dst-lock=/[/"),
-    (MODEL, "--dst-report=empty"),
+    (MODEL, "--dst-report=empty.json"),
 }
 
 MARKERS: list[tuple[str, str]] = [
@@ -126,12 +131,12 @@ MARKERS: list[tuple[str, str]] = [
     ("2", "@pytest.mark.dst takes named arguments only"),
     ("transformations=9", "@pytest.mark.dst(transformations=...): '9' must be a whole number"),
     ("transformations=True", "True is no value that it takes"),
-    ("only=['char_dorp']", "operator 'char_dorp'. Did you mean 'char_drop'?"),
-    ("without='emojy'", "(without=...): unknown transformation or operator 'emojy'. Did you mean"),
-    ("only='emoji', without=['word_insert']", "takes out all of only=word_insert/emoji"),
-    ("only=[]", "'' names nothing: leave the option out for all"),
+    ("edits=['char_dorp']", "operator 'char_dorp'. Did you mean 'char_drop'?"),
+    ("edits='-emojy'", "(edits=...): unknown transformation or operator 'emojy'. Did you mean"),
+    ("edits=['emoji', '-word_insert']", "leaves out all of word_insert/emoji"),
+    ("edits=[]", "'' names nothing: leave the option out for all"),
     ("variants=2, variant=2", "there is no variant 2 of 2: they are numbered from 0 to 1"),
-    ("only=[1]", "[[]1[]] is no value that it takes"),
+    ("edits=[1]", "[[]1[]] is no value that it takes"),
     ("max_edit_rate='a lot'", "'a lot' must be a rate between 0 and 1"),
     ("search='ransom'", "unknown search 'ransom'. Did you mean 'random'?"),
     ("lock='/[/'", "/[[]/"),
@@ -143,6 +148,7 @@ MARKERS: list[tuple[str, str]] = [
 def folder(bot: pytest.Pytester) -> Path:
     """A folder with files that are not what they should be."""
     (bot.path / "empty").mkdir()
+    (bot.path / "empty.json").mkdir()
     (bot.path / "cut.json").write_text('{"SNG01.json": {"log": [', encoding="utf-8")
     (bot.path / "latin.jsonl").write_bytes('{"id": "1", "turns": ["café"]}'.encode("latin-1"))
     (bot.path / "other.json").write_text(json.dumps({"a": [1, 2]}), encoding="utf-8")

@@ -299,7 +299,7 @@ def test_a_run_whose_answers_are_kept_loads_no_torch(pytester: pytest.Pytester) 
 def test_a_second_run_makes_no_variant_and_no_report_changes(
     bot: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ("--dst-relation=metamorphic,value-swap", "--dst-html=out.html")
+    options = ("--dst-relation=metamorphic,value-swap", "--dst-report=out.html")
     first, output = run(bot, *options)
     page = (bot.path / "out.html").read_text(encoding="utf-8")
 

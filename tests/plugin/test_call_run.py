@@ -117,7 +117,7 @@ def whole(folder: Path) -> tuple[list[str], str]:
     """The report of a run, and what it printed; it also remembered and wrote all outputs."""
     done = run(
         folder,
-        *("--dst-cache=no", "--dst-remember", "--dst-html=out.html", "--junitxml=out.xml", "-v"),
+        *("--dst-cache=no", "--dst-remember", "--dst-report=out.html", "--junitxml=out.xml", "-v"),
         *("--dst-baseline=base.json", "--dst-update-baseline"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -205,7 +205,7 @@ def test_redacted_runs_say_nothing_that_was_said(
     del whole
     done = run(
         folder,
-        *("--dst-redact", "--dst-html=hidden.html", "-v", "--junitxml=hidden.xml"),
+        *("--dst-redact", "--dst-report=hidden.html", "-v", "--junitxml=hidden.xml"),
         *("--dst-relation=metamorphic,tools-order", "--dst-fail-on=violation"),
         *("--dst-baseline=hidden.json", "--dst-update-baseline"),
     )

@@ -44,7 +44,7 @@ def test_terminal_json_page_and_job_summary_say_the_same(
 ) -> None:
     pytest.importorskip("jinja2")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(brittle.path / "step.md"))
-    outputs = ("--dst-report=out.json", "--dst-html=out.html", "--dst-annotations=yes", "-v")
+    outputs = ("--dst-report=out.json", "--dst-report=out.html", "--dst-annotations=yes", "-v")
     result = brittle.runpytest_inprocess(*NOISE, *outputs)
     assert result.ret == 0
     found = report(brittle.path)

@@ -12,7 +12,7 @@ TALK = {"dialogue_id": "short", "utterances": ["find an inexpensive hotel"]}
 OPTIONS = (
     "--dst-model=mybot:steady",
     "--dst-data=talk.jsonl",
-    "--dst-only=word_replace",
+    "--dst-edits=word_replace",
     "--dst-variants=20",
     "--dst-report=out.json",
 )

@@ -12,7 +12,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 OPTIONS = (
     "--dst-model=mybot:steady",
     "--dst-turns=8",
-    "--dst-only=word_replace",
+    "--dst-edits=word_replace",
     "--dst-validity=edit-rate",
     "--dst-report=out.json",
 )

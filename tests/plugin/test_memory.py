@@ -85,7 +85,7 @@ def remembered(folder: pytest.Pytester) -> pytest.Pytester:
 
 def test_where_the_clean_answer_is_lost_nobody_can_tell(remembered: pytest.Pytester) -> None:
     names = [entry["id"] for entry in lines()]
-    result = run(remembered, "deaf", "-rs", "--dst-report=r.json", "--dst-html=r.html")
+    result = run(remembered, "deaf", "-rs", "--dst-report=r.json", "--dst-report=r.html")
     result.assert_outcomes(passed=2, skipped=len(names))
     report = json.loads(Path("r.json").read_text())
     assert {entry["outcome"] for entry in report["regressions"]} == {"unclear"}
@@ -151,7 +151,7 @@ def test_those_that_are_fixed_are_named_and_can_be_retired(
     remembered: pytest.Pytester, workers: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = [entry["id"] for entry in lines()]
-    result = run(remembered, "mended", *workers, "--dst-report=r.json", "--dst-html=r.html")
+    result = run(remembered, "mended", *workers, "--dst-report=r.json", "--dst-report=r.html")
     result.assert_outcomes(passed=len(names) + 2)
     report = json.loads(Path("r.json").read_text())
     assert [entry["id"] for entry in report["regressions"]] == names
@@ -328,7 +328,7 @@ def test_nothing_that_was_said_leaves(
 ) -> None:
     if bot == "silent":
         Path("talks.jsonl").write_text(json.dumps(DATA[0]).replace("please", "never") + "\n")
-    files = ("--dst-report=r.json", "--dst-html=r.html", "--junitxml=r.xml")
+    files = ("--dst-report=r.json", "--dst-report=r.html", "--junitxml=r.xml")
     result = run(folder, bot, "--dst-redact", "--dst-annotations=yes", "-v", "-rA", *files, *gate)
     written = [Path(name).read_text(encoding="utf-8") for name in ("r.json", "r.html", "r.xml")]
     shown = "\n".join([result.stdout.str(), result.stderr.str(), *written])

@@ -34,7 +34,7 @@ FILE = Path(".dstfuzz", "regressions", "talks.jsonl")
 
 
 def run(folder: pytest.Pytester, *more: str) -> pytest.RunResult:
-    return folder.runpytest("--dst-model=bots:fragile", *ARGS, "--dst-only=char-replace", *more)
+    return folder.runpytest("--dst-model=bots:fragile", *ARGS, "--dst-edits=char-replace", *more)
 
 
 def lines() -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ def test_an_accepted_weakness_fails_no_build_whatever_is_found_of_it(
         result.stdout.fnmatch_lines(["*accepted: *nobody types this*"])
         result.stdout.no_fnmatch_line("::error*")
     # Another weakness still does.
-    result = run(folder, "--dst-only=word-insert")
+    result = run(folder, "--dst-edits=word-insert")
     result.assert_outcomes(failed=1, passed=1, xfailed=MOST_OF_ONE)
     result.stdout.fnmatch_lines(["*1 weakness, *"])
     report = run(folder, "--dst-report=r.json")
@@ -97,7 +97,7 @@ def test_an_accepted_weakness_is_marked_wherever_weaknesses_are_listed(
     folder: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "job.md")
-    files = ("--dst-report=r.json", "--dst-html=r.html", "--dst-annotations=yes")
+    files = ("--dst-report=r.json", "--dst-report=r.html", "--dst-annotations=yes")
     run(folder, "--dst-remember", *files)
     (known,) = json.loads(Path("r.json").read_text(encoding="utf-8"))["weaknesses"]
     assert known["accepted"] is None
@@ -145,7 +145,7 @@ def test_the_list_is_by_weakness(
     folder: pytest.Pytester, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(folder, "--dst-remember")
-    run(folder, "--dst-remember", "--dst-only=word-insert")
+    run(folder, "--dst-remember", "--dst-edits=word-insert")
     out = next(entry["weakness"] for entry in lines() if entry["weakness"] != NAME)
     count = sum(entry["weakness"] == out for entry in lines())
     assert main(["accept", out, "--reason", "known"]) == 0

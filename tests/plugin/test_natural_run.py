@@ -74,7 +74,7 @@ def test_an_ini_file_and_a_marker_set_them_too(talk: pytest.Pytester) -> None:
     }
     talk.makepyfile(
         "import pytest\n"
-        '@pytest.mark.dst(validity="natural", noise=["typing=2", "casual"], slip_rate="1%")\n'
+        '@pytest.mark.dst(validity="natural", noise=["typing:2", "casual"], slip_rate="1%")\n'
         "def test_state(dst_turn):\n"
         "    edits = [edit for v in dst_turn.result.variants for edit in v.edits]\n"
         '    assert "any" in {edit.operator for edit in edits}\n'
@@ -87,7 +87,7 @@ def test_an_ini_file_and_a_marker_set_them_too(talk: pytest.Pytester) -> None:
     ("option", "message"),
     [
         ("--dst-noise=typng", "there is no noise model 'typng'. Did you mean 'typing'?"),
-        ("--dst-noise=typing=0", "must be a number of shares of the slips above 0"),
+        ("--dst-noise=typing:0", "must be a number of shares of the slips above 0"),
         ("--dst-noise=,", "names nothing"),
         ("--dst-slip-rate=2", "must be a rate between 0 and 1"),
     ],
@@ -107,7 +107,7 @@ def test_the_summary_says_which_slips(talk: pytest.Pytester) -> None:
 
 def test_a_slip_rate_of_ones_own_is_in_both_headers(talk: pytest.Pytester) -> None:
     own = ("--dst-validity=natural", "--dst-noise=speech", "--dst-slip-rate=4.5%")
-    result = talk.runpytest_inprocess(*OPTIONS, *own, "--dst-html=out.html")
+    result = talk.runpytest_inprocess(*OPTIONS, *own, "--dst-report=out.html")
     text = " ".join(result.stdout.str().split())
     assert ", natural (speech, slip rate 4.5 %), hybrid" in text
     assert "slips of speech, slip rate 4.5 %)" in text
@@ -120,19 +120,19 @@ def test_a_slip_rate_of_ones_own_is_in_both_headers(talk: pytest.Pytester) -> No
 
 def test_extra_operators_are_named_in_strict(talk: pytest.Pytester) -> None:
     strict = "--dst-validity=strict"
-    report = run(talk, strict, "--dst-only=all,texting,full_stop")
+    report = run(talk, strict, "--dst-edits=+texting,+full_stop")
     assert operators(report) & {"texting", "full_stop"}
     assert set(chances(report)) == {None}
-    alone = run(talk, strict, "--dst-only=contraction")
+    alone = run(talk, strict, "--dst-edits=contraction")
     assert operators(alone) == {"contraction"}
 
 
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        (["--dst-only=char_drop,synonym"], "word_replace/synonym"),
-        (["--dst-only=filler"], "word_insert/filler"),
-        (["--dst-only=char_drop", "--dst-noise=speech"], "char_drop"),
+        (["--dst-edits=char_drop,synonym"], "word_replace/synonym"),
+        (["--dst-edits=filler"], "word_insert/filler"),
+        (["--dst-edits=char_drop", "--dst-noise=speech"], "char_drop"),
     ],
 )
 def test_what_no_model_makes_cannot_be_named(
@@ -146,7 +146,7 @@ def test_what_no_model_makes_cannot_be_named(
 
 
 def test_all_are_those_that_a_model_makes(talk: pytest.Pytester) -> None:
-    report = run(talk, "--dst-only=all", "--dst-noise=speech")
+    report = run(talk, "--dst-edits=all", "--dst-noise=speech")
     assert {"word_insert", "word_replace"} & {
         edit["transformation"]
         for turn in report["turns"]

@@ -156,6 +156,6 @@ def test_what_is_too_long_is_not_edited_and_said_so(odd: pytest.Pytester) -> Non
 
 def test_what_has_no_word_to_change_is_said_to_be_untested(odd: pytest.Pytester) -> None:
     result = odd.runpytest_inprocess(
-        "--dst-model=oddbot:track", "--dst-data=odd.jsonl", "--dst-only=word_drop", "-rs"
+        "--dst-model=oddbot:track", "--dst-data=odd.jsonl", "--dst-edits=word_drop", "-rs"
     )
     result.stdout.fnmatch_lines(["SKIPPED*no valid variant was made of this turn"])

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from pytest_dstfuzz.config import KEYS, OPTIONS, Option, Settings, parse_option
+from pytest_dstfuzz.config import KEYS, OPTIONS, Option, Settings, option, parse_option
 from pytest_dstfuzz.config.call_options import CALL_OPTIONS
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
@@ -36,12 +36,11 @@ VALUES = {
     "variant": "1",
     "transformations": "2",
     "redraws": "1",
-    "only": "char_drop",
-    "without": "emoji",
+    "edits": "char_drop,-emoji",
     "search": "greedy",
     "attack": "cumulative",
     "validity": "edit-rate",
-    "noise": "typing=3,casual",
+    "noise": "typing:3,casual",
     "slip_rate": "5%",
     "max_edit_rate": "0.5",
     "lock": "x",
@@ -99,9 +98,9 @@ VALUES = {
     "fail_on": "gate",
 }
 SWITCHES = [item for item in OPTIONS if item.is_switch and item.has_flag]
-VALUED = [item for item in OPTIONS if not item.is_switch and not item.kinds]
+VALUED = [item for item in OPTIONS if not item.is_switch and item.has_ini]
 #: Of those, what an ini file sets and no option does.
-KEYS_ALONE = [item for item in OPTIONS if not item.has_flag and not item.kinds]
+KEYS_ALONE = [item for item in OPTIONS if not item.has_flag and item.has_ini]
 #: max_cost needs prices as well, cited its comparison, a judge something to judge, and results a
 #: folder that is there.
 NOT_ALONE = {"max_cost", "cited", "judge", "judge_model", "judge_prices", "judge_calls", "results"}
@@ -158,8 +157,7 @@ def test_a_key_of_an_ini_file_is_set_once_on_the_command_line(
     if "baseline" in item.scopes:
         words.append("--dst-baseline=b")
     if item.part == "reply":
-        words += ["--dst-outcome=reply", "--dst-compare=ids,judge"]
-        words.append("--dst-judge=openai+http://localhost:1")
+        words += ["--dst-outcome=reply", "--dst-compare=ids,judge:openai+http://localhost:1"]
     given = parse_option(item.name, text, "")
     assert settings(pytester, "", *words).option(item.name) == given
     assert f"-o {shlex.quote(words[0][2:])}" in repeat_options(pytester.parseconfig(*words), 0) or (
@@ -245,10 +243,65 @@ def test_a_key_of_a_tracker_is_no_option(pytester: pytest.Pytester, name: str) -
     assert pytester.runpytest_inprocess(flag).ret == pytest.ExitCode.USAGE_ERROR
     default = Settings().option(name)
     assert settings(pytester, "", f"--dst-tracker={flag[6:]}").option(name) != default
+    if option(name).has_ini:
+        return
     pytester.makepyfile("def test_nothing(): pass")
     pytester.makeini(f"[pytest]\ndst_{name} = {VALUES[name]}\n")
     found = pytester.runpytest_inprocess("-W", "default", "--dst-seed=0")
     found.stdout.fnmatch_lines([f"*Unknown config option: dst_{name}"])
+
+
+@pytest.mark.parametrize(
+    ("word", "names", "keys"),
+    [
+        ("relation=frozen:a.jsonl,gold", "frozen,gold", {"frozen": "a.jsonl"}),
+        ("relation=tools-paraphrase:w.json", "tools-paraphrase", {"tools_paraphrase": "w.json"}),
+        (
+            "relation=mortar:perturbations=DRS+DRR:context-checks=story:reference=answer",
+            "mortar",
+            {
+                "perturbations": ("DRS", "DRR"),
+                "context_checks": ("story",),
+                "reference": "answer",
+            },
+        ),
+        (
+            "compare=numbers,embedding:mini:threshold=0.3,ids:cited=K[0-9]+",
+            "numbers,embedding:mini,ids",
+            {"threshold": 0.3, "cited": "K[0-9]+"},
+        ),
+        (
+            "compare=judge:openai+http://h:1/v1:model=m:calls=9:prices=1+2",
+            "judge",
+            {"judge_model": "m", "judge_calls": 9, "judge_prices": (1.0, 2.0)},
+        ),
+        ("compare=my_bot:same", "my_bot:same", {}),
+    ],
+)
+def test_a_name_has_its_keys_beside_it(
+    pytester: pytest.Pytester, word: str, names: str, keys: dict[str, object]
+) -> None:
+    ini = "dst_outcome = reply\ndst_frozen = b.jsonl\ndst_perturbations = DSD\ndst_threshold = 1"
+    found = settings(pytester, ini, f"--dst-{word}")
+    assert found.option(word.partition("=")[0]) == names
+    assert {name: found.option(name) for name in keys} == keys
+    assert word in repeat_options(pytester.parseconfig(f"--dst-{word}"), 0)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("relation=mortar:perturbation=DRS", "perturbations"),
+        ("relation=gold:reference=answer", "reference"),
+        ("compare=embedding:threshold=3", "--dst-compare=NAME:threshold: '3' is no distance"),
+        ("relation=frozen:a.jsonl,frozen:b.jsonl", "twice"),
+    ],
+)
+def test_a_key_that_a_name_does_not_have_is_one_message(
+    pytester: pytest.Pytester, word: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        settings(pytester, "dst_outcome = reply", f"--dst-{word}")
 
 
 def test_the_command_has_the_same_spellings(capsys: pytest.CaptureFixture[str]) -> None:

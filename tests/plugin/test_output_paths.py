@@ -35,7 +35,7 @@ def refused(folder: pytest.Pytester, kept: str, *options: str) -> None:
     assert Path(kept).read_bytes() == before
 
 
-@pytest.mark.parametrize("output", ["--dst-report", "--dst-html"])
+@pytest.mark.parametrize("output", ["--dst-report", "--junitxml"])
 @pytest.mark.parametrize("how", ["same", "dots", "symlink", "hard link"])
 def test_a_report_is_not_the_baseline(folder: pytest.Pytester, output: str, how: str) -> None:
     path = {"same": "base.json", "dots": "data/../base.json"}.get(how, "other.json")
@@ -49,7 +49,8 @@ def test_a_report_is_not_the_baseline(folder: pytest.Pytester, output: str, how:
 @pytest.mark.parametrize("data", ["data", "data/talks.jsonl"])
 def test_a_report_is_no_data(folder: pytest.Pytester, data: str) -> None:
     kept = "data/talks.jsonl"
-    refused(folder, kept, f"--dst-data={data}", f"--dst-report={kept}")
+    Path("link.json").symlink_to(kept)
+    refused(folder, kept, f"--dst-data={data}", "--dst-report=link.json")
     refused(folder, kept, f"--dst-data={data}", f"--dst-baseline={kept}", "--dst-update-baseline")
     # But it may lie beside the data, also in the second run.
     for _ in range(2):
@@ -60,17 +61,17 @@ def test_a_report_is_no_data(folder: pytest.Pytester, data: str) -> None:
 def test_outputs_are_files_of_their_own(folder: pytest.Pytester) -> None:
     Path("r.json").write_text("{}")
     data = "--dst-data=data"
-    refused(folder, "r.json", data, "--dst-report=r.json", "--dst-html=./r.json")
+    refused(folder, "r.json", data, "--dst-report=r.json", "--dst-report=./r.json")
     refused(folder, "r.json", data, "--dst-report=r.json", "--dst-cache=r.json")
     refused(folder, "r.json", data, "--dst-report=r.json", "--junitxml=r.json")
-    refused(folder, "tox.ini", data, "--dst-report=tox.ini")
+    refused(folder, "tox.ini", data, "--dst-cache=tox.ini")
     Path("r.safetensors").write_text("{}")
     refused(
         folder,
         "r.safetensors",
         data,
-        "--dst-report=r.safetensors",
-        "--dst-checkpoint=r.safetensors",
+        "--dst-cache=r.safetensors",
+        "--dst-tracker=checkpoint=r.safetensors",
     )
 
 
@@ -81,7 +82,7 @@ def test_what_pytest_and_the_cache_write_is_nothing_that_is_read(folder: pytest.
         refused(folder, "base.json", "--dst-data=data", base, f"{option}=base.json")
 
 
-@pytest.mark.parametrize("output", ["--dst-report", "--junitxml", "--dst-cache"])
+@pytest.mark.parametrize("output", ["--junitxml", "--dst-cache"])
 def test_regressions_that_are_only_read_are_kept(folder: pytest.Pytester, output: str) -> None:
     kept = Path(".dstfuzz", "regressions", "talks.jsonl")
     kept.parent.mkdir(parents=True)
@@ -97,7 +98,7 @@ def test_the_ontology_beside_a_file_is_data_too(folder: pytest.Pytester) -> None
 
 def test_limits_are_no_report(folder: pytest.Pytester) -> None:
     Path("pyproject.toml").write_text("[tool.dstfuzz.gates]\nmax-failure-rate = '5%'\n")
-    refused(folder, "pyproject.toml", "--dst-data=data", "--dst-report=pyproject.toml")
+    refused(folder, "pyproject.toml", "--dst-data=data", "--dst-cache=pyproject.toml")
 
 
 def test_a_suite_with_its_own_tracker_is_asked_too(folder: pytest.Pytester) -> None:
@@ -130,7 +131,7 @@ def test_commands_keep_what_they_read(
     assert not Path("page").exists()
 
 
-@pytest.mark.parametrize("output", ["--dst-report=part.json", "--dst-html=part.html"])
+@pytest.mark.parametrize("output", ["--dst-report=part.json", "--dst-report=part.html"])
 def test_a_report_of_a_part_is_refused_before_anything_is_asked(
     suite: pytest.Pytester, output: str
 ) -> None:

@@ -21,7 +21,7 @@ FRAGILE = ("--dst-model=mybot:fragile", *FEW)
 
 
 def test_the_page_is_that_of_the_json_report(bot: pytest.Pytester) -> None:
-    bot.runpytest_inprocess(*FRAGILE, "--dst-html=out/page.html", "--dst-report=out/report.json")
+    bot.runpytest_inprocess(*FRAGILE, "--dst-report=out/page.html", "--dst-report=out/report.json")
     page = (bot.path / "out" / "page.html").read_text(encoding="utf-8")
     assert "turns broken" in page
     assert page == html_text(read_report(bot.path / "out" / "report.json"))
@@ -31,7 +31,7 @@ def test_the_page_is_that_of_the_json_report(bot: pytest.Pytester) -> None:
 def test_the_page_under_workers(bot: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     result = bot.runpytest_subprocess(
-        *FRAGILE, "-n2", "--dst-html=page.html", "--junitxml=junit.xml", "--dst-annotations=yes"
+        *FRAGILE, "-n2", "--dst-report=page.html", "--junitxml=junit.xml", "--dst-annotations=yes"
     )
     assert result.ret == 1
     assert "turns broken" in (bot.path / "page.html").read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def test_the_page_under_workers(bot: pytest.Pytester) -> None:
 
 
 def test_an_ini_file_names_the_page_beside_it(bot: pytest.Pytester) -> None:
-    bot.makeini("[pytest]\ndst_html = pages/page.html\n")
+    bot.makeini("[pytest]\ndst_report = pages/page.html\n")
     bot.mkdir("below")
     bot.runpytest_inprocess(*FRAGILE, "--rootdir=.", "below", "-c", "tox.ini")
     assert (bot.path / "pages" / "page.html").is_file()
@@ -50,7 +50,7 @@ def test_a_missing_extra_is_found_before_the_run(
     bot: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    result = bot.runpytest_inprocess(*FRAGILE, "--dst-html=page.html")
+    result = bot.runpytest_inprocess(*FRAGILE, "--dst-report=page.html")
     assert result.ret == 4
     result.stderr.fnmatch_lines(['ERROR: the HTML report needs *"pytest-dstfuzz[[]report[]]"'])
     assert "collected" not in result.stdout.str()
@@ -58,7 +58,7 @@ def test_a_missing_extra_is_found_before_the_run(
 
 def test_a_page_that_cannot_be_written_is_found_before_the_run(bot: pytest.Pytester) -> None:
     bot.mkdir("page.html")
-    result = bot.runpytest_inprocess(*FRAGILE, "--dst-html=page.html")
+    result = bot.runpytest_inprocess(*FRAGILE, "--dst-report=page.html")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: cannot write *page.html: it is a folder"])
 

@@ -77,7 +77,7 @@ def test_paths_of_an_ini_file_are_beside_it(pytester: pytest.Pytester) -> None:
     inner = pytester.mkdir("inner")
     settings = read_settings(pytester.parseconfig(str(inner)))
     assert Path(settings.data.data) == pytester.path / "talks"
-    assert settings.output.report == str(pytester.path / "out.json")
+    assert settings.output.report == (str(pytester.path / "out.json"),)
 
 
 def test_a_named_data_set_of_an_ini_file_stays_a_name(pytester: pytest.Pytester) -> None:
@@ -89,7 +89,7 @@ def test_repeating_leaves_out_what_concerns_the_session(pytester: pytest.Pyteste
     config = pytester.parseconfig(
         "--dst-model=a b:c",
         "--dst-max-failure-rate=0.1",
-        "--dst-report=x",
+        "--dst-report=x.json",
         "--dst-lock=a",
         "--dst-lock=b",
         "--dst-seed=3",
@@ -100,9 +100,9 @@ def test_repeating_leaves_out_what_concerns_the_session(pytester: pytest.Pyteste
 
 def test_markers_take_python_values_and_texts() -> None:
     values = marker_values(
-        [mark(only=["char-drop", "word_drop"], lock=("x, y", "z"), variants="2")]
+        [mark(edits=["char-drop", "word_drop"], lock=("x, y", "z"), variants="2")]
     )
-    assert values == {"only": ("word_drop", "char_drop"), "lock": ("x, y", "z"), "variants": 2}
+    assert values == {"edits": ("word_drop", "char_drop"), "lock": ("x, y", "z"), "variants": 2}
 
 
 def test_the_closest_marker_wins() -> None:
@@ -112,7 +112,7 @@ def test_the_closest_marker_wins() -> None:
 
 def test_a_set_is_no_value() -> None:
     with pytest.raises(UserError, match="is no value that it takes"):
-        marker_values([mark(only={"char_drop"})])
+        marker_values([mark(edits={"char_drop"})])
 
 
 def test_a_record_sorts_by_the_data_and_keeps_each_once() -> None:

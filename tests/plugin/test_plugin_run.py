@@ -250,7 +250,7 @@ def test_an_interrupt_before_the_first_result_is_told_as_one(bot: pytest.Pyteste
         "--dst-model=mybot:Interrupting",
         "--dst-turns=30",
         "--dst-report=out.json",
-        "--dst-html=out.html",
+        "--dst-report=out.html",
         no_reraise_ctrlc=True,
     )
     assert result.ret == 2

@@ -105,10 +105,10 @@ def test_transformations_of_a_session_do_not_bind_a_test(bot: pytest.Pytester) -
     bot.makepyfile(
         "import pytest\n"
         "def test_plain(dst_turn): assert dst_turn.settings.variant.only == ('char_drop',)\n"
-        "@pytest.mark.dst(only=['char_drop', 'word_drop', 'char_insert'])\n"
+        "@pytest.mark.dst(edits=['char_drop', 'word_drop', 'char_insert'])\n"
         "def test_marked(dst_turn):\n"
         "    edits = [{e.transformation for e in v.edits} for v in dst_turn.result.variants]\n"
         "    assert max(map(len, edits)) > 1\n"
     )
-    options = ("--dst-turns=2", "--dst-only=char_drop", "--dst-max-edit-rate=1")
+    options = ("--dst-turns=2", "--dst-edits=char_drop", "--dst-max-edit-rate=1")
     bot.runpytest_inprocess("--dst-model=mybot:steady", *options).assert_outcomes(passed=4)

@@ -115,7 +115,7 @@ def test_settings_of_markers_are_told_apart_and_told(bot: pytest.Pytester) -> No
     bot.makepyfile(
         "import pytest\n"
         + TEST.format(name="test_a")
-        + "@pytest.mark.dst(transformations=2, only='char_drop')\n"
+        + "@pytest.mark.dst(transformations=2, edits='char_drop')\n"
         + TEST.format(name="test_b")
         + "@pytest.mark.dst(lock=['a', 'b'])\n"
         + TEST.format(name="test_c")
@@ -123,7 +123,7 @@ def test_settings_of_markers_are_told_apart_and_told(bot: pytest.Pytester) -> No
     result = bot.runpytest_inprocess("--dst-model=mybot:steady", *FEW)
     report = read(bot)
     assert report["summary"]["turns"] == 12
-    note = "markers of tests set lock=['a', 'b']; or transformations=2, only=['char_drop']"
+    note = "markers of tests set lock=['a', 'b']; or transformations=2, edits=['char_drop']"
     assert note in report["run"]["notes"]
     assert note in " ".join(result.stdout.str().split())
 

@@ -30,8 +30,8 @@ def settings(pytester: pytest.Pytester, table: str, name: str = "tool.pytest") -
         ("dst_max_seconds = 1.5", "max_seconds", 1.5),
         ("dst_flat_edit_rate = true", "flat_edit_rate", True),
         ('dst_flat_edit_rate = "no"', "flat_edit_rate", False),
-        ('dst_only = ["char_drop", "word_drop"]', "only", ("word_drop", "char_drop")),
-        ('dst_without = ["emoji", "blank"]', "without", ("word_insert/emoji", "char_drop/blank")),
+        ('dst_edits = ["char_drop", "word_drop"]', "edits", ("word_drop", "char_drop")),
+        ('dst_edits = ["-emoji", "-blank"]', "edits", ("-word_insert/emoji", "-char_drop/blank")),
         ('dst_domains = ["hotel", "taxi"]', "domains", ("hotel", "taxi")),
         ('dst_lock = ["please", "/a{1,2}/"]', "lock", ("please", "/a{1,2}/")),
     ],
@@ -43,9 +43,9 @@ def test_values_have_their_own_types(
 
 
 def test_the_table_of_texts_takes_texts(pytester: pytest.Pytester) -> None:
-    table = 'dst_turns = "7"\ndst_only = "char_drop,word_drop"\ndst_lock = ["a", "b"]'
+    table = 'dst_turns = "7"\ndst_edits = "char_drop,word_drop"\ndst_lock = ["a", "b"]'
     found = settings(pytester, table, "tool.pytest.ini_options")
-    assert (found.data.turns, found.variant.only, found.variant.lock) == (
+    assert (found.data.turns, found.variant.edits, found.variant.lock) == (
         7,
         ("word_drop", "char_drop"),
         ("a", "b"),
@@ -54,11 +54,11 @@ def test_the_table_of_texts_takes_texts(pytester: pytest.Pytester) -> None:
 
 @NATIVE
 def test_the_command_line_and_overrides_go_before_it(pytester: pytest.Pytester) -> None:
-    text = '[tool.pytest]\ndst_turns = 7\ndst_seed = 3\ndst_only = ["char_drop"]\n'
+    text = '[tool.pytest]\ndst_turns = 7\ndst_seed = 3\ndst_edits = ["char_drop"]\n'
     (pytester.path / "pyproject.toml").write_text(text, encoding="utf-8")
-    config = pytester.parseconfig("-o", "dst_seed=4", "-o", "dst_only=word_drop", "--dst-turns=5")
+    config = pytester.parseconfig("-o", "dst_seed=4", "-o", "dst_edits=word_drop", "--dst-turns=5")
     found = read_settings(config)
-    assert (found.data.turns, found.variant.seed, found.variant.only) == (5, 4, ("word_drop",))
+    assert (found.data.turns, found.variant.seed, found.variant.edits) == (5, 4, ("word_drop",))
 
 
 @NATIVE
@@ -66,7 +66,7 @@ def test_the_command_line_and_overrides_go_before_it(pytester: pytest.Pytester) 
     ("line", "message"),
     [
         ("dst_variants = true", 'dst_variants (ini): *; in TOML write a text in quotes, "..."'),
-        ('dst_only = "char_drop"', "dst_only (ini): *; in TOML write a list of texts*"),
+        ('dst_edits = "char_drop"', "dst_edits (ini): *; in TOML write a list of texts*"),
         ("dst_lock = [1]", "dst_lock (ini): *; in TOML write a list of texts*"),
         ("dst_turns = [1]", "dst_turns (ini): *; in TOML write a text in quotes*"),
         ("dst_turns = 2.5", "dst_turns (ini): no value of a type that it takes*"),
@@ -97,7 +97,7 @@ def test_a_number_before_pytest_knew_unions_is_told_to_be_quoted(
 
 def test_an_ini_file_holds_names_with_commas_or_lines(pytester: pytest.Pytester) -> None:
     for text in ("char_drop, word_drop", "\n  char_drop\n  word_drop"):
-        pytester.makeini(f"[pytest]\ndst_only = {text}\n")
+        pytester.makeini(f"[pytest]\ndst_edits = {text}\n")
         found = read_settings(pytester.parseconfig())
-        assert found.variant.only == ("word_drop", "char_drop")
+        assert found.variant.edits == ("word_drop", "char_drop")
         assert Path("tox.ini").is_file()

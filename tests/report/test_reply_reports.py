@@ -189,7 +189,7 @@ def test_its_own_spread_is_told_before_violations_are() -> None:
         "4 clean turns, each asked 3 times or more: replies of one kind to 2, of several to 1; 1"
     )
     assert "median 0.40, in 95 % of the turns at most 1.00 (0.5 allowed)" in texts[1]
-    assert "in 50.00 % of the turns: --dst-threshold=1 keeps 95 %" in texts[2]
+    assert "in 50.00 % of the turns: threshold=1 keeps 95 %" in texts[2]
     plain = [replace(turn, own=Spread(3, 1)) for turn in turns]
     assert len(list(spread_texts(spread(*plain), "exact"))) == 1
     assert "asked once" in next(spread_texts(spread(answered(CLEAN)), "exact"))[0]

@@ -121,12 +121,12 @@ def test_few_dialogues(results: list[TurnResult], dialogues: int, expected: str)
 
 
 def test_nothing_at_all() -> None:
-    text = shown([], settings=Settings.of(only=("char_drop",)))
+    text = shown([], settings=Settings.of(edits=("char_drop",)))
     assert "failure rate  n/a of the valid variants (no interval: 0 dialogues, and" in text
     assert "turns broken  0 of 0 with a valid variant: n/a (no interval: 0 dialogues, and" in text
     assert "the suite's own tracker on" in text
     assert "1 transformations each of char_drop" in text
-    left = Settings.of(without=("emoji", "word_drop", "word_replace"), transformations=6)
+    left = Settings.of(edits=("-emoji", "-word_drop", "-word_replace"), transformations=6)
     text = " ".join(shown([], settings=left).split())
     assert "4 transformations each without word_insert/emoji, word_replace, word_drop" in text
 

@@ -111,7 +111,7 @@ def test_the_report_is_that_of_a_run(
     pytester: pytest.Pytester, results: Path, limits: tuple[str, ...]
 ) -> None:
     own = run(pytester, "--dst-report=own.json", *limits)
-    done = judged(pytester, "--dst-report=found.json", "--dst-html=found.html", *limits)
+    done = judged(pytester, "--dst-report=found.json", "--dst-report=found.html", *limits)
     assert done.ret == own.ret
     assert report("found.json") == report("own.json")
     text = Path("own.json").read_text(encoding="utf-8")

@@ -29,7 +29,7 @@ def tasks() -> Tasks:
             validity=validity,
             ontology=data.ontology,
             cue_words=data.cue_words,
-            only=only,
+            edits=only,
             order=order,
         )
         found = []

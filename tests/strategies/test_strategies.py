@@ -66,7 +66,7 @@ def test_a_planted_weakness_shrinks_to_the_one_edit() -> None:
         derandomize=True,
         phases=[Phase.generate, Phase.shrink],
     )
-    @given(variants(HOTEL, 0, settings=Settings.of(only=("word_insert", "word_drop"))))
+    @given(variants(HOTEL, 0, settings=Settings.of(edits=("word_insert", "word_drop"))))
     def test_tracker(variant: Variant) -> None:
         seen.append(variant)
         assert forgetful(HOTEL.context(0, {0: variant.text})) == forgetful(HOTEL.context(0))
@@ -103,7 +103,7 @@ def test_variants_are_those_of_a_campaign(validity: str) -> None:
 
 
 def test_settings_reach_the_perturber() -> None:
-    chosen = Settings.of(only=("char_drop",), transformations=1, lock=("need",), max_edit_rate=0.2)
+    chosen = Settings.of(edits=("char_drop",), transformations=1, lock=("need",), max_edit_rate=0.2)
 
     @QUICK
     @given(variants(HOTEL, 0, settings=chosen))
@@ -135,7 +135,7 @@ def test_the_same_seed_draws_the_same() -> None:
     st.data(), st.integers(1, 6), st.lists(st.sampled_from(TRANSFORMATIONS), min_size=1, max_size=3)
 )
 def test_actions_are_points_of_the_cube(data: st.DataObject, most: int, only: list[str]) -> None:
-    action = data.draw(actions(most, only=only))
+    action = data.draw(actions(most, edits=only))
     steps = ActionSpace().decode(action)
     assert 1 <= len(steps) == action.k <= most
     assert {step.transformation for step in steps} <= set(only)
@@ -211,7 +211,7 @@ def a_draw(strategy: st.SearchStrategy[object]) -> Callable[[], object]:
     ("use", "message"),
     [
         (lambda: actions(7), "transformations must be from 1 to 6, not 7"),
-        (lambda: actions(only=["word_drp"]), "Did you mean 'word_drop'"),
+        (lambda: actions(edits=["word_drp"]), "Did you mean 'word_drop'"),
         (lambda: variants(HOTEL, 2), "there is no turn 2 in dialogue 'hotel', which has 2 turns"),
         (lambda: variants(HOTEL, -1), "there is no turn -1"),
         (lambda: variants(Dialogue("empty", ())), "has 0 turns"),
@@ -225,7 +225,7 @@ def a_draw(strategy: st.SearchStrategy[object]) -> Callable[[], object]:
             "mean 'strict'",
         ),
         (
-            a_draw(variants(HOTEL, settings=Settings.of(lock=("ok",), only=("char_drop",)))),
+            a_draw(variants(HOTEL, settings=Settings.of(lock=("ok",), edits=("char_drop",)))),
             "no transformation may touch turn 1 of dialogue 'hotel'",
         ),
     ],

@@ -64,20 +64,23 @@ def options() -> str:
     out = []
     for part, about in PARTS.items():
         out.append(f"## {about.capitalize()}")
-        out += [_option(item) for item in OPTIONS if item.part == part and not item.kinds]
+        out += [_option(item) for item in OPTIONS if item.part == part and item.of != "tracker"]
     out.append(
-        "## Keys of services\n\n`--dst-tracker KEY=VALUE`, or in the table "
+        "## Keys of trackers\n\n`--dst-tracker=KEY=VALUE`, or in the table "
         "`[tool.dstfuzz.tracker]` of `pyproject.toml`."
     )
     for item in OPTIONS:
-        if item.kinds:
+        if item.of == "tracker":
             about = f"{item.help[0].upper()}{item.help[1:].rstrip('.')}."
             out.append(f"### `{item.flag}={item.value.metavar}` {{ #{item.flag} }}\n\n{about}")
     return "\n\n".join(out)
 
 
 def _option(item: Option) -> str:
-    if not item.has_flag:
+    if item.of:
+        value = f"={item.value.metavar}" if item.key else ""
+        spelling, facts = f"{item.spelled}{value}", [f"ini file: `dst_{item.name}`"]
+    elif not item.has_flag:
         spelling, facts = f"dst_{item.name} = {item.value.metavar or 'yes|no'}", ["ini file alone"]
     else:
         spelling = f"--dst-{item.flag}" + ("" if item.is_switch else f"={item.value.metavar}")

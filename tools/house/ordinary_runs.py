@@ -80,7 +80,7 @@ def measure_runs(paths: Sequence[Path], names: Sequence[str] = tuple(ORDINARY)) 
             with tempfile.TemporaryDirectory() as folder:
                 ORDINARY[name][0].prepare(Path(folder))
                 for step in ORDINARY[name]:
-                    outputs = ("--dst-report=report.json", "--dst-html=page.html")
+                    outputs = ("--dst-report=report.json", "--dst-report=page.html")
                     measured = ("coverage", "run", f"--rcfile={config}", "-m")
                     _run(Path(folder), measured, (*step.arguments, *outputs))
         found = coverage.Coverage(data_file=str(data), config_file=str(config))

@@ -99,9 +99,7 @@ def run(step: str, path: Path) -> None:
         report = FolderReport(folder)
         report.results = CountedResults(folder)
         if step != "figures":
-            written = str(path / f"report.{step}")
-            json, html = (written if step == name else None for name in ("json", "html"))
-            report.write(OutputSettings(report=json, html=html))
+            report.write(OutputSettings(report=(str(path / f"report.{step}"),)))
     elif step in ("baseline", "gate"):
         results = CountedResults(folder)
         data = load_dialogues("sample")

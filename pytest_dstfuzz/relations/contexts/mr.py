@@ -4,7 +4,8 @@ MR1 and MR2 compare a version of a question with its clean context, MR3 and MR4 
 each other. Versions whose context is not known to be equivalent, or lost, are left out.
 
 Source: Guo et al., MORTAR, section III-D. There the reference is the recorded answer, which
-``--dst-reference=answer`` takes; here it is what the system itself replies to the clean dialogue.
+``--dst-relation=mortar:reference=answer`` takes; here it is what the system itself replies to the
+clean dialogue.
 """
 
 from __future__ import annotations

@@ -19,23 +19,25 @@ _LOCKED: Final = "every frozen variant of the turn breaks a lock of this run"
 class Frozen(Relation):
     """The state stays when the turn is said in words that were written elsewhere and reviewed.
 
-    The words come from the file of ``--dst-frozen``, which ``dstfuzz freeze`` writes.
+    The words come from the file of ``--dst-relation=frozen:FILE``, which ``dstfuzz freeze`` writes.
     """
 
     name = "frozen"
     expects = "{stays}"
-    source = "as the file of --dst-frozen says"
+    source = "as its file says"
     edits = "own"
     reasons = (_NONE, _LOCKED)
 
     def impossible(self, data: DialogueSet) -> str:
         """Say why there is nothing to take: no file, or none of its rows is about the data."""
         if data.frozen is None:
-            return "it needs a file of reviewed variants (--dst-frozen=FILE; dstfuzz freeze)"
+            return (
+                "it needs a file of reviewed variants (--dst-relation=frozen:FILE; dstfuzz freeze)"
+            )
         if not any(key in data.frozen for one in data.dialogues for key in turn_keys(one)):
             return (
-                "no turn of the data has a variant in the file of --dst-frozen with the verdict "
-                "'keeps' and no lock"
+                "no turn of the data has a variant in the file of --dst-relation=frozen with the "
+                "verdict 'keeps' and no lock"
             )
         return ""
 

@@ -20,13 +20,13 @@ NO_OTHER_WORDS: Final = "none of its tools is there in other words"
 class ToolsParaphrase(ToolRelation):
     """The calls stay, up to the names, where the tools are told of in other words.
 
-    The words are those of ``--dst-tools-paraphrase``: a file of the user's, or SGD-X. What was
-    recorded has the other names, too, and those of an answer are mapped back.
+    The words are those of ``--dst-relation=tools-paraphrase:PATH``: a file of the user's, or SGD-X.
+    What was recorded has the other names, too, and those of an answer are mapped back.
     """
 
     name = "tools-paraphrase"
     expects = "{stays}, under the other names"
-    source = "as --dst-tools-paraphrase says; SGD-X: Lee et al., AAAI 2022"
+    source = "as its file says; SGD-X: Lee et al., AAAI 2022"
     reasons = (NO_TOOLS, NO_OTHER_WORDS)
 
     def impossible(self, data: DialogueSet) -> str:
@@ -35,12 +35,12 @@ class ToolsParaphrase(ToolRelation):
             return why
         if not data.paraphrases:
             return (
-                "it needs the tools in other words (--dst-tools-paraphrase: a JSON file, or the "
-                "folder with SGD and SGD-X)"
+                "it needs the tools in other words (--dst-relation=tools-paraphrase:PATH, a JSON "
+                "file, or the folder with SGD and SGD-X)"
             )
         named = {tool.name for tool in data.tools}
         if not any(named & one.tools.keys() for one in data.paraphrases):
-            return "--dst-tools-paraphrase has other words for none of the tools of the data"
+            return "the file of tools-paraphrase has other words for none of the tools of the data"
         return ""
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _PARTS: Final = ("tracker", "data", "variant", "reply")
 _BUDGETS: Final = (
     *("max_seconds", "preflight_seconds", "max_calls", "max_tokens", "max_cost"),
-    *("report", "html", "redact"),
+    *("report", "redact"),
 )
 CAMPAIGN_OPTIONS: Final = (
     *(item.name for item in OPTIONS if item.part in _PARTS and item.name != "suite"),
@@ -100,11 +100,11 @@ def _merge_options(parser: Parser) -> None:
         required=True,
         help="folder of the whole run; it is there once all parts are in it",
     )
-    parser.shared("report", "html", "redact")
+    parser.shared("report", "redact")
 
 
 def _merge(given: Namespace) -> int:
-    settings = given_settings(given, ("report", "html", "redact"))
+    settings = given_settings(given, ("report", "redact"))
     check_outputs(settings, given.output)
     from pytest_dstfuzz.scale.results.folder import ResultFolder  # noqa: PLC0415 - help should not wait
     from pytest_dstfuzz.scale.results.merging import merge  # noqa: PLC0415 - likewise
@@ -120,15 +120,13 @@ def command_line() -> str:
 
 def check_outputs(settings: Settings, folder: Path) -> None:
     """Refuse before a run reports that cannot be written, or would take the place of something."""
-    from pytest_dstfuzz.report.html import check_installed  # noqa: PLC0415 - help should not wait
+    from pytest_dstfuzz.report.forms import check_forms  # noqa: PLC0415 - help should not wait
 
-    if settings.output.html is not None:
-        check_installed()
-    written = {"--report": settings.output.report, "--html": settings.output.html}
-    check_apart({**written, "--results": folder}, {})
-    for path in written.values():
-        if path is not None:
-            check_writable(Path(path))
+    written = settings.output.report
+    check_forms(written)
+    check_apart({**{f"--report={path}": path for path in written}, "--results": folder}, {})
+    for path in written:
+        check_writable(Path(path))
 
 
 def told(folder: ResultFolder, output: OutputSettings) -> int:

@@ -96,7 +96,7 @@ def _write(given: Namespace, plan: SweepPlan, swept: list[SweptCell]) -> None:
         if folder is None or not len(folder):
             continue
         path = one.path.with_suffix(one.path.suffix + ".html")
-        FolderReport(folder).write(replace(OutputSettings(), html=str(path)))
+        FolderReport(folder).write(replace(OutputSettings(), report=(str(path),)))
         links[one.cell.name] = link_to(path, output)
     rows = [row for one in swept for row in rows_of(one)]
     axes = tuple(plan.axes)

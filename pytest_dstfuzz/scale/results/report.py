@@ -10,8 +10,8 @@ from pytest_dstfuzz.campaign.result_views import MappedResults
 from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import OutputSettings, Settings
-from pytest_dstfuzz.report.html import write_html
-from pytest_dstfuzz.report.json_report import RunInfo, build_report, write_report
+from pytest_dstfuzz.report.forms import write_form
+from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.page import TerminalPage
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal_relations import report_lines
@@ -47,11 +47,7 @@ class FolderReport:
 
     def write(self, output: OutputSettings, **run: Any) -> list[Path]:
         """Write the reports that are asked for; ``run`` are fields of the circumstances."""
-        wanted = [
-            (Path(path), write)
-            for path, write in ((output.report, write_report), (output.html, write_html))
-            if path is not None
-        ]
+        wanted = [Path(path) for path in output.report]
         if wanted:
             settings = self.settings.replace_options(redact=output.redact)
             info = replace(self.info, **run)
@@ -61,6 +57,6 @@ class FolderReport:
                 info,
                 totals=self.totals,
             )
-            for path, write in wanted:
-                write(path, report)
-        return [path for path, _ in wanted]
+            for path in wanted:
+                write_form(path, report)
+        return wanted

@@ -107,7 +107,7 @@ def test_locks_of_the_run_hold_whatever_the_file_says(tmp_path: Path) -> None:
 
 
 def test_without_rows_it_is_impossible(tmp_path: Path) -> None:
-    assert "--dst-frozen=FILE" in Frozen().impossible(DATA)
+    assert "--dst-relation=frozen:FILE" in Frozen().impossible(DATA)
     assert "no turn of the data" in Frozen().impossible(frozen(tmp_path, row(OTHER, "changes")))
     assert Frozen().impossible(frozen(tmp_path, row(OTHER))) == ""
 

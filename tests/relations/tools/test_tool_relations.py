@@ -210,4 +210,4 @@ def test_they_are_for_tool_calls_alone() -> None:
         "tools-paraphrase"
     }
     why = relation_by_name("tools-paraphrase").impossible(TALKS)
-    assert "--dst-tools-paraphrase" in why
+    assert "--dst-relation=tools-paraphrase:" in why

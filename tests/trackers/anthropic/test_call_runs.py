@@ -64,7 +64,7 @@ def test_a_run_finds_what_a_call_hangs_on(
         run = pytester.runpytest(
             *(f"--dst-model={serve.__name__}+{service.url}", "--dst-outcome=tool-calls"),
             *("--dst-data=talks.jsonl", "--dst-tracker=stream=yes", "--dst-tracker=prices=1,1"),
-            *("--dst-max-cost=1", "--dst-validity=edit-rate", "--dst-only=char_drop"),
+            *("--dst-max-cost=1", "--dst-validity=edit-rate", "--dst-edits=char_drop"),
             *("--dst-transformations=1", "--dst-report=report.json"),
         )
         asked = len([one for one in service.asked if one.method == "POST" and "stream" in one.body])

@@ -103,7 +103,7 @@ def test_a_served_model_is_tested_for_its_calls(
         *(f"--dst-model={address}", f"--dst-tracker=service-model={folder}"),
         *(f"--dst-tracker=stream={stream}", "--dst-data=talks.jsonl", "--dst-tools=tools.json"),
         *("--dst-outcome=tool-calls", "--dst-validity=edit-rate"),
-        *("--dst-only=char_drop,char_replace", "--dst-transformations=1", "--dst-variants=12"),
+        *("--dst-edits=char_drop,char_replace", "--dst-transformations=1", "--dst-variants=12"),
         *("--dst-report=report.json", "--dst-max-failure-rate=100%"),
     )
     run.assert_outcomes(passed=len(TURNS))

@@ -152,21 +152,21 @@ def test_the_tested_model_is_known_by_address_and_name() -> None:
 
 
 def test_a_mistake_is_one_message() -> None:
-    with pytest.raises(UserError, match=r"none is named: add --dst-judge=openai\+http://"):
+    with pytest.raises(UserError, match=r"none is named: add --dst-compare=judge:openai\+http://"):
         comparison_by_name("judge", ReplySettings())
     reply = {"outcome": "reply"}
     with pytest.raises(UserError, match=r"add --dst-compare=judge, alone or in a list"):
         Settings.of(judge="openai+http://x", compare="numbers", **reply)
-    with pytest.raises(UserError, match=r"dst_judge_calls is about a judge, and none is named"):
+    with pytest.raises(UserError, match=r"judge:calls is about a judge, and none is named"):
         build_settings({"judge_calls": 4, **reply})
     with pytest.raises(
-        UserError, match=r"--dst-judge is no address of a chat model: openai\+http"
+        UserError, match=r"--dst-compare=judge:ADDRESS is no address of a chat model: openai\+http"
     ) as no:
         Settings.of(judge="http://user:secret@x", compare="judge", **reply)
     assert "secret" not in str(no.value)
     with (
         chat(lambda _: SAME, models=("a", "b")) as service,
-        pytest.raises(UserError, match=r"name the model with --dst-judge-model=NAME"),
+        pytest.raises(UserError, match=r"name the model with .*judge:ADDRESS:model=NAME"),
     ):
         Judge(settings_of(service)).reach()
 
@@ -182,8 +182,8 @@ def test_a_run_says_who_judged_and_what_it_took(pytester: pytest.Pytester, tmp_p
     with chat(lambda asked: SAME if asked.number % 2 else OTHER) as service:
         result = pytester.runpytest_subprocess(
             *("--dst-model=my_bot:reply", "--dst-outcome=reply", f"--dst-data={talk}", "-n2"),
-            *("--dst-compare=judge", f"--dst-judge=openai+{service.url}", "--dst-report=r.json"),
-            *("--dst-judge-model=tiny", "--dst-suite=yes", "--dst-variants=2"),
+            *(f"--dst-compare=judge:openai+{service.url}:model=tiny", "--dst-report=r.json"),
+            *("--dst-suite=yes", "--dst-variants=2"),
         )
         calls = len(asked_about(service))
     printed = result.stdout.str()
@@ -206,9 +206,9 @@ def test_a_judge_that_nobody_reaches_ends_the_run_at_once(pytester: pytest.Pytes
     with chat(lambda _: refusal(404, "no such model")) as service:
         result = pytester.runpytest_subprocess(
             *("--dst-model=my_bot:reply", "--dst-outcome=reply", "--dst-data=asked.jsonl"),
-            *("--dst-compare=judge", f"--dst-judge=openai+{service.url}", "--dst-suite=yes"),
+            *(f"--dst-compare=judge:openai+{service.url}", "--dst-suite=yes"),
         )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     printed = result.stdout.str() + result.stderr.str()
-    assert "the judge of --dst-judge does not answer: " in printed
+    assert "the judge of --dst-compare does not answer: " in printed
     assert "Traceback" not in printed

@@ -54,7 +54,7 @@ def test_a_served_model_is_tested_for_its_replies(
     how = (
         *(f"--dst-model={address}", f"--dst-tracker=service-model={folder}"),
         *("--dst-data=shop.jsonl", "--dst-outcome=reply", "--dst-compare=exact"),
-        *("--dst-validity=edit-rate", "--dst-only=char_drop,char_replace"),
+        *("--dst-validity=edit-rate", "--dst-edits=char_drop,char_replace"),
         *("--dst-transformations=1", "--dst-variants=12", "--dst-report=report.json"),
         "--dst-max-failure-rate=100%",
     )

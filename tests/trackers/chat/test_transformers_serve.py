@@ -62,7 +62,7 @@ def test_a_chat_model_is_tested_end_to_end(shop: pytest.Pytester, server: tuple[
             "--dst-tracker=prices=1,2",
             "--dst-validity=edit-rate",
         ),
-        *("--dst-only=char_drop,char_replace", "--dst-max-failure-rate=100%"),
+        *("--dst-edits=char_drop,char_replace", "--dst-max-failure-rate=100%"),
     )
     reports = []
     for number in range(2):

@@ -155,9 +155,9 @@ def test_a_violation_is_repeated_without_secrets(
         (f"--dst-tracker=password={MARKER}", f"--dst-model=http://u:{MARKER}@h"),
         (f"--dst-model=htp://u:{MARKER}@h",),
         (f"--dst-model=http://u:{MARKER}@h:port",),
-        (f"--dst-model=http://u:{MARKER}@h", "--dst-device=cuda"),
+        (f"--dst-model=http://u:{MARKER}@h", "--dst-tracker=device=cuda"),
         (f"--dst-model=http://u:{MARKER}@h", "--dst-turns=many"),
-        (f"--dst-model=http://u:{MARKER}@h/?k={MARKER}", "--dst-checkpoint=x"),
+        (f"--dst-model=http://u:{MARKER}@h/?k={MARKER}", "--dst-tracker=checkpoint=x"),
     ],
 )
 def test_a_wrong_option_tells_no_secret(
