@@ -31,7 +31,7 @@ from pytest_dstfuzz.relations.metal import MetalLeet, MetalSynonyms, MetalTypos,
 from pytest_dstfuzz.relations.relation import MOST, Relation
 from pytest_dstfuzz.relations.rewrite import Begun, BySearch, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Scene
-from pytest_dstfuzz.trackers.replies.rolling import RollingReplies
+from pytest_dstfuzz.trackers.rolling import RollingReplies
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 
 SOUND: Final = "sound"

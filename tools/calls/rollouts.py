@@ -17,8 +17,8 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.messages import calls_of
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.calls.rolling import RollingCalls
 from pytest_dstfuzz.trackers.registry import resolve_tracker
+from pytest_dstfuzz.trackers.rolling import RollingCalls
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of
 from tools.calls.sgd_x import drawn, parser_of
 

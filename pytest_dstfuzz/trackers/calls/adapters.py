@@ -27,8 +27,8 @@ from pytest_dstfuzz.dialogue.writing import messages_and_tools
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.adapting import FunctionAdapter, as_it_is, made
-from pytest_dstfuzz.trackers.calls.rolling import RollingCalls
 from pytest_dstfuzz.trackers.replies.adapters import first_parameter
+from pytest_dstfuzz.trackers.rolling import RollingCalls
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 
 _GIVEN: Final = (

@@ -23,7 +23,7 @@ from pytest_dstfuzz.dialogue.writing import messages_of
 from pytest_dstfuzz.errors import MalformedAnswerError, UserError
 from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, made
-from pytest_dstfuzz.trackers.replies.rolling import RollingReplies
+from pytest_dstfuzz.trackers.rolling import RollingReplies
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 
 #: What to do about a system that is asked for replies and has none.

@@ -16,7 +16,7 @@ from pytest_dstfuzz.dialogue.rollout import end_state, rolled_out
 from pytest_dstfuzz.dialogue.transcripts import transcript_json, transcript_of_json
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.calls.rolling import MOST_STEPS, NOT_RECORDED
+from pytest_dstfuzz.trackers.rolling import MOST_STEPS, NOT_RECORDED
 from pytest_dstfuzz.trackers.tracker import Prediction, notes_of
 
 FIND = Tool("find", "Finds a room.", '{"properties": {"view": {"default": "any"}}}', read_only=True)

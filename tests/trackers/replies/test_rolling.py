@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.dialogue.dialogues import Again, Context, Exchange
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.replies.rolling import RollingReplies
+from pytest_dstfuzz.trackers.rolling import RollingReplies
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction, Usage, notes_of, usage_of
 from pytest_dstfuzz.trackers.validation import check_prediction
 
