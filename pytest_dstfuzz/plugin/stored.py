@@ -28,6 +28,8 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.report.json_report import RunInfo
 
+__all__ = ["StoredRun"]
+
 #: Parts of the settings that are of this session.
 _OWN_PARTS: Final = ("output", "gate")
 #: Where the dialogues lie: here that may be somewhere else.

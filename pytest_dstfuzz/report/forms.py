@@ -12,6 +12,8 @@ from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.json_report import write_report
 
+__all__ = ["check_forms", "write_form"]
+
 
 def write_markdown(path: Path, report: Mapping[str, Any]) -> None:
     """Write the summary of a report."""
