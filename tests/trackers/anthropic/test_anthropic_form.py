@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from table_talk import BOOK, FIND, MESSAGES
 
-from pytest_dstfuzz.dialogue.anthropic import answer_of, request_of, tools_of
+from pytest_dstfuzz.dialogue.anthropic import answer_of, chat_messages, request_of, tools_of
 from pytest_dstfuzz.dialogue.messages import calls_of
+from pytest_dstfuzz.dialogue.readers.messages import read_messages
+from pytest_dstfuzz.dialogue.readers.source import Oddities
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.anthropic.stream import joined_message
 from pytest_dstfuzz.trackers.web.reply import MalformedReply
@@ -71,6 +73,21 @@ def test_results_of_parallel_calls_go_into_the_message_of_the_user() -> None:
             said("And?"),
         )
     ]
+
+
+def test_a_request_is_read_back_as_the_same_messages() -> None:
+    odd = Oddities()
+    given = read_messages(MESSAGES, "given", odd)
+    found = read_messages(chat_messages(request_of(MESSAGES), "found", odd), "found", odd)
+    assert [(one.role, one.text, one.calls, one.answers) for one in found] == [
+        (one.role, one.text, one.calls, one.answers) for one in given
+    ]
+
+
+def test_a_recorded_call_with_empty_arguments_is_sent_without_any() -> None:
+    call = {"id": "1", "function": {"name": "find_menu", "arguments": ""}}
+    (sent,) = request_of([{"role": "assistant", "tool_calls": [call]}])["messages"]
+    assert sent["content"] == [{"type": "tool_use", "id": "1", "name": "find_menu", "input": {}}]
 
 
 @pytest.mark.parametrize(
