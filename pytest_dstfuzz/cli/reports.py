@@ -28,17 +28,18 @@ def _report(given: Namespace) -> None:
     from pytest_dstfuzz.report.github import markdown_text  # noqa: PLC0415
     from pytest_dstfuzz.report.html import check_installed, write_html  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report  # noqa: PLC0415
+    from pytest_dstfuzz.report.view import views_of  # noqa: PLC0415
 
     if given.html is not None:
         check_installed()
     written = {"--html": given.html, "--markdown": given.markdown}
     check_apart(written, {"the report": given.report})
-    report = read_report(given.report)
+    views = views_of(read_report(given.report))
     if given.html is not None:
-        write_html(given.html, report)
+        write_html(given.html, views)
         print(printable(str(given.html)))
     if given.markdown is not None:
-        write_text(given.markdown, markdown_text(report))
+        write_text(given.markdown, markdown_text(views))
         print(printable(str(given.markdown)))
 
 

@@ -47,6 +47,7 @@ from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.tally import usage_text
 from pytest_dstfuzz.report.terminal_relations import report_lines
+from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.totals.plainest import Novelty
 from pytest_dstfuzz.totals.totals import AddedSection
 
@@ -259,9 +260,9 @@ class SessionEnd:
             )
         return all(line.style != "bad" for line in lines)
 
-    def _report(self, judged: GateDecision | None) -> dict[str, Any]:
-        """Return the JSON report: of several trackers each has its part."""
-        parts = {
+    def _report(self, judged: GateDecision | None) -> tuple[dict[str, Any], dict[str, View]]:
+        """Return the JSON report, and what pages show of each tracker."""
+        reports = {
             one.name: build_report(
                 one.results,
                 one.settings,
@@ -272,7 +273,8 @@ class SessionEnd:
             )
             for one in self._models
         }
-        return report_of_models(parts, tuple(STATUSES))
+        views = {one.name: View.of(reports[one.name], one.totals) for one in self._models}
+        return report_of_models(reports, tuple(STATUSES)), views
 
     def _info(self, of: ModelResults, *, shared: bool = True) -> RunInfo:
         """Describe the run of a tracker, with what all trackers took where that is ``shared``."""

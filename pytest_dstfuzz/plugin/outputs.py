@@ -24,6 +24,7 @@ from pytest_dstfuzz.files import check_apart, check_writable
 from pytest_dstfuzz.report.forms import check_forms, write_form
 from pytest_dstfuzz.report.github import MOST_COMMANDS, append_summary, violation_commands
 from pytest_dstfuzz.report.page import Style, StyledLine
+from pytest_dstfuzz.report.view import View
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.regressions import RegressionCorpus
@@ -76,23 +77,29 @@ def _refuse_report_of_part(settings: Settings) -> None:
 
 
 def write_outputs(
-    settings: OutputSettings, make_report: Callable[[], Mapping[str, Any]]
+    settings: OutputSettings,
+    make_report: Callable[[], tuple[Mapping[str, Any], Mapping[str, View]]],
 ) -> list[StyledLine]:
-    """Write every file that is asked for; return a line for each that could not be written."""
+    """Write every file that is asked for; return a line for each that could not be written.
+
+    ``make_report`` gives the report, and what pages show of each tracker by its name.
+    """
     summary = None if settings.annotations == "no" else os.environ.get(_SUMMARY)
     # What the user names a path for has to be there.
-    wanted: list[tuple[str, str | None, Callable[[Path, Mapping[str, Any]], None], Style]] = [
-        *(("report", path, write_form, "bad") for path in settings.report),
-        ("job summary", summary or None, append_summary, "warning"),
+    wanted: list[tuple[str, str | None, Style]] = [
+        *(("report", path, "bad") for path in settings.report),
+        ("job summary", summary or None, "warning"),
     ]
-    if all(path is None for _, path, _, _ in wanted):
+    if all(path is None for _, path, _ in wanted):
         return []
-    report = make_report()
+    report, views = make_report()
     lines = []
-    for name, path, write, style in wanted:
+    for name, path, style in wanted:
         try:
-            if path is not None:
-                write(Path(path), report)
+            if path is not None and name == "report":
+                write_form(Path(path), report, views)
+            elif path is not None:
+                append_summary(Path(path), views)
         except UserError as error:
             text = f"the {name} was not written: {error}"
             lines.append(StyledLine(f"failed: {text}" if style == "bad" else text, style))

@@ -16,7 +16,7 @@ from pytest_dstfuzz.report.weaknesses import (
     ranked_lists,
 )
 from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE
-from pytest_dstfuzz.weaknesses.groups import Figures, member_id
+from pytest_dstfuzz.weaknesses.groups import Figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,39 +72,31 @@ class Cards:
         return tuple(card for one in self.lists for card in one.weaknesses)
 
 
-class CardsTally:
-    """Finds the plainest violations of a report's weaknesses in its turns, one after the other."""
+def wanted_examples(report: Mapping[str, Any]) -> set[str]:
+    """Return the names of the plainest violations of a report's weaknesses."""
+    try:
+        return {str(entry["example"]["id"]) for entry in report.get("weaknesses", ())}
+    except (KeyError, TypeError) as error:
+        raise _lacking(error) from None
 
-    def __init__(self, report: Mapping[str, Any]) -> None:
-        try:
-            self._entries = list(report.get("weaknesses", ()))
-            self._wanted = {str(entry["example"]["id"]) for entry in self._entries}
-            #: The names of the violations of each weakness.
-            self.members: list[list[str]] = [entry["members"] for entry in self._entries]
-        except (KeyError, TypeError) as error:
-            raise _lacking(error) from None
-        self._found: dict[str, tuple[TurnResult, VariantResult]] = {}
 
-    def add(self, turn: TurnResult) -> None:
-        """Take in a turn."""
-        for variant in turn.violations:
-            if (name := member_id(turn, variant)) in self._wanted:
-                self._found[name] = (turn, variant)
+def cards_of(
+    report: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, VariantResult]]
+) -> Cards:
+    """Return the weaknesses of a report, whose plainest violations were found by their names.
 
-    @property
-    def cards(self) -> Cards:
-        """The weaknesses; a `DataError` where one lacks something, or its violation is gone."""
-        try:
-            return Cards(
-                tuple(
-                    one._replace(
-                        weaknesses=tuple(_card(each, self._found) for each in one.weaknesses)
-                    )
-                    for one in ranked_lists(self._entries, _figures)
-                )
+    Raises:
+        DataError: one of them lacks something, or its violation is gone.
+    """
+    try:
+        return Cards(
+            tuple(
+                one._replace(weaknesses=tuple(_card(each, found) for each in one.weaknesses))
+                for one in ranked_lists(list(report.get("weaknesses", ())), _figures)
             )
-        except (KeyError, TypeError) as error:
-            raise _lacking(error) from None
+        )
+    except (KeyError, TypeError) as error:
+        raise _lacking(error) from None
 
 
 def _lacking(error: Exception) -> DataError:

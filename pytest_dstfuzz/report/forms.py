@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from pytest_dstfuzz.config.parsers import REPORT_FORMS
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.json_report import write_report
+from pytest_dstfuzz.report.view import View
 
 __all__ = ["check_forms", "write_form"]
-
-
-def write_markdown(path: Path, report: Mapping[str, Any]) -> None:
-    """Write the summary of a report."""
-    write_text(path, markdown_text(report))
-
-
-_WRITERS: Final[Mapping[str, Callable[[Path, Mapping[str, Any]], None]]] = dict(
-    zip(REPORT_FORMS, (write_report, write_html, write_markdown), strict=True)
-)
 
 
 def check_forms(paths: Iterable[str]) -> None:
@@ -35,6 +25,15 @@ def check_forms(paths: Iterable[str]) -> None:
         check_installed()
 
 
-def write_form(path: Path, report: Mapping[str, Any]) -> None:
-    """Write a report in the form that the suffix of the path says."""
-    _WRITERS[path.suffix.lower()](path, report)
+def write_form(path: Path, report: Mapping[str, Any], views: Mapping[str, View]) -> None:
+    """Write a report in the form that the suffix of the path says.
+
+    ``views`` are what pages show of it, by the names of the trackers.
+    """
+    form = path.suffix.lower()
+    if form == ".html":
+        write_html(path, views)
+    elif form == ".md":
+        write_text(path, markdown_text(views))
+    else:
+        write_report(path, report)

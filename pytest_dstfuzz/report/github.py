@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pytest_dstfuzz.campaign.intervals import interval_name
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
@@ -30,7 +30,6 @@ from pytest_dstfuzz.report.edits import (
     visible,
 )
 from pytest_dstfuzz.report.explain import change_lines
-from pytest_dstfuzz.report.models import reports_of
 from pytest_dstfuzz.report.page import encodable
 from pytest_dstfuzz.report.rounds import move_texts
 from pytest_dstfuzz.report.shown_violations import violation_lines
@@ -56,8 +55,11 @@ _DATA: Final[dict[str, str | int | None]] = {"%": "%25", "\r": "%0D", "\n": "%0A
 _PROPERTY: Final[dict[str, str | int | None]] = {**_DATA, ":": "%3A", ",": "%2C"}
 
 
-def markdown_text(report: Mapping[str, Any], limit: int = MOST_BYTES) -> str:
-    """Return the summary of a report, without the last lines if it is over ``limit`` bytes."""
+def markdown_text(views: Mapping[str, View], limit: int = MOST_BYTES) -> str:
+    """Return the summary of a report, without the last lines if it is over ``limit`` bytes.
+
+    ``views`` are by the names of the trackers.
+    """
     parts = (
         _head,
         _new_violations,
@@ -69,8 +71,7 @@ def markdown_text(report: Mapping[str, Any], limit: int = MOST_BYTES) -> str:
         _added,
     )
     lines: list[str] = []
-    for name, one in reports_of(report).items():
-        view = View.of(one)
+    for name, view in views.items():
         lines += [f"# {escape(name)}", ""] if name else []
         lines += [line for part in parts for line in part(view)]
         lines += [""] if name else []
@@ -87,11 +88,11 @@ def markdown_text(report: Mapping[str, Any], limit: int = MOST_BYTES) -> str:
     return "".join([*kept, _CUT]) if kept else ""
 
 
-def append_summary(path: Path, report: Mapping[str, Any]) -> None:
+def append_summary(path: Path, views: Mapping[str, View]) -> None:
     """Add the summary of a report to the file of a step, as far as there is room in it."""
     try:
         used = path.stat().st_size if path.exists() else 0
-        text = markdown_text(report, MOST_BYTES - used)
+        text = markdown_text(views, MOST_BYTES - used)
         with path.open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:

@@ -9,19 +9,24 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.results import Minimal, Results, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings, settings_of_json
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.kinds.kind import Words
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.report.cards import Cards, CardsTally
+from pytest_dstfuzz.report.cards import Cards, cards_of, wanted_examples
 from pytest_dstfuzz.report.edits import earlier_edits, shorten
 from pytest_dstfuzz.report.json_report import report_turns
+from pytest_dstfuzz.report.models import reports_of
 from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.tally import noise_text, repeats_text, unlimited_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
 from pytest_dstfuzz.totals.plainest import Novelty, OnPage, OnPageTally
 from pytest_dstfuzz.totals.totals import AddedSection, RelationFacts, RelationTotals, Totals
+from pytest_dstfuzz.weaknesses.groups import member_id
+
+__all__ = ["View"]
 
 #: Parts of a report that say how and on what it was made, in the order in which they are shown.
 _PARTS = ("settings", "data", "run")
@@ -65,7 +70,7 @@ class Headline(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """A report, and what one pass over its turns gives: figures, and what is to be shown.
+    """A report, its totals, and what of it is to be shown.
 
     Its settings are those of the run, but for paths and devices, which are not kept there; ``gate``
     is ``None`` where nothing was to be judged.
@@ -74,30 +79,42 @@ class View:
     report: Mapping[str, Any]
     settings: Settings
     gate: Mapping[str, Any] | None
-    turns: Results
     totals: Totals
     #: The weaknesses, as the report has them.
     weaknesses: Cards
-    #: The violations that there is room for.
-    on_page: OnPage
 
     @classmethod
-    def of(cls, report: Mapping[str, Any]) -> View:
-        """Read the turns of ``report``; a `DataError` where it is not as its schema has it."""
+    def of(cls, report: Mapping[str, Any], totals: Totals | None = None) -> View:
+        """Return what pages show of a report.
+
+        Args:
+            report: as `build_report` made or `read_report` read it.
+            totals: those of its results; without them the turns of the report are added up.
+
+        Raises:
+            DataError: the report is not as its schema has it.
+        """
         wrong = [name for name in _PARTS if not isinstance(report.get(name), Mapping)]
         if wrong:
             raise DataError(f"this is no whole report: {', '.join(wrong)} missing")
         settings, gate = settings_of_json(report["settings"]), _gate(report.get("gate"))
-        turns, totals, cards = report_turns(report), Totals(_facts(report)), CardsTally(report)
-        on_page = OnPageTally(cards.members)
-        for turn in turns:
-            _check_edits(turn)
-            for tally in (totals, cards, on_page):
-                tally.add(turn)
-        added = report.get("sections", ())
-        totals.added = tuple(AddedSection(one["title"], tuple(one["lines"])) for one in added)
-        totals.novelty = Novelty.of(None if gate is None else gate["comparison"])
-        return cls(report, settings, gate, turns, totals, cards.cards, on_page.chosen)
+        if totals is None:
+            totals, cards = _read_totals(report, gate)
+        else:
+            examples = [weakness.example for weakness in totals.weaknesses]
+            cards = cards_of(report, {one.id: (one.turn, one.variant) for one in examples})
+        return cls(report, settings, gate, totals, cards)
+
+    @cached_property
+    def turns(self) -> Results:
+        """The turns, as the report has them."""
+        return report_turns(self.report)
+
+    @cached_property
+    def on_page(self) -> OnPage:
+        """The violations that there is room for."""
+        members = [card.members for card in self.weaknesses.cards]
+        return tallied(OnPageTally(members), self.turns).chosen
 
     @cached_property
     def new_violations(self) -> list[tuple[TurnResult, VariantResult]]:
@@ -244,6 +261,27 @@ class View:
             for name, value in self.report[part].items()
             if name != "notes" and (text := _text(value))
         ]
+
+
+def views_of(report: Mapping[str, Any]) -> dict[str, View]:
+    """Return what pages show of a report that was read, by the names of the trackers."""
+    return {name: View.of(one) for name, one in reports_of(report).items()}
+
+
+def _read_totals(report: Mapping[str, Any], gate: Mapping[str, Any] | None) -> tuple[Totals, Cards]:
+    """Add up the turns of a report that was read, and find its weaknesses in them."""
+    totals, wanted = Totals(_facts(report)), wanted_examples(report)
+    found: dict[str, tuple[TurnResult, VariantResult]] = {}
+    for turn in report_turns(report):
+        _check_edits(turn)
+        totals.add(turn)
+        for variant in turn.violations:
+            if (name := member_id(turn, variant)) in wanted:
+                found[name] = (turn, variant)
+    added = report.get("sections", ())
+    totals.added = tuple(AddedSection(one["title"], tuple(one["lines"])) for one in added)
+    totals.novelty = Novelty.of(None if gate is None else gate["comparison"])
+    return totals, cards_of(report, found)
 
 
 def _judged(gate: Mapping[str, Any], more: Sequence[str]) -> Headline:

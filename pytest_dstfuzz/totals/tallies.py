@@ -128,8 +128,9 @@ class _RateSums:
 
 
 def edit_rate_range(rate: float) -> str:
-    """Return the name of the range that an edit rate lies in."""
-    place = next((n for n, end in enumerate(_EDIT_RATE_ENDS) if rate <= end), -1)
+    """Return the name of the range that an edit rate lies in, as a report rounds it."""
+    shown = round(rate, 4)
+    place = next((n for n, end in enumerate(_EDIT_RATE_ENDS) if shown <= end), -1)
     return EDIT_RATE_RANGES[place]
 
 

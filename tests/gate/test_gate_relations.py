@@ -28,6 +28,7 @@ from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.tally import moved_dialogues, relation_lines
+from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.troubles import TroublesTally
 
 Groups = Mapping[str, Sequence[TurnResult]]
@@ -321,7 +322,7 @@ def test_reports_have_each_relation_of_the_comparison() -> None:
     report = build_report(results, settings, info, judgement.to_json())
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     assert problems(report, schema) == []
-    for text in (html_text(report), html.unescape(markdown_text(report))):
+    for text in (html_text(report), html.unescape(markdown_text(views_of(report)))):
         assert "new relations, not compared" in text.lower()
         assert "relation value-swap" in text
     row = html_text(report).split('<th scope="row">value-swap</th>')[1].split("</tr>")[0]

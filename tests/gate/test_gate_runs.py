@@ -19,6 +19,7 @@ from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
 from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.view import views_of
 
 BOTS = """
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -277,7 +278,7 @@ def test_a_build_that_forgets_is_drift(known: pytest.Pytester, workers: tuple[st
     assert found["verdict"] == "drift"
     assert found["comparison"]["clean"]["lost"] == {"hotel-area": 9}
     report = read_report(known.path / "out.json")
-    for text in (html_text(report), markdown_text(report)):
+    for text in (html_text(report), markdown_text(views_of(report))):
         assert re.search("-t0(</span>)?: hotel-area: north -> none", html.unescape(text))
     redacted = run(known, "forgetful", "--dst-redact", *workers)
     redacted.stdout.fnmatch_lines(["dstfuzz:   *-t*: hotel-area: x -> none"])

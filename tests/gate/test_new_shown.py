@@ -13,6 +13,7 @@ import pytest_dstfuzz.plugin.hooks  # noqa: F401
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import read_report
+from pytest_dstfuzz.report.view import views_of
 
 BOTS = """
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -58,7 +59,7 @@ def test_new_violations_come_first_and_known_ones_are_no_annotations(
     commands = [line for line in worse.outlines if line.startswith("::")]
     assert commands
     assert all(line.startswith("::error title=new violation") for line in commands)
-    for text in (markdown_text(report), html.unescape(html_text(report))):
+    for text in (markdown_text(views_of(report)), html.unescape(html_text(report))):
         assert f"New violations since the baseline: {len(names)}" in text
         shown = re.split("New violations since the baseline", text)[-1]
         assert names[0].rpartition("-v")[0] in html.unescape(shown)

@@ -23,6 +23,7 @@ from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
 from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.view import views_of
 
 MADE_UP, NAME = "made-up-da5342", "name-changed-194e28"
 #: What each letter of a dialogue is: a variant that held, an area lost, a name lost.
@@ -267,7 +268,7 @@ def test_new_weaknesses_in_every_report(pytester: pytest.Pytester) -> None:
             f"dstfuzz: failed: {len(found['new'])} weaknesses are new *; 0 may be",
         ]
     )
-    for text in (html.unescape(markdown_text(report)), html_text(report)):
+    for text in (html.unescape(markdown_text(views_of(report))), html_text(report)):
         assert shown in text
         assert f"new: {first['description']}" in text
     bare, _ = session(pytester, "two")

@@ -12,6 +12,7 @@ from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
 from pytest_dstfuzz.report.models import reports_of
 from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.view import views_of
 
 FEW = ("--dst-turns=30", "--dst-variants=2", "--dst-report=out.json", "--dst-fail-on=gate")
 #: Two bots that hear one word each, of which the second forgets it when a letter is missing.
@@ -160,7 +161,7 @@ def test_pages_show_each_tracker(two: pytest.Pytester) -> None:
         own = (two.path / f"page.{number}.html").read_text(encoding="utf-8")
         assert name in own
     report = read_report(two.path / "out.json")
-    text = markdown_text(report)
+    text = markdown_text(views_of(report))
     rates = [one["summary"]["failure_rate"] for one in reports_of(report).values()]
     assert [f"{100 * rate:.2f} %" in text for rate in rates] == [True, True]
 

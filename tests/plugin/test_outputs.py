@@ -15,6 +15,7 @@ pytest.importorskip("jinja2")
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import read_report
+from pytest_dstfuzz.report.view import views_of
 
 FEW = ("--dst-turns=4", "--dst-variants=2")
 FRAGILE = ("--dst-model=mybot:fragile", *FEW)
@@ -142,7 +143,7 @@ def test_the_summary_of_a_step(bot: pytest.Pytester, monkeypatch: pytest.MonkeyP
     path.write_text("before\n", encoding="utf-8")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
     bot.runpytest_inprocess(*FRAGILE, "--dst-report=report.json")
-    text = markdown_text(read_report(bot.path / "report.json"))
+    text = markdown_text(views_of(read_report(bot.path / "report.json")))
     assert path.read_text(encoding="utf-8") == "before\n" + text
     bot.runpytest_inprocess(*FRAGILE, "--dst-annotations=no")
     assert path.read_text(encoding="utf-8") == "before\n" + text

@@ -28,6 +28,7 @@ from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.tallies import heat_map
 
 ASKED = "a table for two in the north please"
@@ -252,7 +253,7 @@ def test_no_report_of_calls_speaks_of_states_or_slots(
     shown = terminal_lines([turn], SETTINGS, INFO, verbosity=1)
     commands = violation_commands([turn], SETTINGS.gate, "utf-8")
     for text in (
-        *("\n".join(line.text for line in shown), markdown_text(report), page),
+        *("\n".join(line.text for line in shown), markdown_text(views_of(report)), page),
         *("\n".join(commands), explain(turn, SETTINGS, command="pytest")),
     ):
         for word in ("belief", "ontology", "tracker", "accuracy", "domain", "the bot"):

@@ -20,6 +20,7 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turn
 from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.totals import Totals
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
@@ -86,7 +87,7 @@ def test_the_reason_stands_where_there_is_no_figure(sampled: list[TurnResult]) -
     assert line.style == "warning"
     assert "expected failures" not in lines(few, verbosity=-1)[0].text
     assert "| expected failures | n/a | the effective sample size is 16.0" in markdown_text(
-        build_report(few, NATURAL, INFO)
+        views_of(build_report(few, NATURAL, INFO))
     )
 
 
@@ -117,7 +118,7 @@ def test_a_bound_that_is_small_is_one_of_many(found: list[TurnResult]) -> None:
     assert shown.value == "at least 1 of 33,000,000 user turns"
     # A page, which reckons it again from the file, says what the terminal does.
     report = json.loads(json.dumps(build_report(rare, NATURAL, INFO)))
-    assert f"| expected failures | {shown.value} |" in markdown_text(report)
+    assert f"| expected failures | {shown.value} |" in markdown_text(views_of(report))
     (first, *_) = report["weaknesses"]
     assert 0 < first["failing_mass"] < 1e-4
 
@@ -142,7 +143,7 @@ def test_a_search_without_a_density_has_a_lower_bound(found: list[TurnResult]) -
 def test_without_a_noise_model_nothing_is_said(results: list[TurnResult]) -> None:
     assert user_turns(summarise(results)) is None
     report = build_report(results, Settings(), INFO)
-    assert "expected failures" not in markdown_text(report)
+    assert "expected failures" not in markdown_text(views_of(report))
 
 
 def test_figures_are_the_same_where_texts_are_kept_back(
@@ -188,7 +189,9 @@ def test_a_report_tells_the_figure_of_its_run(sampled: list[TurnResult]) -> None
     assert then is not None
     assert now.expected_failures is not None
     assert now.expected_failures.per_1000 == pytest.approx(then.per_1000, rel=1e-5)
-    assert "| expected failures | &#60; 0.01 of 1,000 user turns |" in markdown_text(report)
+    assert "| expected failures | &#60; 0.01 of 1,000 user turns |" in markdown_text(
+        views_of(report)
+    )
 
 
 @pytest.mark.parametrize(

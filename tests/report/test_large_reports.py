@@ -25,6 +25,7 @@ from pytest_dstfuzz.report.json_report import (
     write_report,
 )
 from pytest_dstfuzz.report.terminal_relations import report_lines
+from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals import plainest
 from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
@@ -74,7 +75,7 @@ def reports(results: Collection[TurnResult]) -> list[str]:
     totals = Totals.of(results)
     report = build_report(results, SETTINGS, INFO, totals=totals)
     lines = report_lines(results, SETTINGS, INFO, totals=totals)
-    pages = [report_text(report), html_text(report), markdown_text(report)]
+    pages = [report_text(report), html_text(report), markdown_text(views_of(report))]
     return [*pages, "\n".join(line.text for line in lines)]
 
 
@@ -105,7 +106,7 @@ def test_a_large_report_is_read_as_it_was_written(tmp_path: Path, many: list[Tur
         (turn.dialogue_id, turn.turn_index) for turn in many
     )
     assert list(again["turns"]) == list(written["turns"])
-    assert markdown_text(again) == markdown_text(written)
+    assert markdown_text(views_of(again)) == markdown_text(views_of(written))
     # Written from what was read it is the same, and so are its parts.
     write_report(path, again)
     assert json.loads(path.read_text(encoding="utf-8")) == content

@@ -18,6 +18,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.github import MOST_BYTES, append_summary, escape, markdown_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.view import views_of
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 NASTY = (
@@ -58,7 +59,7 @@ def test_a_text_is_shown_as_it_is(text: str) -> None:
 
 
 def test_what_it_says(results: list[TurnResult]) -> None:
-    text = markdown_text(build(results))
+    text = markdown_text(views_of(build(results)))
     lines = text.splitlines()
     assert lines[0] == "## \u274c 1 of 3 turns broken"
     assert "| failure rate | 14.29 % |" in text
@@ -69,7 +70,7 @@ def test_what_it_says(results: list[TurnResult]) -> None:
     assert any(
         line.startswith("| char&#95;replace | 100.00 % | 100.00 % | n/a | 1 of 1") for line in lines
     )
-    good = markdown_text(build([turn for turn in results if not turn.violations][1:]))
+    good = markdown_text(views_of(build([turn for turn in results if not turn.violations][1:])))
     assert good.startswith("## \u2705 No violation")
     assert "plainest" not in good
 
@@ -78,7 +79,7 @@ def test_what_it_says(results: list[TurnResult]) -> None:
 def test_no_text_breaks_the_tables(broken: TurnResult, text: str) -> None:
     variant = replace(broken.violations[0], changed_slots=(ChangedSlot(text, text, None),))
     turn = replace(broken, id=text, variants=(variant,))
-    lines = markdown_text(build([turn], Settings.of(model=text))).splitlines()
+    lines = markdown_text(views_of(build([turn], Settings.of(model=text)))).splitlines()
     rows = [line for line in lines if line.startswith("|")]
     assert {line.count("|") for line in rows} <= {4, 6}
     assert not any(re.search(r"<(?!/?(del|ins|br)>)", line) for line in lines)
@@ -86,7 +87,7 @@ def test_no_text_breaks_the_tables(broken: TurnResult, text: str) -> None:
 
 def test_weaknesses_come_before_violations(sampled: list[TurnResult]) -> None:
     report = build(sampled)
-    lines = markdown_text(report).splitlines()
+    lines = markdown_text(views_of(report)).splitlines()
     place = lines.index("### Weaknesses")
     assert place < lines.index("### The plainest violations")
     assert lines[place + 2].endswith("ranked by the failures that they cause in 1,000 user turns.")
@@ -96,22 +97,22 @@ def test_weaknesses_come_before_violations(sampled: list[TurnResult]) -> None:
         "| i am <del>leaving</del><ins>leaivng</ins> on friday from ely "
         "| train-day: friday -> none |"
     )
-    many = markdown_text({**report, "weaknesses": report["weaknesses"] * 12})
+    many = markdown_text(views_of({**report, "weaknesses": report["weaknesses"] * 12}))
     assert "the first 10 of 12." in many
     assert many.count("| The word for a value") == 10
     del report["weaknesses"]  # as in reports of earlier versions
-    assert "Weaknesses" not in markdown_text(report)
+    assert "Weaknesses" not in markdown_text(views_of(report))
 
 
 def test_it_ends_where_the_room_does(results: list[TurnResult]) -> None:
-    whole = markdown_text(build(results))
+    whole = markdown_text(views_of(build(results)))
     for limit in (0, 40, 60, 300, 700, len(whole.encode()) - 1):
-        text = markdown_text(build(results), limit)
+        text = markdown_text(views_of(build(results)), limit)
         assert len(text.encode()) <= limit
         assert not text or text.endswith("The rest is left out: a summary has its limits.\n")
         kept = text.rpartition("\nThe rest")[0]
         assert whole.startswith(kept)
-    assert markdown_text(build(results), len(whole.encode())) == whole
+    assert markdown_text(views_of(build(results)), len(whole.encode())) == whole
 
 
 def test_the_file_of_a_step_is_added_to_and_not_overfilled(
@@ -120,10 +121,10 @@ def test_the_file_of_a_step_is_added_to_and_not_overfilled(
     path = tmp_path / "summary.md"
     path.write_text("before\n", encoding="utf-8")
     report = build(results)
-    append_summary(path, report)
-    assert path.read_text(encoding="utf-8") == "before\n" + markdown_text(report)
+    append_summary(path, views_of(report))
+    assert path.read_text(encoding="utf-8") == "before\n" + markdown_text(views_of(report))
     path.write_bytes(b"x" * (MOST_BYTES - 400))
-    append_summary(path, report)
+    append_summary(path, views_of(report))
     assert MOST_BYTES - 400 < path.stat().st_size <= MOST_BYTES
     with pytest.raises(UserError, match="cannot write"):
-        append_summary(tmp_path / "missing" / "summary.md", report)
+        append_summary(tmp_path / "missing" / "summary.md", views_of(report))

@@ -21,6 +21,7 @@ from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.report.terminal_relations import report_lines
+from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
 from tests.report.rewritten import FACTS, swap, turn, twice
@@ -112,7 +113,7 @@ def test_what_got_no_answer_has_no_rate_and_did_not_hold(failed: list[TurnResult
     assert summary.failure_rate_interval is summary.turn_failure_rate_interval is None
     report = build_report(failed, settings, INFO)
     assert report["relations"][0]["over_stability_interval"] is None
-    page, short = html_text(report), markdown_text(report)
+    page, short = html_text(report), markdown_text(views_of(report))
     assert "| relation | applicable | rewrites | held | stuck | partial | other | errors |" in short
     assert "| value-swap | 8 of 8 turns | 8 | 0 | 0 | 0 | 0 | 8 | n/a | n/a |" in short
     for shown in (page, short):
@@ -127,7 +128,7 @@ def test_the_headline_names_each_relation_under_which_the_tracker_failed(
 ) -> None:
     held = turn(twice(0), relation="duplicate", side="should-not-change")
     settings = Settings.of(model="bot", relation="duplicate,value-swap")
-    short = markdown_text(build_report([held, *failed], settings, INFO))
+    short = markdown_text(views_of(build_report([held, *failed], settings, INFO)))
     assert "Could not be judged&#58; 1 of 2 relations" in short.splitlines()[0]
     assert "The run&#58; Could not be judged" not in short
     assert "Could not be judged&#58; value-swap." in short
@@ -259,7 +260,7 @@ def test_weaknesses_that_nobody_knows_the_frequency_of_have_a_list_of_their_own(
         *("   1. ", "   1. ", "   2. ")
     ]
     report = build_report(typed, SETTINGS, INFO)
-    for page in (html_text(report), markdown_text(report)):
+    for page in (html_text(report), markdown_text(views_of(report))):
         assert "ranked by how many of 1,000 user turns are said or typed" in page
         assert "under edits of which nobody knows how often people make them, ranked by" in page
     # Without such figures there is one order for all.

@@ -24,6 +24,7 @@ from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.replies import differences, reply_pairs
 from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.tallies import SpreadTally
 
 ASKED = "when will it be here"
@@ -149,7 +150,7 @@ def test_no_report_of_replies_speaks_of_states_or_slots() -> None:
     page = html_text(report).partition("<body>")[2].partition('<script type="application')[0]
     # Settings are listed by their names, which are those of all options.
     page = page.partition("<h3>Settings</h3>")[0]
-    texts = ["\n".join(line.text for line in lines), markdown_text(report), page]
+    texts = ["\n".join(line.text for line in lines), markdown_text(views_of(report)), page]
     for text in texts:
         for word in ("belief", "slot", "ontology", "tracker", "accuracy"):
             assert word not in text.lower(), (word, text)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.files import write_lines
-from pytest_dstfuzz.report.models import reports_of
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.report.view import View
 
 __all__ = ["check_installed", "write_html"]
 
@@ -23,20 +25,20 @@ def check_installed() -> None:
         importlib.import_module("jinja2")
 
 
-def write_html(path: Path, report: Mapping[str, Any]) -> None:
+def write_html(path: Path, views: Mapping[str, View]) -> None:
     """Write the page of a report; a file that is there already survives any failure.
 
-    Of several trackers each has a page beside it (``NAME.1.html``), and this one leads there.
+    ``views`` are by the names of the trackers. Of several each has a page beside it
+    (``NAME.1.html``), and this one leads there.
     """
     check_installed()
     from pytest_dstfuzz.report.html.page import html_pieces, models_page  # noqa: PLC0415 - jinja2
 
-    found = reports_of(report)
-    if len(found) == 1:
-        write_lines(path, html_pieces(report))
+    if len(views) == 1:
+        write_lines(path, html_pieces(*views.values()))
         return
-    pages = [path.with_name(f"{path.stem}.{number}.html") for number in range(1, len(found) + 1)]
-    for page, one in zip(pages, found.values(), strict=True):
+    pages = [path.with_name(f"{path.stem}.{number}.html") for number in range(1, len(views) + 1)]
+    for page, one in zip(pages, views.values(), strict=True):
         write_lines(page, html_pieces(one))
     links = [page.name for page in pages]
-    write_lines(path, models_page(dict(zip(links, found.values(), strict=True))))
+    write_lines(path, models_page(dict(zip(links, views.values(), strict=True))))

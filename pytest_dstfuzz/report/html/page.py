@@ -60,12 +60,11 @@ _MOST_PLACES: Final = 25
 
 def html_text(report: Mapping[str, Any]) -> str:
     """Return the page of a report as `build_report` made or `read_report` read it."""
-    return "".join(html_pieces(report))
+    return "".join(html_pieces(View.of(report)))
 
 
-def html_pieces(report: Mapping[str, Any]) -> Iterator[str]:
+def html_pieces(view: View) -> Iterator[str]:
     """Yield the page piece by piece: that of a large run has some megabytes of data."""
-    view = View.of(report)
     expected = view.summary.expected_failures
     return (
         _environment()
@@ -76,7 +75,7 @@ def html_pieces(report: Mapping[str, Any]) -> Iterator[str]:
             summary=view.summary,
             broken=view.on_page.total > 0,
             weaknesses=view.weaknesses,
-            tool=_tool(report),
+            tool=_tool(view),
             started=_moment(str(view.report["run"].get("started") or "")),
             how=how_text(view.settings.variant, view.first.slip_rates),
             **_figures(view),
@@ -92,16 +91,16 @@ def html_pieces(report: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def models_page(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def models_page(views: Mapping[str, View]) -> Iterator[str]:
     """Yield the page that leads to those of several trackers, by the names of their files."""
-    rows = [{"link": quote(name), "view": View.of(one)} for name, one in reports.items()]
-    tool = _tool(next(iter(reports.values())))
+    rows = [{"link": quote(name), "view": view} for name, view in views.items()]
+    tool = _tool(next(iter(views.values())))
     template = _environment().get_template("models.html.j2")
     return template.generate(tool=tool, rows=rows, **insides())
 
 
-def _tool(report: Mapping[str, Any]) -> str:
-    tool = report.get("tool", {})
+def _tool(view: View) -> str:
+    tool = view.report.get("tool", {})
     return " ".join(str(tool.get(name, "")) for name in ("name", "version")).strip()
 
 

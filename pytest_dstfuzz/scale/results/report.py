@@ -15,6 +15,7 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.page import TerminalPage
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal_relations import report_lines
+from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.scale.results.folder import ResultFolder
 from pytest_dstfuzz.totals.totals import Totals
 
@@ -58,5 +59,5 @@ class FolderReport:
                 totals=self.totals,
             )
             for path in wanted:
-                write_form(path, report)
+                write_form(path, report, {"": View.of(report, self.totals)})
         return wanted

@@ -30,6 +30,7 @@ from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import script_json
 from pytest_dstfuzz.report.json_report import build_report
 from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.totals import Totals
 
 
@@ -130,7 +131,7 @@ def test_a_limit_without_a_baseline_is_no_regression(results: list[TurnResult]) 
     gate = judgement("nothing")
     finding = {**gate["findings"][0], "gate": "max-failure-rate", "reason": "20 % is over 10 %"}
     report = build(results, {**gate, "findings": [finding] * 2, "comparison": None})
-    for text in (html_text(report), markdown_text(report)):
+    for text in (html_text(report), markdown_text(views_of(report))):
         assert "Failed: outside the limits" in text.replace("&#58;", ":")
         assert "Failed: regression" not in text.replace("&#58;", ":")
     assert html_text(report).count(">outside the limit<") == 2
@@ -197,7 +198,7 @@ def test_reports_of_before_have_no_expected_failures(sampled: list[TurnResult]) 
     assert "Failure rate" in text
     for absent in ("Expected failures", "locked or not in use", "such turns is said or typed"):
         assert absent not in text
-    assert "expected failures" not in markdown_text(report)
+    assert "expected failures" not in markdown_text(views_of(report))
 
 
 def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
@@ -242,7 +243,7 @@ def test_weaknesses_of_private_dialogues(results: list[TurnResult]) -> None:
     totals = Totals.of(results, redact=redacted)
     found, hidden = totals.weaknesses, list(map(redacted, results))
     report = build_report(hidden, Settings(), INFO, totals=totals)
-    for text in (html_text(report), markdown_text(report)):
+    for text in (html_text(report), markdown_text(views_of(report))):
         assert found[0].description[1:].partition(",")[0] in text
         assert not re.search("leaving|leaivng|friday", text)
     assert "<dt>words</dt>" not in html_text(report)

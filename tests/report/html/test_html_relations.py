@@ -23,7 +23,7 @@ from pytest_dstfuzz.report.github import markdown_text, violation_commands
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
-from pytest_dstfuzz.report.view import View
+from pytest_dstfuzz.report.view import View, views_of
 
 TEXT = "a train on friday"
 CLEAN = BeliefState({"train-day": "friday"})
@@ -213,16 +213,18 @@ def test_the_browser_shows_what_was_expected_and_filters_by_relation(open_page: 
 
 
 def test_the_summary_of_a_job_has_a_table_for_each_side() -> None:
-    text = html.unescape(markdown_text(some()))
+    text = html.unescape(markdown_text(views_of(some())))
     assert "These figures are of the first relation, metamorphic." in text
     stable = text.split("### Over-stable: the state should change")[1].split("###")[0]
     assert "| value-swap | 1 of 2 turns | 2 | 1 | 1 | 0 | 0 | 50.00 % | n/a |" in stable
     assert "| duplicate | 1 of 1 turns | 1 | 0 | 1 | 100.00 % | n/a |" in text
     assert "| own-test-D1-t0, duplicate, variant 0 | round 1 is said twice |" in text
-    swap = html.unescape(markdown_text(report(turn("value-swap", variant(CLEAN, "sunday")))))
+    swap = html.unescape(
+        markdown_text(views_of(report(turn("value-swap", variant(CLEAN, "sunday")))))
+    )
     assert "own-test-D1-t0, value-swap stuck, variant 0" in swap
     assert "expected sunday" in swap
-    one = html.unescape(markdown_text(report(turn("metamorphic", variant({}, None)))))
+    one = html.unescape(markdown_text(views_of(report(turn("metamorphic", variant({}, None))))))
     assert "### Over-" not in one
 
 
