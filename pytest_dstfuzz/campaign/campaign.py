@@ -13,11 +13,11 @@ from itertools import islice
 from pathlib import Path
 
 from pytest_dstfuzz.campaign.budget import Budget
+from pytest_dstfuzz.campaign.deciding import SequentialTest, decider_of, idle_test
 from pytest_dstfuzz.campaign.engine import CampaignEngine, Planned, predictor_for
 from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.sequential import idle_test, sequential_test
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.comparisons.call_rules import comparison_of_values
@@ -218,7 +218,7 @@ class Campaign:
         repeatable = is_repeatable(
             self.tracker, settings.tracker.repeatable, settings.reply.outcome
         )
-        if repeatable and sequential_test(settings.tracker) is not None:
+        if repeatable and isinstance(decider_of(settings.tracker), SequentialTest):
             raise UserError(idle_test(settings.tracker, KINDS[settings.reply.outcome].words.who))
         with bounded(budget.deadline, settings.budget.preflight_seconds):
             preflight(

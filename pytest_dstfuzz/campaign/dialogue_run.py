@@ -27,14 +27,7 @@ from pytest_dstfuzz.campaign.answers import (
     malformed_answers,
 )
 from pytest_dstfuzz.campaign.attempts import TurnAttempts, attempt_turn, begin_turn
-from pytest_dstfuzz.campaign.deciding import (
-    clean_outcome,
-    doubts_of_clean,
-    doubts_of_part,
-    doubts_of_variant,
-    is_unstable,
-    votes_on,
-)
+from pytest_dstfuzz.campaign.deciding import Repeat, choose_repeats
 from pytest_dstfuzz.campaign.judge import (
     JudgedVariant,
     breaks,
@@ -45,12 +38,12 @@ from pytest_dstfuzz.campaign.judge import (
     with_cause,
 )
 from pytest_dstfuzz.campaign.own_edits import attempt_own, begin_own
-from pytest_dstfuzz.campaign.repeats import Repeat, choose_repeats
 from pytest_dstfuzz.campaign.requests import OptionalRequest, PatientRequest
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult, turn_id
 from pytest_dstfuzz.campaign.shrink import Shrunk, shrink
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.relations.rewrite import Inapplicable
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -97,14 +90,14 @@ class _DialogueSteps:
         """Run the dialogue."""
         rules, dialogue = self._rules, self._dialogue
         done = yield from self._ask(enumerate(self._contexts), len(self._contexts))
-        if rules.votes > 1:
+        if rules.decider.again:
             done = yield from self._ask_again(self._doubtful_clean, done)
         self._begin([self._voted(context) for context in self._contexts[:done]])
         done, left_out = yield from self._variants(done)
         turns = self._turns[:done]
         wanted = [self._requested(place) for place in range(done)]
         self._answers = yield [context for variants in wanted for context in _probes(variants)]
-        if rules.votes > 1:
+        if rules.decider.again:
             # Without these the causes stay as the first answers have them.
             yield from self._ask_again(partial(self._doubtful_probes, wanted), done)
         repeats: list[Repeat] = []
@@ -144,7 +137,7 @@ class _DialogueSteps:
         for number, numbers in enumerate(_passes(rules, one_by_one=self._one_by_one)):
             done = yield from self._ask(list(self._attempt(numbers, done)), done)
             self._judge(numbers, done)
-            if rules.votes > 1:
+            if rules.decider.again:
                 done = yield from self._ask_again(partial(self._doubtful, numbers), done)
                 self._judge(numbers, done)
             first = first if number else done
@@ -175,7 +168,7 @@ class _DialogueSteps:
                 if rules.own_edits
                 else begin_turn(rules, dialogue, index, answer)
             )
-            if is_unstable(rules, begun.clean_context, self._answers):
+            if rules.decider.unstable(begun.clean_context, self._answers, rules.folding):
                 begun.begun = Inapplicable(UNSTABLE)
             self._turns.append(begun)
             self._judged.append({})
@@ -194,7 +187,7 @@ class _DialogueSteps:
 
     def _count(self, asked: set[Context]) -> int:
         """Return how many contexts were asked for, repetitions for a vote included."""
-        if self._rules.votes > 1:
+        if self._rules.decider.again:
             asked = asked.union(all_asked(asked, self._answers))
         return count_asked(asked, self._answers)
 
@@ -203,7 +196,11 @@ class _DialogueSteps:
         first = self._answers[context]
         if isinstance(first, TrackerFailure):
             return first
-        return replace(first, state=clean_outcome(self._rules, context, self._answers))
+        return replace(first, state=self._clean_outcome(context))
+
+    def _clean_outcome(self, context: Context) -> Outcome:
+        """Return what the answers to a clean turn count as."""
+        return self._rules.decider.clean_outcome(context, self._answers, self._rules.folding)
 
     def _prepare(self, asked: Iterable[tuple[Context, Context]]) -> None:
         """Let the comparison get ready for the answers to clean contexts and to others."""
@@ -215,8 +212,9 @@ class _DialogueSteps:
 
     def _doubtful_clean(self, done: int) -> _Wanted:
         self._prepare((context, context) for context in self._contexts[:done])
+        decider, folding = self._rules.decider, self._rules.folding
         for place, context in enumerate(self._contexts[:done]):
-            for again in doubts_of_clean(self._rules, context, self._answers):
+            for again in decider.clean_wanted(context, self._answers, folding):
                 yield place, again
 
     def _attempt(self, numbers: Sequence[int], done: int) -> _Wanted:
@@ -256,7 +254,8 @@ class _DialogueSteps:
 
     def _doubtful(self, numbers: Sequence[int], done: int) -> _Wanted:
         """Yield what to ask again: of all that ever broke the relation, carried, or is open."""
-        if self._rules.test is None:  # Which looks at the answers themselves.
+        decider = self._rules.decider
+        if decider.by_outcome:
             self._judge(numbers, done)
         for place, number in product(range(done), numbers):
             known, turn = self._judged[place].get(number), self._turns[place]
@@ -264,17 +263,17 @@ class _DialogueSteps:
                 continue
             attempt = turn.attempts[number]
             outcome = known.result.outcome
-            for again in doubts_of_variant(turn, attempt, attempt.context, self._answers, outcome):
+            for again in decider.wanted(turn, attempt, self._answers, outcome):
                 yield place, again
 
     def _doubtful_probes(self, wanted: Sequence[Sequence[JudgedVariant]], done: int) -> _Wanted:
-        answers = self._answers
+        answers, decider = self._answers, self._rules.decider
         for place, turn in enumerate(self._turns[:done]):
             for item in wanted[place]:
                 for context in _probes([item]):
                     if context in answers and breaks(turn, item, context, answers) is not False:
                         attempt = turn.attempts[item.result.index]
-                        for again in doubts_of_part(turn, attempt, context, answers):
+                        for again in decider.part_wanted(turn, attempt, context, answers):
                             yield place, again
 
     def _requested(self, place: int) -> list[JudgedVariant]:
@@ -303,7 +302,9 @@ class _DialogueSteps:
             variant = with_cause(attempts, item, answers, minimal)
             attempt, votes = attempts.attempts[variant.index], None
             if attempts.asks(attempt):
-                votes = votes_on(attempts, attempt, answers, variant.changed_slots)
+                votes = self._rules.decider.votes_on(
+                    attempts, attempt, answers, variant.changed_slots
+                )
             variants.append(replace(variant, votes=votes, repeated=same.get(variant.index)))
         outcome = turn_outcome(attempts, variants)
         asked = {*self._clean_of(turn.index), *_probes(judged)}
@@ -312,7 +313,7 @@ class _DialogueSteps:
         found = _skipped(self._rules, self._dialogue, turn.index, calls=self._count(asked))
         context, clean_state, right = attempts.clean_context, None, None
         if not isinstance(attempts.clean, TrackerFailure):
-            clean_state = clean_outcome(self._rules, context, answers)
+            clean_state = self._clean_outcome(context)
             if found.label is not None and not folding.exact:
                 right = folding.agree(found.label, clean_state, context)
         return replace(

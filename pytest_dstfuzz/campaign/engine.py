@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import accumulate, takewhile
 
 from pytest_dstfuzz.campaign.budget import Budget
+from pytest_dstfuzz.campaign.deciding import decider_of
 from pytest_dstfuzz.campaign.dialogue_run import run_dialogue, unanswered
 from pytest_dstfuzz.campaign.events import (
     CampaignFinished,
@@ -21,7 +22,6 @@ from pytest_dstfuzz.campaign.kept_results import kept_results
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.scheduler import DialogueScheduler
-from pytest_dstfuzz.campaign.sequential import sequential_test
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
@@ -74,7 +74,7 @@ def predictor_for(
         normalisation=data.normalisation,
         budget=budget,
         listener=listener,
-        votes=settings.tracker.votes if wobbles else 1,
+        decider=decider_of(settings.tracker, repeatable=not wobbles),
         repeats=wobbles is False,
         outcome=settings.reply.outcome,
         retries=settings.tracker.retries,
@@ -127,8 +127,7 @@ class CampaignEngine:
             lexicon,
             search,
             relation=relation,
-            votes=self._predictor.votes,
-            test=sequential_test(settings.tracker),
+            decider=self._predictor.decider,
             repeats=self._predictor.repeats,
             reply=settings.reply,
             comparison=comparison,
@@ -297,8 +296,8 @@ class CampaignEngine:
         Of a vote those on a violation: if its answers were not paid for, only turns that hold would
         have results.
         """
-        votes = self._rules.votes
-        return 2 if votes == 1 else 4 * votes
+        decider = self._rules.decider
+        return 4 * decider.votes if decider.again else 2
 
     def _may_wait(self) -> bool:
         """Whether dialogues wait with their second variants for the first ones of others.
@@ -308,7 +307,7 @@ class CampaignEngine:
         turns = sum(
             last + 1 for place, (_, last) in enumerate(self._plan) if place in self._scheduler
         )
-        votes = self._spread and self._rules.votes > 1
+        votes = self._spread and self._rules.decider.again
         return votes and turns * self._first_variant < MOST_SPREAD
 
     def _estimate(self) -> tuple[int, int]:
@@ -319,19 +318,19 @@ class CampaignEngine:
         variants = settings.variants * (len(self._plan) if whole else turns)
         probed = settings.attack != "non-cumulative" and not rules.own_edits
         each = 1 + 2 * probed + SHRINKING * settings.shrink
-        if rules.votes == 1:
+        if not rules.decider.again:
             return turns + variants, turns + each * variants
-        # What is asked again until the votes decide, see `answers`.
-        answers = 2 * rules.votes - 1
-        return rules.votes * turns + variants, (answers + 2) * turns + answers * each * variants
+        # What is asked again until the votes decide, see `deciding`.
+        votes = rules.decider.votes
+        answers = 2 * votes - 1
+        return votes * turns + variants, (answers + 2) * turns + answers * each * variants
 
     def _cost(self, last: int, *, most: bool) -> int:
         """Contexts that turns ``0`` to ``last`` ask for, without or with second passes."""
         settings = self._rules.settings
         probed = settings.attack != "non-cumulative" and not self._rules.own_edits
         passes = 3 if most and probed else 1
-        test = self._rules.test
-        answers = (self._rules.votes if test is None else test.floor) if most else 1
+        answers = self._rules.decider.floor if most else 1
         if self._rules.relation.unit == "dialogue":
             return answers * (last + 1 + settings.variants)
         return (last + 1) * answers * (1 + passes * settings.variants)

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, all_answers
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
-from pytest_dstfuzz.campaign.deciding import sides_of
 from pytest_dstfuzz.campaign.folding import Folding
 from pytest_dstfuzz.campaign.results import (
     ByLabel,
@@ -63,7 +62,7 @@ def judge_attempt(
         return JudgedVariant(_not_run(turn, attempt))
     reference, folding = turn.reference(attempt), turn.rules.folding
     expected = turn.expected(attempt)
-    clean, answer, undecided, _ = sides_of(
+    clean, answer, undecided, _ = turn.rules.decider.sides(
         turn, attempt, reference, attempt.context, answers, expected=expected
     )
     if undecided or isinstance(answer, TrackerFailure):
@@ -222,7 +221,9 @@ def breaks(
     only answer keeps the relation is taken to keep it.
     """
     attempt = turn.attempts[judged.result.index]
-    clean, answer, undecided, split = sides_of(turn, attempt, turn.clean_context, context, answers)
+    clean, answer, undecided, split = turn.rules.decider.sides(
+        turn, attempt, turn.clean_context, context, answers
+    )
     if isinstance(answer, TrackerFailure):
         return False
     carried = {

@@ -132,7 +132,7 @@ def _depends_on_known(rules: CampaignSpec) -> bool:
         rules.kind.has_slots
         and rules.folding.exact
         and rules.repeats
-        and rules.votes == 1
+        and not rules.decider.again
         and is_shipped(rules.relation)
         and _is_known(rules.settings.search)
         and all(one.shipped for one in operators)

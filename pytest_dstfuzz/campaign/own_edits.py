@@ -63,7 +63,7 @@ def _in_order(
     """
     different = {rewrite.asks: rewrite for rewrite in map(_as_asked, reversed(rewrites))}
     found = [different[asks] for asks in reversed(different)]
-    if rules.votes > 1:
+    if rules.decider.again:
         found = [rewrite for rewrite in found if not isinstance(rewrite.seen, Again)]
         if not found:
             return Inapplicable(_VARIES)

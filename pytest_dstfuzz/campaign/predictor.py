@@ -12,6 +12,7 @@ from typing import Final
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, check_answer
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.cache import PredictionCache
+from pytest_dstfuzz.campaign.deciding import ONCE, Decider
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
@@ -64,7 +65,7 @@ class Predictor:
         normalisation: str = "plain",
         budget: Budget | None = None,
         listener: Listener | None = None,
-        votes: int = 1,
+        decider: Decider = ONCE,
         repeats: bool = False,
         cache: PredictionCache | None = None,
         outcome: OutcomeKind = "state",
@@ -73,7 +74,7 @@ class Predictor:
         #: How often a context is asked for again whose answer cannot be read.
         self.retries = retries
         self.batch_size = batch_size
-        self.votes = votes
+        self.decider = decider
         self.repeats = repeats
         self.budget = budget or Budget()
         #: What was predicted before; ``None`` = nothing that is said can be used again.

@@ -20,7 +20,6 @@ from typing import Final, TypeVar
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, count_asked
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
-from pytest_dstfuzz.campaign.deciding import doubts_of_part, sides_of
 from pytest_dstfuzz.campaign.judge import JudgedVariant
 from pytest_dstfuzz.campaign.requests import OptionalRequest
 from pytest_dstfuzz.campaign.results import (
@@ -262,8 +261,10 @@ class _ShrinkCase:
         if not rebuilt.valid:
             return []
         needed = [rebuilt.context]
-        if self._rules.votes > 1 and rebuilt.context in answers and self._looks(edits, answers):
-            needed += doubts_of_part(self._turn, self._attempt, rebuilt.context, answers)
+        if self._rules.decider.again and rebuilt.context in answers and self._looks(edits, answers):
+            needed += self._rules.decider.part_wanted(
+                self._turn, self._attempt, rebuilt.context, answers
+            )
         self._needed.update(dict.fromkeys(needed))
         return [context for context in needed if context not in answers]
 
@@ -284,7 +285,7 @@ class _ShrinkCase:
         if not rebuilt.valid:
             return ()
         clean_context = turn.clean_context
-        clean, answer, undecided, _ = sides_of(
+        clean, answer, undecided, _ = self._rules.decider.sides(
             turn, self._attempt, clean_context, rebuilt.context, answers
         )
         if isinstance(answer, TrackerFailure) or (undecided and not open_too):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pytest_dstfuzz.campaign.deciding import ONCE, Decider
 from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
-from pytest_dstfuzz.campaign.sequential import SequentialTest
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.config import PROFILES, ReplySettings, VariantSettings
@@ -35,16 +35,14 @@ class CampaignSpec:
     perturber: Perturber
     #: Makes what a relation gets to see.
     scenes: Scenes
-    #: Answers of a vote on what breaks the relation once, see `answers`; 1 = there is no vote.
-    votes: int = 1
-    #: Whether a few contexts are asked once more, see `repeats`.
+    #: What several answers to one context come to.
+    decider: Decider = ONCE
+    #: Whether a few contexts are asked once more, see `deciding`.
     repeats: bool = False
     #: What of an answer is tested.
     reply: ReplySettings = field(default_factory=ReplySettings)
     #: When two answers count as one.
     folding: Folding = AS_GIVEN
-    #: What decides in the place of the vote; ``None`` = the vote does.
-    test: SequentialTest | None = None
 
     @property
     def by_density(self) -> bool:
@@ -87,8 +85,7 @@ class CampaignSpec:
         search: Search | None = None,
         *,
         relation: Relation | None = None,
-        votes: int = 1,
-        test: SequentialTest | None = None,
+        decider: Decider = ONCE,
         repeats: bool = False,
         reply: ReplySettings | None = None,
         comparison: Comparison = EXACT,
@@ -123,9 +120,8 @@ class CampaignSpec:
             search,
             perturber,
             scenes,
-            votes,
+            decider,
             repeats,
             reply,
             folding,
-            test if votes > 1 else None,
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pytest_dstfuzz.campaign.deciding import Repeats, RepeatsTally
 from pytest_dstfuzz.campaign.expected import (
     ExpectedFailures,
     ExpectedTally,
@@ -16,7 +17,6 @@ from pytest_dstfuzz.campaign.expected import (
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, column, ratio
 from pytest_dstfuzz.campaign.noise import Noise, NoiseTally
-from pytest_dstfuzz.campaign.repeats import Repeats, RepeatsTally
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, faults
 from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums, tallied
 from pytest_dstfuzz.dialogue.calls import AnswerPath

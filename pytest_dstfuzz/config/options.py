@@ -64,10 +64,10 @@ _TRACKER = (
     ),
     Option(
         "error_rate",
-        Value(rates.parse_error_rates, "RATE[,RATE]", float, separator=","),
-        "a sequential test in the place of the vote: of unchanged variants so many at most may be "
-        "taken for changed, such as 5%; of changed ones as many missed, or as the second rate "
-        "says (default: a vote; 5% with noise-floor)",
+        Value(rates.parse_error_rates, "RATE[,RATE]|no", float, separator=","),
+        "what decides if answers vary: a vote (default), a sequential test by which so many "
+        "unchanged variants at most are taken for changed, such as 5%, and as many changed ones "
+        "missed, or as the second rate says, or no: one answer each",
     ),
     _place(
         "tracker",

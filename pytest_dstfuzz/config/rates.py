@@ -135,15 +135,17 @@ def parse_slip_rate(text: str) -> float:
     return number
 
 
-def parse_error_rates(text: str) -> tuple[float, float]:
-    """Take one rate of errors for both kinds, or two with a comma between them.
+def parse_error_rates(text: str) -> tuple[float, ...]:
+    """Take one rate of errors for both kinds, or two with a comma between them; none for ``no``.
 
     >>> parse_error_rates("5%"), parse_error_rates("0.01,0.1")
     ((0.05, 0.05), (0.01, 0.1))
     """
+    if text == "no":
+        return ()
     parts = text.split(",")
     if len(parts) > 2:
-        raise ValueError("must be one rate or two: 5%, or 1%,10%")
+        raise ValueError("must be one rate or two, such as 5% or 1%,10%, or no")
     found = [parse_limit(part) for part in parts]
     if not all(0 < rate < 0.5 for rate in found):
         raise ValueError("must be above 0 and below 50%, such as 5%")

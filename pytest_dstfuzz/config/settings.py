@@ -45,8 +45,9 @@ class TrackerSettings:
     votes: int = 3
     #: Answers to each clean turn before its variants, under a sequential test.
     noise_floor: int | None = None
-    #: Rates of its errors: unchanged variants taken for changed, changed ones missed.
-    error_rate: tuple[float, float] | None = None
+    #: Rates of its errors: unchanged variants taken for changed, changed ones missed; none of both:
+    #: one answer each.
+    error_rate: tuple[float, ...] | None = None
     timeout: float = 30.0
     retries: int = 4
     dead_after: int = 20
@@ -282,7 +283,7 @@ def default_search(settings: Settings) -> str:
 def _refuse_vote_and_test(tracker: TrackerSettings) -> None:
     """Refuse a vote of so many answers where a sequential test decides how many it takes."""
     for name in ("noise_floor", "error_rate"):
-        if getattr(tracker, name) is not None:
+        if getattr(tracker, name):
             raise UserError(
                 f"dst_votes is a vote of so many answers, and {option(name).spelled} has "
                 "a sequential test in its place, which asks as often as it takes: give one of them"
@@ -292,7 +293,7 @@ def _refuse_vote_and_test(tracker: TrackerSettings) -> None:
 def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
     """Refuse a sequential test of answers that are each asked for once."""
     for name in ("noise_floor", "error_rate"):
-        if getattr(tracker, name) is not None:
+        if getattr(tracker, name):
             raise UserError(
                 f"{option(name).spelled} is for answers that vary, and --dst-repeatable "
                 "says that these do not: leave one of them out, or say --dst-repeatable=no"

@@ -14,8 +14,8 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_dstfuzz import __version__
+from pytest_dstfuzz.campaign.deciding import RepetitionTally
 from pytest_dstfuzz.campaign.expected import counted, turn_failures
-from pytest_dstfuzz.campaign.repeats import RepetitionTally
 from pytest_dstfuzz.campaign.result_views import JoinedResults
 from pytest_dstfuzz.campaign.results import (
     Cause,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, NamedTuple
 
+from pytest_dstfuzz.campaign.deciding import RepetitionTally
 from pytest_dstfuzz.campaign.folding import Folding
-from pytest_dstfuzz.campaign.repeats import RepetitionTally
 from pytest_dstfuzz.campaign.results import (
     RUN_OUTCOMES,
     Results,

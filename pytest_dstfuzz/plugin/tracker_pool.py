@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from pytest_dstfuzz.campaign.budget import Budget
+from pytest_dstfuzz.campaign.deciding import SequentialTest, decider_of, idle_test
 from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.campaign.sequential import idle_test, sequential_test
 from pytest_dstfuzz.comparisons.judge import JudgeFacts
 from pytest_dstfuzz.config import STATE, BudgetSettings
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
@@ -154,7 +154,7 @@ class TrackerPool:
                 normalisation=data.normalisation,
                 budget=self.budget,
                 listener=self._listener,
-                votes=1 if repeatable else self._settings.tracker.votes,
+                decider=decider_of(self._settings.tracker, repeatable=repeatable),
                 repeats=repeatable,
                 cache=self._caches.of(tracker, data, named=named, origin=origin),
                 outcome=outcome,
@@ -217,12 +217,12 @@ class TrackerPool:
         found = [note for one, _ in self._measured.values() for note in notes_of(one)]
         if math.isfinite(self.budget.deadline.left) and not can_end_calls():
             found.append(_BETWEEN_BATCHES)
-        if sequential_test(self._settings.tracker) is not None:
+        if isinstance(decider_of(self._settings.tracker), SequentialTest):
             asked = self._predictors.items()
             found += [
                 idle_test(self._settings.tracker, KINDS[outcome].words.who)
                 for (_, outcome), (_, predictor) in asked
-                if predictor.votes == 1
+                if not predictor.decider.again
             ]
         return found
 

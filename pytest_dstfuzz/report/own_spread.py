@@ -31,7 +31,7 @@ def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[
         return
     if not spreads:
         if any(replied for replied, *_ in turns):
-            why = "by dst_votes=1, or since the bot says that it repeats itself"
+            why = "by --dst-error-rate=no, or since the bot says that it repeats itself"
             yield f"not measured: each clean turn was asked once, {why}", "plain"
         return
     unstable = int(sum(row[1] for row in turns))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pytest_dstfuzz.campaign.deciding import Repeats, SequentialTest, decider_of
 from pytest_dstfuzz.campaign.noise import Noise
-from pytest_dstfuzz.campaign.repeats import Repeats
-from pytest_dstfuzz.campaign.sequential import sequential_test
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.config.rates import per_1000, percent, rise_per_1000
 from pytest_dstfuzz.dialogue.values import shown_value
@@ -145,20 +144,20 @@ def usage_text(usage: Usage) -> str:
 
 def disagreement_text(measured: Disagreement, settings: TrackerSettings) -> str:
     """Return how often a tracker disagreed with itself, and what is done about it."""
-    votes, test = settings.votes, sequential_test(settings)
+    decider = decider_of(settings)
     text = (
         f"{measured.differed} of {measured.contexts} contexts, asked {measured.answers} times "
         "each before the run, got different answers"
     )
-    if votes == 1:
-        return f"{text}: nothing is asked again (dst_votes=1), and violations may be noise"
-    if test is not None:
+    if not decider.again:
+        return f"{text}: nothing is asked again (--dst-error-rate=no), and violations may be noise"
+    if isinstance(decider, SequentialTest):
         return (
-            f"{text}: each clean turn is asked {test.floor} times at least, and a sequential test "
-            f"decides, with errors of {percent(test.false_rate)} (false violations) and "
-            f"{percent(test.missed_rate)} (missed)"
+            f"{text}: each clean turn is asked {decider.floor} times at least, and a sequential "
+            f"test decides, with errors of {percent(decider.false_rate)} (false violations) and "
+            f"{percent(decider.missed_rate)} (missed)"
         )
-    return f"{text}: a violation has to win a vote of {votes} answers or more on both sides"
+    return f"{text}: a violation has to win a vote of {decider.votes} answers or more on both sides"
 
 
 def wobble_text(noise: Noise) -> str:

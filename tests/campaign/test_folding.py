@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.campaign.answers import (
-    UNSTABLE,
-    Answer,
-    TrackerFailure,
+from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer, TrackerFailure, kinds_of_answers
+from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.deciding import (
     clean_wanted,
     count_votes,
-    kinds_of_answers,
     settled,
     unstable,
     variant_wanted,
 )
-from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.results import TurnResult

@@ -16,15 +16,16 @@ from toybots import Play, WordBot, data_of, talk
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.campaign.engine import predictor_for
-from pytest_dstfuzz.campaign.folding import AS_GIVEN
-from pytest_dstfuzz.campaign.sequential import (
+from pytest_dstfuzz.campaign.deciding import (
     MOST,
     AnswerTally,
     Ruling,
     SequentialTest,
-    sequential_test,
+    Vote,
+    decider_of,
 )
+from pytest_dstfuzz.campaign.engine import predictor_for
+from pytest_dstfuzz.campaign.folding import AS_GIVEN
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
@@ -64,7 +65,7 @@ def end_of(test: SequentialTest, rng: np.random.Generator, wobble: float, *, cha
         tally = AnswerTally(r, len(clean) - r, c, len(variant) - c)
         decided = test.decided(tally)
         ruling = Ruling(Outcome(), Prediction(Outcome()), decided, tally, len(variant), len(clean))
-        wanted = test.wanted(CLEAN, VARIANT, ruling)
+        wanted = test.more(CLEAN, VARIANT, ruling)
         if not wanted:
             return "" if decided is None else "changed" if decided else "kept"
         for one in wanted:
@@ -140,10 +141,11 @@ def test_what_is_undecided_is_said_and_not_counted() -> None:
 
 
 def test_options_name_the_test_and_not_a_vote_as_well() -> None:
-    assert sequential_test(Settings().tracker) is None
-    assert sequential_test(Settings.of(noise_floor=9).tracker) == SequentialTest(9, 0.05, 0.05)
+    assert decider_of(Settings().tracker) == Vote(3)
+    assert decider_of(Settings.of(error_rate="no").tracker) == Vote(1)
+    assert decider_of(Settings.of(noise_floor=9).tracker) == SequentialTest(9, 0.05, 0.05)
     both = Settings.of(error_rate="1%,10%").tracker
-    assert sequential_test(both) == SequentialTest(5, 0.01, 0.1)
+    assert decider_of(both) == SequentialTest(5, 0.01, 0.1)
     for value in ("0", "50%", "1%,2%,3%", "x"):
         with pytest.raises(UserError, match="error_rate"):
             Settings.of(error_rate=value)
@@ -174,7 +176,7 @@ def test_a_usual_answer_that_lost_its_majority_decides_nothing(variant: str) -> 
     ruling = ruled("aaaxy" + 11 * "a" + "bcdefghijklmnopq", variant)
     assert ruling.tally[:2] == (14, 18)
     assert ruling.changed is None
-    assert not SequentialTest().wanted(CLEAN, VARIANT, ruling)
+    assert not SequentialTest().more(CLEAN, VARIANT, ruling)
 
 
 def test_what_failed_is_neither_the_usual_answer_nor_another_one() -> None:
@@ -184,8 +186,8 @@ def test_what_failed_is_neither_the_usual_answer_nor_another_one() -> None:
     assert ruling.changed is True
     assert (ruling.asked, ruling.clean_asked) == (4, 5)
     waits = ruled("a!a!a", "zz")
-    assert test.wanted(CLEAN, VARIANT, waits._replace(clean_asked=MOST)) == [VARIANT.again(2)]
-    assert test.wanted(CLEAN, VARIANT, ruled("a!!!!", "z")) == [CLEAN.again(5)]
+    assert test.more(CLEAN, VARIANT, waits._replace(clean_asked=MOST)) == [VARIANT.again(2)]
+    assert test.more(CLEAN, VARIANT, ruled("a!!!!", "z")) == [CLEAN.again(5)]
     assert not test.unstable(CLEAN, answers_of("a!!!!", ""), AS_GIVEN)
     assert test.unstable(CLEAN, answers_of("ab!ab", ""), AS_GIVEN)
 
@@ -214,7 +216,7 @@ def test_an_undecided_part_is_neither_the_cause_nor_a_smaller_version(play: Play
     door = predictor_for(settings, data_of(dialogue), bot, wobbles=True)
     run = play(dialogue, texts, tracker=door, error_rate=0.05)
     # The script that the fixture plays has rules of its own.
-    run.campaign._rules = replace(run.campaign._rules, votes=3, test=SequentialTest())
+    run.campaign._rules = replace(run.campaign._rules, decider=SequentialTest())
     item = list(run.campaign.run())[1].variants[0]
     assert bot.times["cheap", "two nights !"] > 5
     assert (item.outcome, item.cause) == ("violation", None)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toybots import Play, WordBot, talk
 
-from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, settled, settled_clean
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.budget import Budget
+from pytest_dstfuzz.campaign.deciding import Vote, settled, settled_clean
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import Votes
 from pytest_dstfuzz.config import BudgetSettings
@@ -142,7 +143,7 @@ class Fickle(WordBot):
 
 def vote(play: Play, bot: Fickle, dialogue: object, texts: object, **given: object) -> object:
     budget = given.pop("budget", None)
-    door = Predictor(bot, given.pop("batch_size", 64), votes=3, budget=budget)  # type: ignore[arg-type]
+    door = Predictor(bot, given.pop("batch_size", 64), decider=Vote(3), budget=budget)  # type: ignore[arg-type]
     return play(dialogue, texts, tracker=door, **given)
 
 
@@ -195,7 +196,7 @@ def test_what_held_is_not_asked_again(play: Play) -> None:
 
 def test_more_votes_ask_for_more(play: Play) -> None:
     bot = Fickle()
-    door = Predictor(bot, votes=5)
+    door = Predictor(bot, decider=Vote(5))
     run = play(talk("d", "north"), {"north": ["nroth", "the north"]}, tracker=door, variants=2)
     (result,) = run.campaign.run()
     assert result.variants[0].votes == Votes(9, 9, 0, 0, 11, 0)

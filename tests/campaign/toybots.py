@@ -217,7 +217,7 @@ def scripted(
         search or NumberSearch(),
         script,  # type: ignore[arg-type]
         Scenes(data, load_lexicon(), Locks(load_lexicon()), settings.variant.seed),
-        door.votes,
+        door.decider,
         door.repeats,
     )
     return script

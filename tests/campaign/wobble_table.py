@@ -22,6 +22,7 @@ from functools import cache
 
 import numpy as np
 
+from pytest_dstfuzz.campaign.deciding import Vote
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
@@ -122,7 +123,7 @@ def run(seed: int, turns: int, tracker: object, votes: int) -> tuple[list[TurnRe
     last: dict[str, tuple[object, int]] = {}
     for dialogue, index in chosen:
         last[dialogue.id] = dialogue, max(index, last.get(dialogue.id, (None, -1))[1])
-    door = Predictor(tracker, ontology=None, votes=votes)  # type: ignore[arg-type]
+    door = Predictor(tracker, ontology=None, decider=Vote(votes))  # type: ignore[arg-type]
     plan = list(last.values())
     campaign = CampaignEngine(settings, data(), door, load_lexicon(), plan=plan)  # type: ignore[arg-type]
     results = list(campaign.run())

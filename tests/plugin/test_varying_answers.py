@@ -68,9 +68,9 @@ def test_an_option_says_that_it_varies(pytester: pytest.Pytester, bot: Any) -> N
 
 def test_one_answer_each_measures_no_noise(pytester: pytest.Pytester, bot: Any) -> None:
     bot("False")
-    result, report = run(pytester, "--dst-repeatable=no", "-odst_votes=1")
+    result, report = run(pytester, "--dst-repeatable=no", "--dst-error-rate=no")
     assert report["summary"]["noise"] is None
-    assert "nothing is asked again (dst_votes=1)" in words(result)
+    assert "nothing is asked again (--dst-error-rate=no)" in words(result)
 
 
 def test_a_test_of_a_tracker_that_repeats_itself_is_noted(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_dstfuzz.campaign.deciding import Repeats
 from pytest_dstfuzz.campaign.noise import Noise
-from pytest_dstfuzz.campaign.repeats import Repeats
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings, TrackerSettings
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_text
