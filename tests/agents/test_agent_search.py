@@ -201,3 +201,10 @@ def test_the_bandit_is_the_default_for_what_it_was_trained_on(
 def test_an_ini_file_may_name_the_search_too(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\ndst_search = greedy\n")
     assert read_settings(pytester.parseconfig("--dst-model=trade")).variant.search == "greedy"
+
+
+@pytest.mark.unmeasured
+def test_the_agent_of_the_other_tracker_ships_too(bot: pytest.Pytester) -> None:
+    done = bot.runpytest_inprocess(*OPTIONS, "--dst-search=agent:simpletod")
+    assert done.ret == 0
+    assert report_of(bot)["settings"]["search"] == "agent:simpletod"
