@@ -9,6 +9,7 @@ from pytest_dstfuzz.comparisons.comparison import Compared as Compared
 from pytest_dstfuzz.comparisons.comparison import Comparison as Comparison
 from pytest_dstfuzz.comparisons.registry import register_comparison as register_comparison
 from pytest_dstfuzz.config import Settings as Settings
+from pytest_dstfuzz.dialogue.calls import Outcome as Outcome
 from pytest_dstfuzz.dialogue.calls import Tool as Tool
 from pytest_dstfuzz.dialogue.calls import Transcript as Transcript
 from pytest_dstfuzz.dialogue.dialogues import BeliefState as BeliefState
@@ -20,37 +21,36 @@ from pytest_dstfuzz.dialogue.dialogues import SlotChange as SlotChange
 from pytest_dstfuzz.dialogue.dialogues import Turn as Turn
 from pytest_dstfuzz.dialogue.dialogues import diff_states as diff_states
 from pytest_dstfuzz.dialogue.load import load_dialogues as load_dialogues
-from pytest_dstfuzz.dialogue.outcome import Outcome as Outcome
 from pytest_dstfuzz.dialogue.readers.registry import register_reader as register_reader
 from pytest_dstfuzz.dialogue.readers.source import Reader as Reader
 from pytest_dstfuzz.errors import DataError as DataError
 from pytest_dstfuzz.errors import DstFuzzError as DstFuzzError
 from pytest_dstfuzz.errors import TrackerError as TrackerError
 from pytest_dstfuzz.errors import UserError as UserError
-from pytest_dstfuzz.gate.limits import Limit as Limit
+from pytest_dstfuzz.gate.verdict import Limit as Limit
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon as load_lexicon
 from pytest_dstfuzz.plugin.turn import DstProposer as DstProposer
 from pytest_dstfuzz.plugin.turn import DstReport as DstReport
 from pytest_dstfuzz.plugin.turn import DstTurn as DstTurn
-from pytest_dstfuzz.relations.contexts.checks import ContextCheck as ContextCheck
-from pytest_dstfuzz.relations.contexts.checks import (
+from pytest_dstfuzz.relations.contexts import AskedQuestion as AskedQuestion
+from pytest_dstfuzz.relations.contexts import ContextCheck as ContextCheck
+from pytest_dstfuzz.relations.contexts import (
     register_context_check as register_context_check,
 )
-from pytest_dstfuzz.relations.contexts.questions import AskedQuestion as AskedQuestion
-from pytest_dstfuzz.relations.contexts.sequences import (
+from pytest_dstfuzz.relations.contexts import (
     register_perturbation as register_perturbation,
 )
 from pytest_dstfuzz.relations.registry import register_relation as register_relation
+from pytest_dstfuzz.relations.relation import Admissible as Admissible
+from pytest_dstfuzz.relations.relation import Delta as Delta
+from pytest_dstfuzz.relations.relation import Expected as Expected
+from pytest_dstfuzz.relations.relation import Inapplicable as Inapplicable
+from pytest_dstfuzz.relations.relation import Move as Move
 from pytest_dstfuzz.relations.relation import Relation as Relation
-from pytest_dstfuzz.relations.rewrite import Admissible as Admissible
-from pytest_dstfuzz.relations.rewrite import Delta as Delta
-from pytest_dstfuzz.relations.rewrite import Expected as Expected
-from pytest_dstfuzz.relations.rewrite import Inapplicable as Inapplicable
-from pytest_dstfuzz.relations.rewrite import Move as Move
-from pytest_dstfuzz.relations.rewrite import Rewrite as Rewrite
-from pytest_dstfuzz.relations.rewrite import Verdict as Verdict
-from pytest_dstfuzz.relations.scene import Replacement as Replacement
-from pytest_dstfuzz.relations.scene import Scene as Scene
+from pytest_dstfuzz.relations.relation import Replacement as Replacement
+from pytest_dstfuzz.relations.relation import Rewrite as Rewrite
+from pytest_dstfuzz.relations.relation import Scene as Scene
+from pytest_dstfuzz.relations.relation import Verdict as Verdict
 from pytest_dstfuzz.search.protocol import Feedback as Feedback
 from pytest_dstfuzz.search.protocol import Proposal as Proposal
 from pytest_dstfuzz.search.protocol import Search as Search

@@ -30,17 +30,23 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Turn,
 )
 from pytest_dstfuzz.errors import UserError, needs_extra
-from pytest_dstfuzz.perturb.action import GRID, ActionSpace, ActionStep
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.edits import without
-from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.engine import GRID, ActionSpace, ActionStep, Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.perturb.types import Action, Variant
+from pytest_dstfuzz.perturb.words import Action, Variant
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
-from pytest_dstfuzz.relations.relation import Relation, begin, proposed
-from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Rewrite
-from pytest_dstfuzz.relations.scene import Scene, Scenes
+from pytest_dstfuzz.relations.relation import (
+    BySearch,
+    Inapplicable,
+    Relation,
+    Rewrite,
+    Scene,
+    Scenes,
+    begin,
+    proposed,
+)
 from pytest_dstfuzz.selection import select
 from pytest_dstfuzz.trackers.tracker import Prediction
 

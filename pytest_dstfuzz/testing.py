@@ -22,22 +22,25 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from pytest_dstfuzz.comparisons.alike import as_admitted, as_before
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls, comparison_of_states
-from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.comparisons.laws import ComparisonCheck, check_comparison_laws
+from pytest_dstfuzz.comparisons.calls import comparison_of_calls, comparison_of_states
+from pytest_dstfuzz.comparisons.comparison import (
+    Comparison,
+    ComparisonCheck,
+    as_admitted,
+    as_before,
+    check_comparison_laws,
+)
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
 from pytest_dstfuzz.config import ReplySettings, Settings
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn, in_own_names
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
-from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
-from pytest_dstfuzz.dialogue.renaming import in_own_names
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.relations.laws import RelationCheck, check_laws
+from pytest_dstfuzz.relations.checks import RelationCheck, check_laws
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
-from pytest_dstfuzz.relations.rewrite import Delta, Expected
+from pytest_dstfuzz.relations.relation import Delta, Expected
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.conformance import Conformance, Finding
 from pytest_dstfuzz.trackers.conformance import check_tracker as _check

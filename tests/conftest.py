@@ -22,7 +22,7 @@ from processes import COVERAGE, LIGHT, OUTSIDE
 
 from pytest_dstfuzz.dialogue import load
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.dialogue.readers.multiwoz import OriginalMultiwoz
+from pytest_dstfuzz.dialogue.readers.corpora import OriginalMultiwoz
 from pytest_dstfuzz.dialogue.readers.source import ReadOptions, SourceFile
 
 # A run within a test forgets the modules that it was the first to load. These may not be

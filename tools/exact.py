@@ -22,9 +22,7 @@ from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name
-from pytest_dstfuzz.relations.relation import begin, proposed
-from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable
-from pytest_dstfuzz.relations.scene import Scenes
+from pytest_dstfuzz.relations.relation import BySearch, Inapplicable, Scenes, begin, proposed
 
 #: The texts of the tests.
 _FOLDER: Final = Path(__file__).parents[1] / "tests" / "perturb"

@@ -12,7 +12,7 @@ from pytest_dstfuzz.config import ADAPTER, VALIDITIES, canonical_split
 from pytest_dstfuzz.config.command_line import Parser, adapter_options
 from pytest_dstfuzz.config.parsers import choice, integer, positive
 from pytest_dstfuzz.errors import needs_extra
-from pytest_dstfuzz.scale.commands.ray import RAY_OPTIONS, given_ray, ray_options
+from pytest_dstfuzz.scale.commands import RAY_OPTIONS, given_ray, ray_options
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 ORDERS = ("distance", "reading")
@@ -99,7 +99,7 @@ def _train_agent(options: Namespace) -> None:
     if on_ray is None:
         result = train_agent(run, say)
     else:
-        from pytest_dstfuzz.scale.cluster.rounds import rounds_on_ray  # noqa: PLC0415 - needs numpy
+        from pytest_dstfuzz.scale.actors import rounds_on_ray  # noqa: PLC0415 - needs numpy
 
         # While Ray is there, what is printed is taken for Ray's own.
         shown = partial(print, file=sys.stdout, flush=True)

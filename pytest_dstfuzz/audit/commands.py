@@ -42,8 +42,8 @@ def _audit(given: Namespace) -> None:
     if not given.judge.strip():
         raise UserError("--judge needs a name (see dstfuzz audit --help)")
     # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.audit.judging import read_judgements, write_sheet  # noqa: PLC0415
     from pytest_dstfuzz.audit.record import audit_path, open_audit  # noqa: PLC0415
-    from pytest_dstfuzz.audit.sheets import read_judgements, write_sheet  # noqa: PLC0415
     from pytest_dstfuzz.files import check_apart  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
 
@@ -76,13 +76,13 @@ def _audit(given: Namespace) -> None:
         write_page(given.html, audit, given.judge)
         print(printable(str(given.html)))
     if given.export is not None:
-        from pytest_dstfuzz.audit.export import write_export  # noqa: PLC0415 - as above
+        from pytest_dstfuzz.audit.judging import write_export  # noqa: PLC0415 - as above
 
         write_export(given.export, audit)
         print(printable(str(given.export)))
     elsewhere = given.judgements is not None or any(written.values())
     if not elsewhere:
-        from pytest_dstfuzz.audit.session import judge_rows, key_reader  # noqa: PLC0415 - as above
+        from pytest_dstfuzz.audit.judging import judge_rows, key_reader  # noqa: PLC0415 - as above
 
         keys = key_reader(sys.stdin)
         judge_rows(audit, given.judge, sys.stdout, keys, colour=wants_colour())

@@ -1,19 +1,144 @@
-"""Decoys: variants whose meaning did change, to find out whether a judge is awake.
-
-Each is made from a variant that passed the campaign's validity profile, so it carries
-typos and fillers as every other variant does; on top of these, one change is made that
-must change what the slots mean. Those of `fine_decoys` look like a slip.
-"""
+"""Decoys: variants whose meaning did change, to find out whether a judge is awake."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from pytest_dstfuzz.audit.mentions import KnownTurns, Mention, alike, domain_of, spread, state_of
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.seeding import stream
+
+# Punctuation inside a time or a number ends no clause.
+_CLAUSE = re.compile(r"(?:[^.,;:!?]|[.,;:!?](?=\S))*")
+_YES_NO = ("yes", "no", "true", "false")
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A slot that a turn filled, with a value that a text says once."""
+
+    slot: str
+    value: str
+    start: int
+    end: int
+
+
+class KnownTurns:
+    """The turns of one report.
+
+    Attributes:
+        values: slot -> its values that are words; numbers of one digit or more are in ``numbers``.
+        numbers: slot -> its values with a digit.
+        features: words of slots that one has or has not: those are named by their slot.
+        domains: first parts of the names of slots.
+    """
+
+    def __init__(self, turns: Sequence[TurnResult]) -> None:
+        """Collect the values of every slot, and the state before every turn."""
+        self.values: dict[str, set[str]] = {}
+        self.numbers: dict[str, set[str]] = {}
+        self.features: set[str] = set()
+        self.domains: set[str] = set()
+        self._earlier: dict[tuple[str, int], Mapping[str, str]] = {}
+        self._said: dict[tuple[str, int], str] = {}
+        self._seen: Counter[tuple[str, str]] = Counter()
+        for turn in turns:
+            state = state_of(turn)
+            self._earlier[turn.dialogue_id, turn.turn_index] = state
+            self._said[turn.dialogue_id, turn.turn_index] = f"{turn.system}\n{turn.user}"
+            self._seen.update(state.items())
+            for slot, value in state.items():
+                self.domains.add(domain_of(slot).casefold())
+                if value.casefold() in _YES_NO:
+                    self.features.update(re.findall(r"\w{4,}", slot.partition("-")[2].casefold()))
+                    continue
+                if value != DONTCARE and len(value) > 1 and not value.isdigit():
+                    self.values.setdefault(slot, set()).add(value)
+                if any(map(str.isdigit, value)):
+                    self.numbers.setdefault(slot, set()).add(value)
+
+    def seen(self, slot: str, value: str) -> int:
+        """Return in how many turns a slot has a value: a slip of who labelled has it in few."""
+        return self._seen[slot, value]
+
+    def has_counterpart(self, slot: str) -> bool:
+        """Whether another slot of the domain has values of this one: the two ends of a journey."""
+        values = self.values.get(slot, set())
+        return any(
+            other != slot
+            and domain_of(other) == domain_of(slot)
+            and len(values & self.values[other]) > 1
+            for other in self.values
+        )
+
+    def said_before(self, turn: TurnResult) -> str:
+        """Return what was said before a turn of the user, in lower case."""
+        earlier = (self._said.get((turn.dialogue_id, i), "") for i in range(turn.turn_index))
+        return "\n".join((*earlier, turn.system)).casefold()
+
+    def bears(self, turn: TurnResult, text: str, start: int) -> bool:
+        """Whether the clause from ``start`` on names a value of the turn, or a feature."""
+        clause = _CLAUSE.match(text.casefold(), start)
+        words = f" {clause.group() if clause else ''} "
+        names = [value.casefold() for value in state_of(turn).values() if len(value) > 2]
+        return any(re.search(rf"(?<!\w){re.escape(name)}", words) for name in names) or any(
+            word in self.features for word in words.split()
+        )
+
+    def mentions(self, turn: TurnResult, text: str) -> Iterator[Mention]:
+        """Yield the slots filled at this turn whose value, in words, the text says exactly once."""
+        return self._found(turn, text, self.values)
+
+    def mentioned_numbers(self, turn: TurnResult, text: str) -> Iterator[Mention]:
+        """Yield the slots filled at this turn whose value, a number, the text says exactly once."""
+        return self._found(turn, text, self.numbers)
+
+    def _found(
+        self, turn: TurnResult, text: str, values: Mapping[str, set[str]]
+    ) -> Iterator[Mention]:
+        earlier = self._earlier.get((turn.dialogue_id, turn.turn_index - 1))
+        before = {} if turn.turn_index == 0 else earlier
+        if before is None:
+            return
+        state = state_of(turn)
+        for slot, value in state.items():
+            if before.get(slot) == value or value not in values.get(slot, ()):
+                continue
+            if sum(value == other for other in state.values()) > 1:
+                continue
+            found = list(re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE))
+            if len(found) == 1 and value.casefold() in turn.user.casefold():
+                yield Mention(slot, value, found[0].start(), found[0].end())
+
+
+def state_of(turn: TurnResult) -> Mapping[str, str]:
+    """Return the label where there is one: it knows better than the tracker."""
+    if turn.label is not None:
+        return turn.label
+    return turn.clean_state if turn.clean_state is not None else {}
+
+
+def domain_of(slot: str) -> str:
+    """Return the first part of the name of a slot."""
+    return slot.split("-", 1)[0]
+
+
+def alike(one: str, two: str) -> bool:
+    """Whether two values may be spellings of one."""
+    first, second = one.casefold().split(), two.casefold().split()
+    return bool(set(first) & set(second)) or one[:4].casefold() == two[:4].casefold()
+
+
+def spread(text: str, count: int) -> int:
+    """Return one of ``count`` numbers from 0 on: it depends on a text alone."""
+    return sum(map(ord, text)) % count
+
 
 #: Kinds of decoys, in the order in which they take turns.
 KINDS = ("value", "exchange", "negation_added", "negation_removed", "dropped")
@@ -152,3 +277,370 @@ def instead(text: str, mention: Mention, others: Sequence[str]) -> Iterator[tupl
             text[: mention.start] + other + text[mention.end :],
             f"{mention.slot}: {mention.value} -> {other}",
         )
+
+
+#: Kinds of fine decoys, in the order in which they take turns.
+FINE_KINDS: Final = ("cue", "degree", "digit", "name", "value_typo", "negation")
+#: What a journey is called right before the cue of one of its ends.
+_FROM: Final = re.compile(
+    r"\b(?:leave|leaving|depart|departing|train|taxi|bus|flight|car|cab|ride|tickets?|trip)"
+    r" (from) $",
+    re.IGNORECASE,
+)
+_TO: Final = re.compile(
+    r"\b(?:go|going|get|getting|travel|travell?ing|train|taxi|bus|flight|ride|headed|heading|over"
+    r"|trip) (to) $",
+    re.IGNORECASE,
+)
+#: What says the other end of a journey, so that the cue would be taken for a slip.
+_ORIGIN: Final = re.compile(r"\bfrom\b", re.IGNORECASE)
+_GOAL: Final = re.compile(
+    r"\b(?:to(?! (?:get|go|leave|arrive|depart|find|book|be|travel|have|take|make|know|stay|see"
+    r"|visit|help|ride|catch|buy)\b)|for|into|towards?)\b",
+    re.IGNORECASE,
+)
+_WITH: Final = re.compile(r"\b(with) (?:(?:a|free|some|the) )*(\w+)", re.IGNORECASE)
+_WITHOUT: Final = re.compile(r"\b(without) (?:(?:a|any|free|the) )*(\w+)", re.IGNORECASE)
+_DO_NOT: Final = r"\b(?:do|does|did)(?: not| ?n['’]?t)"
+_BE_NOT: Final = r"(?:\b(?:am|is|are)(?: not| ?n['’]?t)|['’](?:m|s|re) not)"
+#: A negated wish for what begins right after it: group 1 or 2 is the negation.
+_REFUSED: Final = re.compile(
+    rf"(?:({_DO_NOT}) (?:need|want|require|have(?= to))|({_BE_NOT}) (?:looking for|interested in))"
+    r"(?: to (?:book|have|include|reserve|find|get|be))?"
+    r"(?: (?:a|an|the|free|in|my|this|that|for))* (?=\w)",
+    re.IGNORECASE,
+)
+_LIMITED: Final = re.compile(
+    rf"(?:{_DO_NOT}|{_BE_NOT}|\bnot) ((?:just|only|merely|simply|solely) )\w", re.IGNORECASE
+)
+_NOW: Final = re.compile(r"(?:\b(?:am|are|would)|['’](?:m|re|d)) (now) \w", re.IGNORECASE)
+_CONTRACTED: Final = re.compile(r" ?n['’]?t$", re.IGNORECASE)
+#: Other names of things that slots are about.
+_THINGS: Final = frozenset(
+    ("booking", "reservation", "room", "table", "ticket", "place", "lodging", "cab")
+)
+_NAME_WORD: Final = 4
+#: Letters in which values differ that are taken for each other, at most; the least they have.
+_NEAR, _SHORTEST = 2, 4
+#: In so many turns a value is no slip of who labelled.
+_SEEN: Final = 3
+
+
+class FineDecoyMaker:
+    """Makes fine decoys out of the turns of one report."""
+
+    def __init__(self, known: KnownTurns) -> None:
+        """Take the turns whose variants decoys are made of."""
+        self._known = known
+        things = _THINGS | known.domains
+        self._things = things | {f"{name}s" for name in things}
+
+    def make(self, turn: TurnResult, variant: VariantResult, kind: str) -> Decoy | None:
+        """Return a decoy of this kind, or ``None`` where the text gives no occasion."""
+        makers = {
+            "cue": self._another_cue,
+            "degree": self._other_reach,
+            "digit": self._another_digit,
+            "name": self._another_name,
+            "value_typo": self._another_value,
+            "negation": self._lost_negation,
+        }
+        made = next(iter(makers[kind](turn, variant.text)), None)
+        return None if made is None else Decoy(kind, turn, variant, *made)
+
+    def _another_cue(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
+        """Let a journey begin where it was to end, or a thing lack what it was to have."""
+        for mention in self._known.mentions(turn, text):
+            before, after = text[: mention.start], text[mention.end :]
+            if not self._known.has_counterpart(mention.slot):
+                continue
+            for pattern, new, other in ((_FROM, "for", _GOAL), (_TO, "from", _ORIGIN)):
+                cue = pattern.search(before)
+                if cue and not other.search(f"{before[: cue.start(1)]}{after}"):
+                    yield _put(text, *cue.span(1), new)
+        for pattern, new in ((_WITH, "without"), (_WITHOUT, "with")):
+            for match in pattern.finditer(text):
+                if match[2].casefold() in self._known.features:
+                    yield _put(text, *match.span(1), new)
+
+    def _other_reach(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
+        """Refuse all of what was refused in part, or in part what was refused."""
+        for match in _LIMITED.finditer(text):
+            if self._known.bears(turn, text, match.end(1)):
+                yield _put(text, *match.span(1), "")
+        for _, end in self._refused(turn, text):
+            yield _put(text, end, end, (" just", " only")[spread(text, 2)])
+
+    def _lost_negation(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
+        """Mistype a negation into another word, or another word into a negation."""
+        for match in _NOW.finditer(text):
+            if self._known.bears(turn, text, match.end(1)):
+                yield _put(text, *match.span(1), "not")
+        for start, end in self._refused(turn, text):
+            contracted = _CONTRACTED.search(text[start:end])
+            if contracted:
+                yield _put(text, start + contracted.start(), end, "")
+            else:
+                yield _put(text, end - len("not"), end, "now")
+
+    def _another_digit(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
+        """Change one digit of a number or a time, into one that the slot is known to have."""
+        for mention in self._known.mentioned_numbers(turn, text):
+            others = [
+                other
+                for other in self._others(turn, mention, self._known.numbers)
+                if len(other) == len(mention.value)
+                and sum(one != two for one, two in zip(other, mention.value, strict=True)) == 1
+                and other not in text
+            ]
+            yield from instead(text, mention, others)
+
+    def _another_name(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
+        """Leave out the word that tells a name from others, or put another one's in its place."""
+        for mention in self._known.mentions(turn, text):
+            words = mention.value.casefold().split()
+            if len(words) < 2 or any(map(str.isdigit, mention.value)):
+                continue
+            names = self._others(turn, mention, self._known.values)
+            rest = " ".join(words[1:])
+            bare = len(words[0]) >= _NAME_WORD and sum(
+                name.casefold().endswith(f" {rest}") for name in names
+            )
+            if bare and bare > 1 and words[0] not in self._known.said_before(turn):
+                first = re.match(r"\S+\s+", text[mention.start : mention.end])
+                if first:
+                    yield _put(text, mention.start, mention.start + first.end(), "")
+            near = [name for name in names if _one_word_apart(words, name.casefold().split())]
+            yield from instead(text, mention, near)
+
+    def _another_value(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
+        """Mistype a value into another one of its slot."""
+        for mention in self._known.mentions(turn, text):
+            if len(mention.value) < _SHORTEST or any(map(str.isdigit, mention.value)):
+                continue
+            near = [
+                other
+                for other in self._others(turn, mention, self._known.values)
+                if not alike(other, mention.value)
+                and len(other) >= _SHORTEST
+                and _distance(other.casefold(), mention.value.casefold()) <= _NEAR
+            ]
+            yield from instead(text, mention, near)
+
+    def _others(self, turn: TurnResult, mention: Mention, values: dict[str, set[str]]) -> list[str]:
+        """Return other values of a slot, which the turn has not."""
+        taken = {value.casefold() for value in state_of(turn).values()}
+        return sorted(
+            value
+            for value in values.get(mention.slot, ())
+            if value.casefold() not in taken and self._known.seen(mention.slot, value) >= _SEEN
+        )
+
+    def _refused(self, turn: TurnResult, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where a wish for what slots are about is negated."""
+        values = [value.casefold() for value in state_of(turn).values() if len(value) > 2]
+        for match in _REFUSED.finditer(text):
+            words = re.match(r"\w+", text[match.end() :])
+            wanted = text[match.end() :].casefold()
+            named = words and words[0].casefold() in self._things | self._known.features
+            if named or wanted.startswith(tuple(values)):
+                yield match.span(1 if match[1] else 2)
+
+
+def _put(text: str, start: int, end: int, new: str) -> tuple[str, str]:
+    """Return a text with something else in a place, in its case, and what was done."""
+    old = text[start:end]
+    new = new.capitalize() if old[:1].isupper() else new
+    return text[:start] + new + text[end:], f"{old.strip()!r} -> {new.strip()!r}"
+
+
+def _one_word_apart(one: list[str], two: list[str]) -> bool:
+    """Whether names differ in one word, and not in its spelling or in an article alone."""
+    if len(one) != len(two):
+        return False
+    apart = [(a, b) for a, b in zip(one, two, strict=True) if a != b]
+    return len(apart) == 1 and all(
+        min(len(a), len(b)) >= _NAME_WORD and a[:2] != b[:2] for a, b in apart
+    )
+
+
+def _distance(one: str, two: str) -> int:
+    """Return in how many letters two words differ (Levenshtein)."""
+    row = list(range(len(two) + 1))
+    for i, letter in enumerate(one, start=1):
+        above, row[0] = row[0], i
+        for j, other in enumerate(two, start=1):
+            above, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, above + (letter != other))
+    return row[-1]
+
+
+#: Kinds of such decoys, in the order in which they take turns.
+STATED_KINDS = ("stated_value", "stated_slot", "stated_nothing", "stated_elsewhere")
+NOTHING = "no slot changes"
+
+
+class StatedDecoyMaker:
+    """Makes decoys out of the rewrites of one relation."""
+
+    def __init__(self, known: KnownTurns, turns: Sequence[TurnResult]) -> None:
+        """Take the turns whose rewrites decoys are made of, and borrow from."""
+        self._known = known
+        self._others = [variant.expected for turn in turns for variant in turn.variants]
+
+    def make(self, turn: TurnResult, variant: VariantResult, kind: str) -> Decoy | None:
+        """Return a decoy of this kind, or ``None`` where nothing wrong can be stated so."""
+        makers = {
+            "stated_value": self._value,
+            "stated_slot": self._slot,
+            "stated_nothing": self._nothing,
+            "stated_elsewhere": self._elsewhere,
+        }
+        found = next(iter(makers[kind](turn, variant)), None)
+        if found is None:
+            return None
+        stated = tuple(found) or (NOTHING,)
+        what = f"stated: {'; '.join(stated)}"
+        return Decoy(kind, turn, variant, variant.text, what, stated)
+
+    def _value(self, turn: TurnResult, variant: VariantResult) -> Iterator[Sequence[str]]:
+        """State another value that nobody says."""
+        for number, delta in enumerate(variant.expected):
+            said = f"{turn.system} {turn.user} {variant.text}".casefold()
+            others = sorted(
+                value
+                for value in self._known.values.get(delta.slot, ())
+                if value != delta.before
+                and value not in delta.after.values
+                and value.casefold() not in said
+            )
+            if others:
+                value = others[spread(variant.text, len(others))]
+                after = replace(delta.after, values=(value,), anything_but=False)
+                stated = list(map(str, variant.expected))
+                stated[number] = str(replace(delta, after=after))
+                yield stated
+
+    def _slot(self, turn: TurnResult, variant: VariantResult) -> Iterator[Sequence[str]]:
+        """State the new value for another slot."""
+        stated = {delta.slot for delta in variant.expected}
+        state = turn.clean_state or state_of(turn)
+        for delta in variant.expected:
+            wanted = set(delta.after.values)
+
+            def fits(slot: str, wanted: set[str | None] = wanted) -> bool:
+                return bool(wanted & self._known.values.get(slot, set()))
+
+            # First one that may well have such a value.
+            for slot, value in sorted(state.items(), key=lambda item: (not fits(item[0]), item)):
+                if slot not in stated and value not in delta.after:
+                    yield (str(replace(delta, slot=slot, before=value)),)
+
+    def _nothing(self, turn: TurnResult, variant: VariantResult) -> Iterator[Sequence[str]]:  # noqa: ARG002 - as the others
+        """State that nothing changes."""
+        if variant.expected:
+            yield ()
+
+    def _elsewhere(self, turn: TurnResult, variant: VariantResult) -> Iterator[Sequence[str]]:  # noqa: ARG002 - as the others
+        """State what is right of another rewrite."""
+        slots = {delta.slot for delta in variant.expected}
+        others = [
+            deltas for deltas in self._others if deltas and not slots & {one.slot for one in deltas}
+        ]
+        if others:
+            yield list(map(str, others[spread(variant.text, len(others))]))
+
+
+#: Kinds of all decoys, in the order in which figures name them.
+ALL_KINDS = (*KINDS, *FINE_KINDS, *STATED_KINDS)
+Pair = tuple[TurnResult, VariantResult]
+
+
+def draw_decoys(
+    turns: Sequence[TurnResult], drawn: Sequence[Pair], coarse: int, fine: int, seed: int
+) -> list[Decoy]:
+    """Make decoys out of the turns of a report, no two of one turn.
+
+    They come from dialogues that gave none of the violations ``drawn`` while these last, and
+    have about as many edits as a violation, with the change of meaning of a fine one counted.
+    """
+    known = KnownTurns(turns)
+    bases = [
+        (turn, variant)
+        for turn in turns
+        for variant in turn.variants
+        if variant.outcome in RUN_OUTCOMES and (variant.edits or variant.expected)
+    ]
+    made: list[Decoy] = []
+    coarse_kinds: Sequence[str] = KINDS
+    make_coarse = DecoyMaker(known).make
+    if any(variant.expected for _, variant in drawn):
+        if fine:
+            raise UserError(
+                "fine decoys are slips that change a meaning: of a relation that expects a change "
+                "only what it states can be wrong, so ask for --decoys"
+            )
+        coarse_kinds, make_coarse = STATED_KINDS, StatedDecoyMaker(known, turns).make
+        bases = [(turn, variant) for turn, variant in bases if variant.expected]
+    for name, count, kinds, make, own in (
+        ("decoys", coarse, coarse_kinds, make_coarse, 0),
+        ("fine decoys", fine, FINE_KINDS, FineDecoyMaker(known).make, 1),
+    ):
+        random = stream(seed, "precision", name)
+        order = [bases[int(index)] for index in random.permutation(len(bases))]
+        # As many edits as a violation that is drawn anew for each decoy.
+        edits = (
+            len(drawn[int(random.integers(len(drawn)))][1].edits) - own for _ in itertools.count()
+        )
+        taken = {decoy.turn.id for decoy in made}
+        some = _Maker(make, order, taken, edits).make(kinds, count, drawn)
+        if len(some) < count:
+            raise UserError(
+                f"the report gives occasion for {len(some)} {name} only, not {count}: "
+                "test more turns, or ask for fewer"
+            )
+        made += some
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes decoys of some kinds."""
+
+    one: Callable[[TurnResult, VariantResult, str], Decoy | None]
+    bases: Sequence[Pair]
+    #: Turns that are a decoy already.
+    taken: set[str]
+    #: How many edits the next ones should have before the change of meaning.
+    edits: Iterator[int]
+
+    def make(self, kinds: Sequence[str], count: int, drawn: Sequence[Pair]) -> list[Decoy]:
+        """Return ``count`` decoys, or as many as there are."""
+        used = {turn.dialogue_id for turn, _ in drawn}
+        fresh = [base for base in self.bases if base[0].dialogue_id not in used]
+        # Where every dialogue has a violation, other turns of these dialogues serve as well.
+        spare = [base for base in self.bases if base[0].dialogue_id in used]
+        made: list[Decoy] = []
+        exhausted: set[str] = set()
+        # Kinds take turns; the others fill the places of one that has no occasion left.
+        for kind in itertools.cycle(kinds):
+            if len(made) == count or len(exhausted) == len(kinds):
+                break
+            if kind in exhausted:
+                continue
+            edits = next(self.edits)
+            decoy = self._first(fresh, kind, edits) or self._first(spare, kind, edits)
+            if decoy is None:
+                exhausted.add(kind)
+            else:
+                made.append(decoy)
+                self.taken.add(decoy.turn.id)
+        return made
+
+    def _first(self, bases: Sequence[Pair], kind: str, edits: int) -> Decoy | None:
+        """Return a decoy of a turn not taken yet, with the number of edits nearest to ``edits``."""
+        for turn, variant in sorted(bases, key=lambda base: abs(len(base[1].edits) - edits)):
+            if turn.id not in self.taken:
+                decoy = self.one(turn, variant, kind)
+                if decoy is not None:
+                    return decoy
+        return None

@@ -10,10 +10,10 @@ from pytest_dstfuzz.audit.sample import AuditRow
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.perturb.edits import undo_edits
-from pytest_dstfuzz.report.edits import legend, shown_spans, visible
+from pytest_dstfuzz.report.wording import legend, shown_spans, visible
 
 with needs_extra("the page of an audit", "report", "jinja2", "markupsafe"):
-    from pytest_dstfuzz.report.html.shell import environment, insides
+    from pytest_dstfuzz.report.html.page import environment, insides
 
 
 def write_page(path: Path, audit: Audit, judge: str) -> None:

@@ -1,9 +1,4 @@
-"""The sample of an audit: violations out of a JSON report, and decoys among them.
-
-A row is what a judge sees. Nothing in the rows of a sample tells decoys from violations:
-its rows are shuffled before they get their ids, every change of the text is marked alike,
-and what the tracker made of a variant is shown only where there are no decoys.
-"""
+"""The sample of an audit, and the question that a judge answers."""
 
 from __future__ import annotations
 
@@ -12,18 +7,59 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final, Literal, NamedTuple
 
-from pytest_dstfuzz.audit.decoy_draw import Pair, draw_decoys
-from pytest_dstfuzz.audit.decoys import Decoy
-from pytest_dstfuzz.audit.question import KEEPING, STATED, Question
+from pytest_dstfuzz.audit.decoys import Decoy, Pair, draw_decoys
 from pytest_dstfuzz.campaign.results import Results, TurnResult, VariantResult
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.edits import undo_edits
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.report.calls import call_lines
-from pytest_dstfuzz.report.rounds import move_texts
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.report.answers import call_lines
+from pytest_dstfuzz.report.explain import move_texts
 from pytest_dstfuzz.seeding import stream
+
+#: What a judge may say: the perturbed dialogue asks for the same, as far as the slots go, or not;
+#: of a relation that expects a change, what it states is right, or not.
+Verdict = Literal["keeps", "changes", "right", "wrong"]
+
+
+class Question(NamedTuple):
+    """One question, its two answers, and what figures call them."""
+
+    text: str
+    good: Verdict
+    bad: Verdict
+    #: What a page says below it.
+    lead: str
+    #: ``12 of 15 violations ...``, and ``judged ...``.
+    share: str
+    otherwise: str
+
+    @property
+    def answers(self) -> dict[str, Verdict]:
+        """Key on a keyboard -> verdict."""
+        return {verdict[0]: verdict for verdict in (self.good, self.bad)}
+
+
+KEEPING: Final = Question(
+    "Does the user still ask for the same?",
+    "keeps",
+    "changes",
+    "Read the edited utterance in its dialogue, and say whether it asks for the same as the clean "
+    "one. Typing errors and fillers do not matter; what is asked for does.",
+    "keep the meaning",
+    "to change the meaning",
+)
+STATED: Final = Question(
+    "Is the stated change right?",
+    "right",
+    "wrong",
+    "Read the clean and the edited utterance in their dialogue, and say whether the edited one "
+    "changes what the user asks for as it is stated, and nothing else.",
+    "state the right change",
+    "to state a wrong one",
+)
+
 
 #: Kind of a row that is no decoy.
 VIOLATION = "violation"

@@ -3,43 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer
-from pytest_dstfuzz.campaign.by_label import folded_label, judge_by_label
+from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer, Folding
 from pytest_dstfuzz.campaign.results import ByLabel, ContextEdits, TurnNoise
 from pytest_dstfuzz.campaign.spec import CampaignSpec
-from pytest_dstfuzz.comparisons.fallbacks import is_fallback
+from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.config import ATTACKS, PROFILES
+from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import (
+    RESTART,
+    Again,
     Context,
     Dialogue,
     DialogueSet,
     SlotChange,
     Turn,
 )
-from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.draft import Source
-from pytest_dstfuzz.perturb.types import Variant
-from pytest_dstfuzz.perturb.words import take_apart
-from pytest_dstfuzz.relations.relation import TurnBegun, begin
-from pytest_dstfuzz.relations.rewrite import (
+from pytest_dstfuzz.perturb.validity import distinct_words, edit_c, edit_w
+from pytest_dstfuzz.perturb.words import Status, Variant, take_apart
+from pytest_dstfuzz.relations.relation import (
     OTHER_LANGUAGE,
     UNCHANGED,
     BySearch,
     Expected,
     Inapplicable,
     Move,
+    Rewrite,
+    Shown,
+    TurnBegun,
+    TurnRelation,
     Verdict,
+    begin,
 )
-from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask, TurnSearch
+from pytest_dstfuzz.search.protocol import NO_ACTION, Feedback, Proposal, SearchTask, TurnSearch
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 __all__ = ["Attempt", "TurnAttempts", "attempt_turn", "begin_turn", "lock_values"]
+
+
+def folded_label(
+    folding: Folding, label: Outcome, clean: Outcome, found: Outcome, asked: Context
+) -> Outcome:
+    """Return a label in the words of two answers: each text as that of an answer that agrees.
+
+    Args:
+        folding: when two texts say the same.
+        label: as the data has it.
+        clean: the answer that is held against.
+        found: the other answer, under the paths of the clean one. Where both agree with the label
+            in other words, this one counts.
+        asked: the clean context.
+    """
+    if folding.exact:
+        return label
+    if folding.agree(label, found, asked):
+        return found
+    if folding.agree(label, clean, asked):
+        return clean
+    by_found, by_clean = (folding.under(one, label) for one in (found, clean))
+    told = {path: text for path, text in by_found.items() if path not in clean}
+    for path in {**clean, **found}:
+        own, right = (found, by_found) if path in found else (clean, by_clean)
+        if path in right:
+            same = folding.compare(path, own[path], right[path], asked).same
+            told[path] = own[path] if same else right[path]
+        elif path in clean and path in by_clean:
+            same = folding.compare(path, clean[path], by_clean[path], asked).same
+            told[path] = clean[path] if same else by_clean[path]
+    return Outcome(told)
+
+
+def judge_by_label(label: Outcome, changes: Iterable[SlotChange]) -> Mapping[str, ByLabel]:
+    """Return what a label, in the words of both answers, says of each slot that changes.
+
+    >>> label = Outcome({"area": "north", "food": "thai"})
+    >>> changes = [SlotChange("area", "south", "north"), SlotChange("food", "thai", None)]
+    >>> judge_by_label(label, changes)
+    {'area': 'corrected', 'food': 'right-to-wrong'}
+    """
+    found: dict[str, ByLabel] = {}
+    for change in changes:
+        right = label.get(change.slot)
+        found[change.slot] = "wrong-to-wrong"
+        if change.before == right:
+            found[change.slot] = "right-to-wrong"
+        elif change.after == right:
+            found[change.slot] = "corrected"
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,3 +442,124 @@ def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) 
     if attack not in ATTACKS:
         raise unknown_name("attack design", attack, ATTACKS)
     return attack == "cumulative"
+
+
+#: Why dialogues are not begun once more with a tracker that need not repeat itself.
+_VARIES: Final = "the tracker need not give the same answer twice"
+
+
+def begin_own(
+    rules: CampaignSpec, dialogue: Dialogue, clean: Sequence[Answer], place: int, last: int
+) -> TurnAttempts:
+    """Return turn ``place`` of a dialogue of ``last + 1`` turns, its rewrites in a drawn order.
+
+    Of whole dialogues only the last turn has any.
+    """
+    whole = rules.relation.unit == "dialogue"
+    states = [answer.state if isinstance(answer, Prediction) else None for answer in clean]
+    # A turn is edited without a look at those after it.
+    ask = not whole or place == last
+    turn = begin_turn(rules, dialogue, place, clean[place], states[: place + 1], ask=ask)
+    if isinstance(turn.begun, list):
+        turn.begun = _in_order(rules, turn, turn.begun)
+    return turn
+
+
+class _Listed(TurnRelation):
+    """The rewrites of a turn, where none of them hangs on what others showed."""
+
+    def __init__(self, rewrites: Sequence[Rewrite]) -> None:
+        self._rewrites = rewrites
+
+    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:  # noqa: ARG002 - does not look
+        """Return rewrite ``number``."""
+        return self._rewrites[number] if number < len(self._rewrites) and not draw else None
+
+
+def _in_order(
+    rules: CampaignSpec, turn: TurnAttempts, rewrites: Sequence[Rewrite]
+) -> _Listed | Inapplicable:
+    """Return rewrites in the order in which they are tried, each once.
+
+    Of those that ask the same the first one stays: its moves or edits tell it.
+    """
+    different = {rewrite.asks: rewrite for rewrite in map(_as_asked, reversed(rewrites))}
+    found = [different[asks] for asks in reversed(different)]
+    if rules.decider.again:
+        found = [rewrite for rewrite in found if not isinstance(rewrite.seen, Again)]
+        if not found:
+            return Inapplicable(_VARIES)
+    if all(isinstance(rewrite.seen, Again) for rewrite in found):
+        return _Listed(found)  # A dialogue is held again from its beginning.
+    seed, name = rules.settings.seed, rules.relation.name
+    rng = stream(seed, "rewrites", name, turn.dialogue.id, turn.turn.index)
+    return _Listed([found[place] for place in rng.permutation(len(found))])
+
+
+def attempt_own(turn: TurnAttempts, number: int) -> Attempt | None:
+    """Make rewrite ``number`` of a turn; ``None`` = it has no more.
+
+    Where it is to be run alone, those of lower numbers are made first.
+    """
+    for earlier in range(len(turn.seen), number):
+        _draw(turn, earlier)
+    found = _draw(turn, number)
+    if found is None:
+        return None
+    rewrite, proposal, draws = found
+    turn.attempts[number] = attempt = Attempt(
+        index=number,
+        context_variant=number,
+        proposal=proposal,
+        draws=draws,
+        duplicate_of=turn.same_as(proposal, rewrite.asks),
+        users={},
+        context=rewrite.seen,
+        context_edits=(),
+    )
+    return attempt
+
+
+def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | None:
+    """Return a rewrite, also as a proposal, and how many it took; ``None`` = there are no more."""
+    begun = turn.begun
+    if begun is None or isinstance(begun, tuple | list):
+        return None  # The relation says nothing about the turn.
+    if len(turn.seen) < number:
+        return None  # It had no more before.
+    shown = [_shown(one) for one in turn.seen]
+    found = None
+    for draw in range(turn.rules.settings.redraws + 1):
+        proposed = begun.propose(number, draw, shown)
+        if proposed is None:
+            break
+        rewrite = _as_asked(proposed)
+        variant = _variant_of(rewrite)
+        found = rewrite, Proposal(variant, NO_ACTION, rewrite=rewrite), draw + 1
+        if variant.valid and rewrite.asks not in turn.numbers:
+            turn.numbers[rewrite.asks] = number
+            break
+    if found is not None:
+        turn.seen.append(Feedback(found[1]))
+    return found
+
+
+def _as_asked(rewrite: Rewrite) -> Rewrite:
+    """Return a rewrite as it is asked: with an answer of its own, where it is asked again."""
+    if any(move.kind == "again" for move in rewrite.moves):
+        return replace(rewrite, seen=rewrite.seen.again(RESTART))
+    return rewrite
+
+
+def _shown(feedback: Feedback) -> Shown:
+    rewrite = feedback.proposal.rewrite
+    assert rewrite is not None  # noqa: S101 - the relation makes all proposals of the turn
+    return Shown(rewrite, feedback.answered, feedback.broken, feedback.impurity)
+
+
+def _variant_of(rewrite: Rewrite) -> Variant:
+    """Return what a rewrite makes of the newest utterance, with the edit rates."""
+    clean, text = rewrite.reference.user, rewrite.seen.user
+    status: Status = "vacuous" if rewrite.seen == rewrite.reference else "valid"
+    word_rate = edit_w(distinct_words(clean), text)
+    return Variant(clean, text, rewrite.edits, word_rate, edit_c(clean, text), status)

@@ -12,40 +12,36 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.deciding import SequentialTest, decider_of, idle_test
 from pytest_dstfuzz.campaign.engine import CampaignEngine, Planned, predictor_for
-from pytest_dstfuzz.campaign.events import Listener
-from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.predictor import Budget, Predictor
+from pytest_dstfuzz.campaign.results import Listener, TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_values
+from pytest_dstfuzz.comparisons.calls import comparison_of_values
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
 from pytest_dstfuzz.config import ReplySettings, Settings
-from pytest_dstfuzz.dialogue.call_values import with_call_values
+from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.ontology import with_slots
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.dialogue.ontology import with_call_values, with_slots
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
-from pytest_dstfuzz.dialogue.rollout import with_history
-from pytest_dstfuzz.dialogue.sampling import part_of, sample_turns
+from pytest_dstfuzz.dialogue.sampling import part_of, sample_turns, with_history
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.relations.registry import as_relation, relations_named
 from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.sources.rows import with_frozen
+from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import as_search
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.adapting import bounded_to
-from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS, bounded, preflight
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker, is_repeatable
+from pytest_dstfuzz.trackers.validation import PREFLIGHT_CONTEXTS, bounded, preflight
 
 
 class Campaign:
@@ -75,7 +71,7 @@ class Campaign:
         compare: when two replies say the same: names with commas between them, a function of two
             texts or a `Comparison`; ``None`` = what the settings name. Of replies alone.
         lexicon: words for the perturbations; ``None`` = those that ship.
-        listener: told what happens, see `pytest_dstfuzz.campaign.events`.
+        listener: told what happens, see `pytest_dstfuzz.campaign.results`.
 
     Raises:
         UserError: tracker, dialogues or settings cannot be used. What only shows when the tracker

@@ -57,13 +57,14 @@ from math import factorial
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from pytest_dstfuzz.campaign.answers import (
+    AS_GIVEN,
     UNSTABLE,
     Answer,
+    Folding,
     TrackerFailure,
     all_answers,
     all_asked,
 )
-from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.results import (
     ChangedSlot,
     TurnResult,
@@ -73,9 +74,9 @@ from pytest_dstfuzz.campaign.results import (
     faults,
 )
 from pytest_dstfuzz.config import TrackerSettings
+from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import Again, Context
-from pytest_dstfuzz.dialogue.outcome import Outcome
-from pytest_dstfuzz.relations.rewrite import UNCHANGED, Admissible, Delta, Expected, Verdict
+from pytest_dstfuzz.relations.relation import UNCHANGED, Admissible, Delta, Expected, Verdict
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 

@@ -2,38 +2,310 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
-from dataclasses import replace
-from itertools import accumulate, takewhile
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from importlib.metadata import version
+from itertools import accumulate, chain, takewhile
+from pathlib import Path
+from typing import Final, NamedTuple
 
-from pytest_dstfuzz.campaign.budget import Budget
+import numpy as np
+
+from pytest_dstfuzz.campaign.answers import Answer, OptionalRequest, PatientRequest, TrackerFailure
+from pytest_dstfuzz.campaign.cache import PredictionCache, restarts
 from pytest_dstfuzz.campaign.deciding import decider_of
-from pytest_dstfuzz.campaign.dialogue_run import run_dialogue, unanswered
-from pytest_dstfuzz.campaign.events import (
+from pytest_dstfuzz.campaign.dialogue_run import Answers, DialogueRun, run_dialogue, unanswered
+from pytest_dstfuzz.campaign.predictor import Budget, Predictor
+from pytest_dstfuzz.campaign.results import (
     CampaignFinished,
     CampaignStarted,
     Listener,
     TurnDone,
+    TurnResult,
     WindowStarted,
     ignore,
 )
-from pytest_dstfuzz.campaign.kept_results import kept_results
-from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.scheduler import DialogueScheduler
 from pytest_dstfuzz.campaign.spec import CampaignSpec
-from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.garbage import gc_paused
-from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.json_data import json_decoder, json_encoded, to_json
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.relations.registry import is_shipped
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Search
+from pytest_dstfuzz.search.registry import SEARCHES, trained
 from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.transformations import find_operator
 
 __all__ = ["CampaignEngine", "Planned", "predictor_for"]
+
+
+#: Fields of `DialogueSet` that decide nothing, and the one that is gone over.
+_NOT_DATA: Final = ("dialogues", "layout", "notes")
+#: A dialogue, and the index of its last turn that was run.
+_Planned = tuple[Dialogue, int]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDialogue:
+    """What was found at a dialogue."""
+
+    #: How many answers it rests on.
+    answers: int
+    results: list[TurnResult]
+
+
+_KEPT: Final = json_decoder(KeptDialogue)
+
+
+class ResultCache:
+    """The results of dialogues under the rules of one campaign; ``scope`` tells it from others."""
+
+    def __init__(self, cache: PredictionCache, scope: str) -> None:
+        self._cache = cache
+        self._scope = scope
+
+    def recall(self, planned: Sequence[_Planned]) -> dict[str, KeptDialogue]:
+        """Return what is kept, by the ids of dialogues."""
+        found = self._cache.texts({one[0].id: self._key(one) for one in planned})
+        kept: dict[str, KeptDialogue] = {}
+        with gc_paused():
+            for name, text in found.items():
+                # One that cannot be read is made again.
+                with suppress(ValueError):
+                    kept[name] = _KEPT(text)
+        return kept
+
+    def keep(
+        self, found: Sequence[tuple[_Planned, Mapping[Context, Answer], list[TurnResult]]]
+    ) -> None:
+        """Keep results with the answers that they rest on, where each of these is kept too."""
+        texts = [
+            (self._key(planned), text)
+            for planned, answers, results in found
+            if not any(isinstance(one, TrackerFailure) for one in answers.values())
+            and not any(map(restarts, answers))
+            and (text := _encoded(KeptDialogue(len(answers), results))) is not None
+        ]
+        self._cache.keep_texts(texts)
+
+    def _key(self, planned: _Planned) -> list[object]:
+        dialogue, last = planned
+        return ["results", self._scope, dialogue.id, last]
+
+
+def kept_results(
+    cache: PredictionCache | None, rules: CampaignSpec, lexicon: Lexicon
+) -> ResultCache | None:
+    """Return where the results of a campaign are kept; ``None`` = nothing may be kept of them.
+
+    Args:
+        cache: that of its tracker.
+        rules: of the campaign, its search made by its name.
+        lexicon: its words.
+    """
+    # Words of a suite's own may change under the same fingerprint.
+    if cache is None or not _depends_on_known(rules) or lexicon is not load_lexicon():
+        return None
+    data, code = cache.digest_of(rules.data, _digest_of_data), _digest_of_code()
+    if data is None or code is None:
+        return None
+    noise = rules.perturber.noise if rules.settings.noisy else None
+    policy = trained(rules.settings.search)
+    parts = [
+        code,
+        data,
+        lexicon.fingerprint,
+        None if noise is None else [noise.model.name, noise.model.fingerprint, noise.rate],
+        "" if policy is None else [policy.fingerprint, policy.code],
+        rules.relation.name,
+        to_json(rules.settings),
+        to_json(rules.reply),
+        rules.repeats,
+    ]
+    text = _encoded(parts)
+    return None if text is None else ResultCache(cache, hashlib.sha256(text).hexdigest())
+
+
+def _depends_on_known(rules: CampaignSpec) -> bool:
+    """Say whether nothing but what ships and what is kept decides what is found."""
+    operators = (
+        find_operator(item.name, name)
+        for item, names in zip(*rules.settings.selection, strict=True)
+        for name in names
+    )
+    return (
+        rules.kind.has_slots
+        and rules.folding.exact
+        and rules.repeats
+        and not rules.decider.again
+        and is_shipped(rules.relation)
+        and _is_known(rules.settings.search)
+        and all(one.shipped for one in operators)
+    )
+
+
+def _is_known(search: str) -> bool:
+    """Say whether a search ships, or tells its code from any other."""
+    if search in SEARCHES.shipped:
+        return True
+    found = trained(search)
+    return found is not None and bool(found.code)
+
+
+@cache
+def _digest_of_code() -> str | None:
+    """Return what tells this code, and what it counts and draws with, from any other.
+
+    ``None`` where a file of it cannot be read, or there is none.
+    """
+    package = Path(__file__).parents[1]
+    tables = package / "resources"
+    files = [*package.rglob("*.py")]
+    for end in ("json", "tsv", "txt"):
+        files += tables.rglob(f"*.{end}")
+    used = [platform.python_version(), np.__version__, version("jellyfish"), version("msgspec")]
+    try:
+        return " ".join([digest_of(sorted(files)), *used]) if files else None
+    except OSError:
+        return None
+
+
+def _digest_of_data(data: DialogueSet) -> str | None:
+    """Return what tells data from any other; ``None`` where a text of theirs has no form there."""
+    names = (one.name for one in fields(data))
+    about = {name: getattr(data, name) for name in names if name not in _NOT_DATA}
+    digest = hashlib.sha256()
+    for part in chain[object]([about], data.dialogues):
+        text = _encoded(part)
+        if text is None:
+            return None
+        digest.update(text + b"\n")
+    return digest.hexdigest()
+
+
+def _encoded(value: object) -> bytes | None:
+    try:
+        return json_encoded(value)
+    except UnicodeEncodeError:  # Half of a surrogate pair.
+        return None
+
+
+_Known = Callable[[list[Context]], Answers]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A dialogue that waits for answers to ``wanted``, and those it had before."""
+
+    run: DialogueRun
+    wanted: Sequence[Context]
+    #: Number of the window that it was begun with.
+    window: int
+    answers: dict[Context, Answer] = field(default_factory=dict)
+
+
+class FinishedDialogue(NamedTuple):
+    """A dialogue that is done: what was found, and the answers that it rests on."""
+
+    results: list[TurnResult]
+    answers: Answers
+
+
+class DialogueScheduler:
+    """The dialogues that were begun and are not done."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, _Waiting] = {}
+        self._done: dict[int, FinishedDialogue] = {}
+
+    def __contains__(self, place: int) -> bool:
+        return place in self._waiting
+
+    def windows(self, *, patient: bool = False) -> int:
+        """How many windows have dialogues that are not done; of ``patient`` ones, that can move."""
+        return len({waiting.window for waiting in self._moving(patient).values()})
+
+    def begin(self, place: int, window: int, run: DialogueRun) -> None:
+        """Begin the dialogue at ``place`` of the plan."""
+        self._waiting[place] = _Waiting(run, next(run), window)
+
+    def advance(self, predictor: Predictor, batch: int, *, patient: bool = False) -> None:
+        """Let dialogues have the answers that they wait for: all but those of the last batch.
+
+        What would fill a batch of that size in part waits for the next time, those of the last
+        windows first: a network takes for a part of a batch nearly as long as for all of it.
+
+        Where they are ``patient``, those whose request can wait do so.
+
+        What the predictor raises passes through, and nothing has moved. What a dialogue raises
+        passes through as well: it is out then, and those after it have not moved.
+        """
+        later, moving = self._later(predictor.known, batch), self._moving(patient)
+        wanted = (c for waiting in moving.values() for c in waiting.wanted)
+        found = predictor.predict(c for c in wanted if c not in later)
+        with gc_paused():
+            for place, waiting in moving.items():
+                if later.isdisjoint(waiting.wanted):
+                    self._send(place, found)
+
+    def _moving(self, patient: bool) -> dict[int, _Waiting]:
+        """Return the dialogues whose requests cannot wait; all of them unless they are patient."""
+        return {
+            place: waiting
+            for place, waiting in self._waiting.items()
+            if not (patient and isinstance(waiting.wanted, PatientRequest))
+        }
+
+    def _later(self, known: _Known, batch: int) -> set[Context]:
+        """Return the contexts that would fill a batch in part."""
+        if batch == 1:
+            return set()
+        by_window = sorted(self._waiting.values(), key=lambda waiting: waiting.window)
+        wanted = list(dict.fromkeys(c for waiting in by_window for c in waiting.wanted))
+        there = known(wanted)
+        missing = [context for context in wanted if context not in there]
+        rest = len(missing) % batch
+        return set(missing[-rest:]) if rest < len(missing) and rest else set()
+
+    def settle(self, known: _Known, *, last: bool = False) -> None:
+        """Take every dialogue as far as answers that are known already will do.
+
+        Where these are the ``last``, do without those that are optional.
+        """
+        with gc_paused():
+            for place in list(self._waiting):
+                while (waiting := self._waiting.get(place)) is not None:
+                    found = known(list(waiting.wanted))
+                    can_do_without = last and isinstance(waiting.wanted, OptionalRequest)
+                    if not (can_do_without or all(map(found.__contains__, waiting.wanted))):
+                        break
+                    self._send(place, found)
+
+    def take(self) -> dict[int, FinishedDialogue]:
+        """Return the dialogues that were done since the last time."""
+        done, self._done = self._done, {}
+        return done
+
+    def _send(self, place: int, found: Answers) -> None:
+        # Out, until it waits again: whatever interrupts a coroutine ends it.
+        waiting = self._waiting.pop(place)
+        waiting.answers.update((c, found[c]) for c in waiting.wanted if c in found)
+        try:
+            waiting.wanted = waiting.run.send(waiting.answers)
+        except StopIteration as stop:
+            self._done[place] = FinishedDialogue(stop.value, waiting.answers)
+        else:
+            self._waiting[place] = waiting
+
 
 #: Batches that the first window looks ahead, and all others. The more, the fewer batches are
 #: left half empty and the more similar their contexts are in length; but a slow tracker is

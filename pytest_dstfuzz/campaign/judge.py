@@ -1,4 +1,4 @@
-"""From predictions to outcomes: what changed, what was carried, and what caused it."""
+"""From predictions to outcomes: changes, carried errors, and their causes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, all_answers
+from pytest_dstfuzz.campaign.answers import Answer, Folding, TrackerFailure, all_answers
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
-from pytest_dstfuzz.campaign.folding import Folding
 from pytest_dstfuzz.campaign.results import (
     ByLabel,
     Cause,
@@ -21,11 +20,12 @@ from pytest_dstfuzz.campaign.results import (
     not_corrected,
 )
 from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
-from pytest_dstfuzz.relations.rewrite import Expected
+from pytest_dstfuzz.relations.relation import Expected
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 __all__ = ["JudgedVariant", "changes_before", "judge_attempt", "seen"]
+
 
 #: Why nothing is said of a variant that is answered now so and now so.
 UNDECIDED: Final = "unstable: its answers decide neither for a change nor against one"

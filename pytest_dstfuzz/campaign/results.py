@@ -1,25 +1,30 @@
-"""What a campaign found, turn by turn.
-
-Each type is JSON in and out: fields stand in the order of the keys of the JSON report.
-"""
+"""Results of a campaign, turn by turn, and the events that announce them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from pytest_dstfuzz.dialogue.calls import AnswerPath, Transcript
+from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, OutcomeKind, Transcript, shown_value
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
-from pytest_dstfuzz.dialogue.values import shown_value
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.kinds.kind import AnswerKind
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Failure, Move, Side
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.relations.relation import Admissible, Delta, Failure, Move, Side
 
-__all__ = ["RUN_OUTCOMES", "Results", "TurnResult", "VariantResult"]
+__all__ = [
+    "RUN_OUTCOMES",
+    "Event",
+    "MappedResults",
+    "Results",
+    "TurnDone",
+    "TurnResult",
+    "VariantResult",
+]
+
 
 #: What became of one generated variant. The first four were never run.
 VariantOutcome = Literal[
@@ -412,3 +417,120 @@ def turn_id(data: DialogueSet, dialogue_id: str, turn_index: int) -> str:
     'multiwoz21-test-SNG0073-t2'
     """
     return f"{data.name}-{data.split}-{dialogue_id}-t{turn_index}"
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignStarted:
+    """The first turn is about to be run."""
+
+    dialogues: int
+    #: Turns of the plan: every turn of each dialogue up to the last one requested.
+    turns: int
+    #: Contexts that will be asked for if no variant breaks the relation, and at most, about, if all
+    #: of them do: what caused a violation and its smallest version are looked for.
+    least: int = 0
+    most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WindowStarted:
+    """Some dialogues are about to be run together, so that batches are full."""
+
+    dialogues: int
+    turns: int
+    #: Contexts that these dialogues will ask for, second passes apart.
+    contexts: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    """The tracker answered one batch."""
+
+    #: Contexts of this batch, and those of them on which the tracker failed.
+    contexts: int
+    failed: int
+    #: Contexts asked so far, over all campaigns that share the predictor.
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDone:
+    """A turn has its result; in the order of the plan within a window."""
+
+    result: TurnResult
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSeen:
+    """The tracker failed on one context."""
+
+    reason: str
+    #: The user utterances of that context, oldest first.
+    context: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReached:
+    """The budget ended; sent once, whatever is asked for afterwards."""
+
+    reason: str
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignFinished:
+    """Every planned turn has a result."""
+
+    turns: int
+    #: Turns that the budget left out.
+    skipped: int
+    calls: int
+
+
+Event = (
+    CampaignStarted
+    | WindowStarted
+    | BatchDone
+    | TurnDone
+    | ErrorSeen
+    | BudgetReached
+    | CampaignFinished
+)
+Listener = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """Do nothing with ``event``: the listener of whoever does not listen."""
+
+
+class MappedResults(Collection[TurnResult]):
+    """Results, each changed by a function when it is read."""
+
+    def __init__(self, results: Results, change: Callable[[TurnResult], TurnResult]) -> None:
+        self._results: Final = results
+        self._change: Final = change
+
+    def __iter__(self) -> Iterator[TurnResult]:
+        return map(self._change, self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __contains__(self, item: object) -> bool:
+        return any(turn == item for turn in self)
+
+
+class JoinedResults(Collection[TurnResult]):
+    """Several results, one after the other."""
+
+    def __init__(self, parts: Sequence[Results]) -> None:
+        self._parts: Final = parts
+
+    def __iter__(self) -> Iterator[TurnResult]:
+        return chain.from_iterable(self._parts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __contains__(self, item: object) -> bool:
+        return any(item in part for part in self._parts)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pytest_dstfuzz.campaign.answers import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.deciding import ONCE, Decider
-from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
-from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
 from pytest_dstfuzz.config import PROFILES, ReplySettings, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import UserError
@@ -16,8 +15,7 @@ from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.relations.registry import relation_for
-from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.scene import Scenes
+from pytest_dstfuzz.relations.relation import Relation, Scenes
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import search_by_name
 

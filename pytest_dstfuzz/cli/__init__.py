@@ -21,7 +21,6 @@ from pytest_dstfuzz.cli import (
     freeze,
     regressions,
     relations,
-    reports,
     tools,
     trackers,
 )
@@ -46,7 +45,7 @@ _MODULES = (
     fit_noise,
     relations,
     freeze,
-    reports,
+    regressions,
     regressions,
     doctor,
 )

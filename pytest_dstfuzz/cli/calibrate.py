@@ -41,11 +41,7 @@ def _options(parser: Parser) -> None:
 
 def _calibrate(given: Namespace) -> None:
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.comparisons.calibrate import (  # noqa: PLC0415
-        Calibration,
-        different_replies,
-        distances,
-    )
+    from pytest_dstfuzz.comparisons.embedding import Calibration, different_replies, distances  # noqa: PLC0415
     from pytest_dstfuzz.comparisons.registry import comparison_by_name  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from pytest_dstfuzz.cli.command import Command, given_settings, print_page, terminal_page
 from pytest_dstfuzz.config import TOOL_CALLS
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.config.parsers import percent
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
     from pytest_dstfuzz.kinds.kind import AnswerKind
-    from pytest_dstfuzz.report.page import TerminalPage
+    from pytest_dstfuzz.report.wording import TerminalPage
 
 _READ: Final = ("data", "tools", "split", "slots", "lock", "outcome", "seed")
 #: Tools and slots that are listed by name.
@@ -111,7 +111,7 @@ def _speakers(page: TerminalPage, data: DialogueSet) -> None:
 
 def _tools(page: TerminalPage, data: DialogueSet) -> None:
     # Imported late, as above.
-    from pytest_dstfuzz.dialogue.call_values import recorded  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.ontology import recorded  # noqa: PLC0415
 
     tools = {tool.name: tool for tool in data.tools}
     calls = Counter(call.name for dialogue in data.dialogues for call in recorded(dialogue))
@@ -159,7 +159,7 @@ def _labels(page: TerminalPage, data: DialogueSet, kind: AnswerKind) -> None:
 def _locks(page: TerminalPage, data: DialogueSet, kind: AnswerKind, user: tuple[str, ...]) -> None:
     # Imported late, as above.
     from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415
-    from pytest_dstfuzz.relations.lock_share import lock_share  # noqa: PLC0415
+    from pytest_dstfuzz.relations.checks import lock_share  # noqa: PLC0415
 
     known = data.ontology.values if data.ontology is not None else {}
     count = sum(map(len, known.values()))

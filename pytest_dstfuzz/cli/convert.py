@@ -26,8 +26,8 @@ def _options(parser: Parser) -> None:
 
 def _convert(given: Namespace) -> None:
     # Imported late: help and mistakes in the command line should not wait for the readers.
+    from pytest_dstfuzz.dialogue.dialogues import json_lines  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.writing import json_lines  # noqa: PLC0415
 
     given.outcome = given.outcome or TOOL_CALLS
     settings = given_settings(given, _READ)

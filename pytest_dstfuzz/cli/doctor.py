@@ -81,7 +81,7 @@ def _doctor(given: Namespace) -> int:
     if given.json:
         print(json.dumps(found, indent=2))
     else:
-        from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415 - only to print
+        from pytest_dstfuzz.report.wording import TerminalPage  # noqa: PLC0415 - only to print
 
         # Not wrapped: it is to be pasted.
         page = TerminalPage(sys.maxsize, sys.stdout.encoding or "utf-8")
@@ -98,7 +98,7 @@ def examine(folder: Path) -> dict[str, Any]:
     cache: Path | None = None
     # Which package it is that is not installed stands among the problems.
     with contextlib.suppress(ImportError):
-        from pytest_dstfuzz.dialogue.fetch import cache_folder  # noqa: PLC0415 - help is quick
+        from pytest_dstfuzz.dialogue.load import cache_folder  # noqa: PLC0415 - help is quick
 
         cache = cache_folder()
     plugins = [point.dist for point in metadata.entry_points(group="pytest11")]

@@ -14,7 +14,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.noise.logs import LogModel
+    from pytest_dstfuzz.noise.fit import LogModel
 
 #: With fewer slips found, most of the model is the shipped ones.
 _FEW: Final = 100
@@ -47,7 +47,7 @@ def _fit(given: Namespace) -> None:
     split = canonical_split(given.split)
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.files import check_apart, check_writable, write_json  # noqa: PLC0415
-    from pytest_dstfuzz.noise.logs import fit_log, read_log  # noqa: PLC0415
+    from pytest_dstfuzz.noise.fit import fit_log, read_log  # noqa: PLC0415
     from pytest_dstfuzz.noise.model import NoiseModel  # noqa: PLC0415
     from pytest_dstfuzz.noise.tables import plain  # noqa: PLC0415
     from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415

@@ -13,7 +13,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.relations.sources.freeze import CandidateSource
+    from pytest_dstfuzz.relations.sources import CandidateSource
 
 _READ: Final = ("data", "split", "domains", "slots", "turns", "lock", "seed")
 _EXAMPLES = """\
@@ -59,8 +59,11 @@ def _freeze(given: Namespace) -> None:
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_turns  # noqa: PLC0415
-    from pytest_dstfuzz.relations.sources.freeze import candidate_rows  # noqa: PLC0415
-    from pytest_dstfuzz.relations.sources.rows import FrozenFile, read_frozen  # noqa: PLC0415
+    from pytest_dstfuzz.relations.sources import (  # noqa: PLC0415
+        FrozenFile,
+        candidate_rows,
+        read_frozen,
+    )
 
     settings = given_settings(given, _READ)
     how, seed = settings.data, settings.variant.seed
@@ -87,13 +90,8 @@ def _freeze(given: Namespace) -> None:
 
 def _source(given: Namespace) -> CandidateSource:
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415 - as above
-    from pytest_dstfuzz.relations.sources.freeze import (  # noqa: PLC0415 - as above
-        pool_source,
-        relation_source,
-    )
-    from pytest_dstfuzz.relations.sources.generative import (  # noqa: PLC0415 - as above
-        generative_source,
-    )
+    from pytest_dstfuzz.relations.generative import generative_source  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.relations.sources import pool_source, relation_source  # noqa: PLC0415 - as above
 
     if given.pool is not None:
         if given.source != "retrieval":

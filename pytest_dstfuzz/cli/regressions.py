@@ -1,4 +1,4 @@
-"""The commands about remembered violations: list, accept, retire, promote."""
+"""The commands about remembered violations and reports: list, accept, retire, promote, report."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import counted, printable
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.regressions.corpus import Corpus
-    from pytest_dstfuzz.regressions.regression import Regression
-    from pytest_dstfuzz.report.page import TerminalPage
+    from pytest_dstfuzz.regressions.regression import Corpus, Regression
+    from pytest_dstfuzz.report.wording import TerminalPage
+
 
 _STATES = ("open", "accepted")
 
@@ -64,7 +64,7 @@ def _folder(parser: Parser) -> None:
 
 def _accept(given: Namespace) -> None:
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.regressions.corpus import (  # noqa: PLC0415
+    from pytest_dstfuzz.regressions.regression import (  # noqa: PLC0415
         accepted,
         accepted_weakness,
         full_id,
@@ -91,7 +91,7 @@ def _accept(given: Namespace) -> None:
 
 def _retire(given: Namespace) -> None:
     # Imported late, as above.
-    from pytest_dstfuzz.regressions.corpus import update_corpus, without  # noqa: PLC0415
+    from pytest_dstfuzz.regressions.regression import update_corpus, without  # noqa: PLC0415
 
     for path, names in _find_ids(_read_corpora(given.regressions), given.ids).items():
         update_corpus(path, partial(without, names=names))
@@ -134,7 +134,7 @@ def _add(output: Path, chosen: Sequence[Regression]) -> None:
 
 
 def _list(given: Namespace) -> None:
-    from pytest_dstfuzz.regressions.corpus import full_id  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.regressions.regression import full_id  # noqa: PLC0415 - as above
 
     page = terminal_page()
     corpora = _read_corpora(given.regressions)
@@ -178,8 +178,10 @@ def _by_weakness(entries: Sequence[Regression]) -> list[tuple[str, list[Regressi
 
 def _described(weakness: str) -> str:
     """Return the id of a weakness and what it is, as far as that is known."""
-    from pytest_dstfuzz.weaknesses.keys import key_of_id  # noqa: PLC0415 - needs numpy
-    from pytest_dstfuzz.weaknesses.triage import description  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.weaknesses.groups import (  # noqa: PLC0415
+        description,
+        key_of_id,
+    )
 
     key = key_of_id(weakness)
     return f"{weakness}: {description(key)}" if key else weakness or "of a weakness not known"
@@ -209,7 +211,7 @@ def _show(page: TerminalPage, entry: Regression, *, whole: bool) -> None:
 def _read_corpora(folder: Path) -> dict[Path, Corpus]:
     """Return what is remembered, by the file of each data set."""
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.regressions.corpus import read_corpus  # noqa: PLC0415
+    from pytest_dstfuzz.regressions.regression import read_corpus  # noqa: PLC0415
 
     paths = sorted(folder.glob("*.jsonl"))
     if not paths:
@@ -222,7 +224,7 @@ def _read_corpora(folder: Path) -> dict[Path, Corpus]:
 
 def _find_ids(corpora: Mapping[Path, Corpus], starts: Sequence[str]) -> dict[Path, list[str]]:
     """Return by file the ids that are named by their starts; one id may be in several files."""
-    from pytest_dstfuzz.regressions.corpus import full_id  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.regressions.regression import full_id  # noqa: PLC0415 - as above
 
     known = {name for corpus in corpora.values() for name in corpus}
     names = dict.fromkeys(full_id(known, start) for start in starts)
@@ -271,5 +273,53 @@ COMMANDS = (
   dstfuzz promote 3f2a 77aa -o tests/test_students.py    adds two tests to a file, or makes it""",
         _promote_options,
         _promote,
+    ),
+)
+
+
+def _report_options(parser: Parser) -> None:
+    parser.add_argument("report", type=Path, metavar="REPORT", help="the file of --dst-report")
+    parser.option("--html", type=Path, metavar="PATH", help="write the page to this file")
+    parser.option("--markdown", type=Path, metavar="PATH", help="write the summary to this file")
+
+
+def _report(given: Namespace) -> None:
+    if given.html is None and given.markdown is None:
+        raise UserError(
+            "nothing to write: give --html PATH, --markdown PATH, or both (see dstfuzz report "
+            "--help)"
+        )
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.files import check_apart, write_text  # noqa: PLC0415
+    from pytest_dstfuzz.report.github import markdown_text  # noqa: PLC0415
+    from pytest_dstfuzz.report.html import check_installed, write_html  # noqa: PLC0415
+    from pytest_dstfuzz.report.json_report import read_report  # noqa: PLC0415
+    from pytest_dstfuzz.report.view import views_of  # noqa: PLC0415
+
+    if given.html is not None:
+        check_installed()
+    written = {"--html": given.html, "--markdown": given.markdown}
+    check_apart(written, {"the report": given.report})
+    views = views_of(read_report(given.report))
+    if given.html is not None:
+        write_html(given.html, views)
+        print(printable(str(given.html)))
+    if given.markdown is not None:
+        write_text(given.markdown, markdown_text(views))
+        print(printable(str(given.markdown)))
+
+
+REPORT_COMMANDS = (
+    Command(
+        "report",
+        "a page, or a summary in Markdown, from a JSON report",
+        "files that were there are as they were",
+        """\
+  pytest --dst-model=trade --dst-report=report.json      writes the JSON report
+  dstfuzz report report.json --html report.html          a page that opens anywhere
+  dstfuzz report report.json --markdown summary.md       as in a job summary""",
+        _report_options,
+        _report,
+        about="Make a page, or a summary in Markdown, from a JSON report.",
     ),
 )

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.cli.command import Command, given_settings, print_page, terminal_page
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.config.reply_options import OUTCOMES
+from pytest_dstfuzz.config.options import OUTCOMES
+from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.errors import UserError
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.config import Settings
+    from pytest_dstfuzz.dialogue.calls import OutcomeKind
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-    from pytest_dstfuzz.dialogue.outcome import OutcomeKind
     from pytest_dstfuzz.relations.relation import Relation
-    from pytest_dstfuzz.report.page import TerminalPage
+    from pytest_dstfuzz.report.wording import TerminalPage
 
 _READ: Final = (
     "data",
@@ -54,11 +54,7 @@ def _options(parser: Parser) -> None:
 
 def _show(given: Namespace) -> None:
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.relations.registry import (  # noqa: PLC0415
-        RELATIONS,
-        relation_by_name,
-        relations_named,
-    )
+    from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name, relations_named  # noqa: PLC0415
 
     settings = given_settings(given, _READ)
     if given.name is not None:
@@ -70,7 +66,7 @@ def _show(given: Namespace) -> None:
         from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
         from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases  # noqa: PLC0415
         from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
-        from pytest_dstfuzz.relations.sources.rows import with_frozen  # noqa: PLC0415
+        from pytest_dstfuzz.relations.sources import with_frozen  # noqa: PLC0415
 
         how = settings.data
         outcome = settings.reply.outcome
@@ -109,8 +105,8 @@ def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counte
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
     from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415 - as above
     from pytest_dstfuzz.perturb.locks import Locks  # noqa: PLC0415 - as above
-    from pytest_dstfuzz.relations.applicable import reasons_by_label  # noqa: PLC0415 - as above
-    from pytest_dstfuzz.relations.scene import Scenes  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.relations.checks import reasons_by_label  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.relations.relation import Scenes  # noqa: PLC0415 - as above
 
     if why := relation.impossible(data):
         return why

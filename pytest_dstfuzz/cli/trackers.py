@@ -28,11 +28,11 @@ from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-    from pytest_dstfuzz.report.page import Style
-    from pytest_dstfuzz.trackers.calls.evaluate import CallEvaluation, CallJudge
+    from pytest_dstfuzz.report.wording import Style
+    from pytest_dstfuzz.trackers.calls import CallEvaluation, CallJudge
     from pytest_dstfuzz.trackers.conformance import Conformance
     from pytest_dstfuzz.trackers.evaluate import Evaluation, InWordsOf
-    from pytest_dstfuzz.trackers.replies.evaluate import RepliedTurn, ReplyEvaluation, ReplyJudge
+    from pytest_dstfuzz.trackers.replies import RepliedTurn, ReplyEvaluation, ReplyJudge
 
 EXIT_FAILED = 1
 
@@ -67,8 +67,10 @@ def _dialogues(
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.rollout import with_history  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.sampling import (  # noqa: PLC0415
+        sample_set,
+        with_history,
+    )
 
     how = settings.data
     read = load_dialogues(
@@ -86,8 +88,8 @@ def _dialogues(
 def _slot_rules(settings: Settings, data: DialogueSet) -> InWordsOf | None:
     """Return what brings a state to the words of its label; ``None`` where no slot has a rule."""
     # Imported late, as above.
-    from pytest_dstfuzz.comparisons.alike import as_before  # noqa: PLC0415
-    from pytest_dstfuzz.comparisons.call_rules import comparison_of_states  # noqa: PLC0415
+    from pytest_dstfuzz.comparisons.calls import comparison_of_states  # noqa: PLC0415
+    from pytest_dstfuzz.comparisons.comparison import as_before  # noqa: PLC0415
 
     comparison = comparison_of_states(data, settings.reply)
     return None if comparison.exact else partial(as_before, comparison)
@@ -101,17 +103,15 @@ def _judge(settings: Settings, data: DialogueSet) -> ReplyJudge | CallJudge | No
     if kind.has_slots:
         return None
     if kind.has_tools:
-        from pytest_dstfuzz.comparisons.alike import call_judge  # noqa: PLC0415 - as above
-        from pytest_dstfuzz.comparisons.call_rules import (  # noqa: PLC0415 - as above
-            comparison_of_calls,
-        )
+        from pytest_dstfuzz.comparisons.calls import comparison_of_calls  # noqa: PLC0415 - as above
+        from pytest_dstfuzz.comparisons.comparison import call_judge  # noqa: PLC0415 - as above
 
         return call_judge(comparison_of_calls(data, settings.reply))
     # Imported late, as above.
     from pytest_dstfuzz.comparisons.comparison import TextPair  # noqa: PLC0415
     from pytest_dstfuzz.comparisons.registry import comparison_by_name  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.outcome import REPLY  # noqa: PLC0415
-    from pytest_dstfuzz.trackers.replies.evaluate import ReplyJudge  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.calls import REPLY  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.replies import ReplyJudge  # noqa: PLC0415
 
     comparison = comparison_by_name(settings.reply.compare, settings.reply)
 
@@ -144,15 +144,15 @@ def _evaluate_options(parser: Parser) -> None:
 
 def _evaluate(given: Namespace) -> None:
     # Imported late, as above.
-    from pytest_dstfuzz.trackers.calls.evaluate import (  # noqa: PLC0415
-        CallJudge,
-        evaluate_calls,
-    )
-    from pytest_dstfuzz.trackers.deadline import Deadline  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.calls import CallJudge, evaluate_calls  # noqa: PLC0415
     from pytest_dstfuzz.trackers.evaluate import evaluate  # noqa: PLC0415
-    from pytest_dstfuzz.trackers.preflight import bounded, preflight  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
-    from pytest_dstfuzz.trackers.replies.evaluate import evaluate_replies  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.replies import evaluate_replies  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.validation import (  # noqa: PLC0415
+        Deadline,
+        bounded,
+        preflight,
+    )
 
     settings = given_settings(given, _EVALUATED)
     data = _dialogues(settings, layout=given.layout, normalisation=given.normalisation)
@@ -319,13 +319,13 @@ def _token(variable: str | None) -> str:
 
 
 def _fetch_options(parser: Parser) -> None:
-    from pytest_dstfuzz.dialogue.fetch import DATASETS  # noqa: PLC0415 - other commands are quick
+    from pytest_dstfuzz.dialogue.load import DATASETS  # noqa: PLC0415 - other commands are quick
 
     parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(sorted(DATASETS))}")
 
 
 def _fetch(given: Namespace) -> None:
-    from pytest_dstfuzz.dialogue.fetch import fetch  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.dialogue.load import fetch  # noqa: PLC0415 - as above
 
     shown: dict[str, ProgressLine] = {}
 

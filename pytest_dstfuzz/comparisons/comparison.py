@@ -1,18 +1,25 @@
-"""What a comparison is: whether a text that was found says the same as the one before.
-
-It runs before equality: an answer that compares as a clean one is replaced by it, and only then
-states are diffed, votes counted and variants judged. So nothing else knows about distances.
-"""
+"""The protocol of a comparison, equality of texts, and checks of comparisons by others."""
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+import math
+import unicodedata
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from functools import lru_cache
+from itertools import combinations
+from numbers import Real
+from typing import Any, Final, NamedTuple, Protocol
 
-from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.errors import DstFuzzError, UserError
+from pytest_dstfuzz.printable import shortened
+from pytest_dstfuzz.registry import blamed
+from pytest_dstfuzz.trackers.calls import CallJudge
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +100,326 @@ class Comparison(Protocol):
             found: the other text.
             asked: the clean context whose answers they are; its last utterance is the question.
         """
+
+
+class _Equality(Comparison):
+    """Answers are compared as they are: how belief states have always been."""
+
+    name = "equal"
+    exact = True
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return whether both texts are one."""
+        del path, asked
+        return Compared(before == found)
+
+
+class Exact(Comparison):
+    """Letter by letter, but for blanks and for Unicode's several spellings of one letter."""
+
+    name = "exact"
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return whether both texts are one once they are brought to one form."""
+        del path, asked
+        return Compared(bare(before) == bare(found))
+
+
+#: Equality itself: the comparison of states. With it nothing is folded.
+EXACT: Final[Comparison] = _Equality()
+
+
+@lru_cache(maxsize=1 << 14)
+def bare(text: str) -> str:
+    r"""Return a text in the form in which it is compared: NFC, single blanks, none at the ends.
+
+    >>> bare("  It  is\n open. ")
+    'It is open.'
+    """
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+#: What every comparison is asked about beside the texts that are given.
+ODD: Final = (
+    *("", " ", "?", "\U0001f642", "Ja, natürlich. Да. はい。", "\u0645\u0631\u062d\u0628\u0627"),
+    *("10:30", "word " * 2000, "x" * 10_000),
+)
+_ASKED: Final = Context((Exchange("", "what can you tell me"),))
+_SHOWN: Final = 20
+#: Given texts of which all pairs are compared; of more, each with the next ones.
+_ALL_PAIRS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonCheck:
+    """What a comparison was asked, and what is wrong with it."""
+
+    name: str
+    #: Pairs of texts that it was asked about.
+    asked: int
+    #: Those of two texts that it takes for the same.
+    same: int
+    #: One sentence each; none where all is well.
+    findings: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def assert_passed(self) -> None:
+        """Raise an `AssertionError` that says what is wrong, where anything is."""
+        if self.findings:
+            told = "\n".join(f"  {finding}" for finding in self.findings[:_SHOWN])
+            count = len(self.findings)
+            raise AssertionError(f"the comparison {self.name!r} breaks {count} rules:\n{told}")
+
+
+def check_comparison_laws(comparison: Comparison, texts: Sequence[str]) -> ComparisonCheck:
+    """Compare some texts, and odd ones, with themselves and each other, in both orders, twice."""
+    own = list(dict.fromkeys(texts))
+    near = range(1, len(own)) if len(own) <= _ALL_PAIRS else range(1, 3)
+    pairs = [(own[at], own[at + by]) for by in near for at in range(len(own) - by)]
+    pairs += [(odd, "It is open until 6 pm.") for odd in ODD] + list(combinations(ODD[:-2], 2))
+    findings: list[str] = []
+    comparison.prepare([TextPair(REPLY, *pair, _ASKED) for pair in pairs])
+    same = 0
+    for text in [*own, *ODD]:
+        alone = _asked(comparison, text, text, findings)
+        if alone is not None and not alone.same:
+            findings.append(f"{_show_text(text)} is not the same as itself ({alone.why})")
+    for one, other in pairs:
+        there, back, again = (
+            _asked(comparison, *pair, findings)
+            for pair in ((one, other), (other, one), (one, other))
+        )
+        if there is None or back is None or again is None:
+            continue
+        same += there.same
+        if (there.same, there.distance) != (again.same, again.distance):
+            findings.append(f"{_both(one, other)} are compared otherwise the second time")
+        if there.same != back.same:
+            told = "the same in one order alone: which of them is clean would decide"
+            findings.append(f"{_both(one, other)} are {told}")
+    outcome = Outcome({REPLY: "It is open."})
+    if dict(comparison.align(outcome, outcome)) != dict(outcome):
+        findings.append("align() changes an answer that is held against itself")
+    return ComparisonCheck(comparison.name, len(pairs), same, tuple(dict.fromkeys(findings)))
+
+
+def _asked(comparison: Comparison, one: str, other: str, findings: list[str]) -> Compared | None:
+    try:
+        return comparison.compare(REPLY, one, other, _ASKED)
+    except DstFuzzError as error:
+        findings.append(f"{_both(one, other)}: {error}")
+        return None
+
+
+def _both(one: str, other: str) -> str:
+    return f"{_show_text(one)} and {_show_text(other)}"
+
+
+def _show_text(text: str) -> str:
+    return repr(shortened(text, 40))
+
+
+#: The farthest that two texts are apart.
+FARTHEST: Final = 2.0
+#: Arguments of a function that is given the context, too.
+_WITH_CONTEXT: Final = 3
+
+
+class OwnFunction(Comparison):
+    """A function of a suite: ``same(before, found)``, or ``same(before, found, asked)``.
+
+    It returns whether both texts say the same, how far apart they are (from 0 to 2, held against
+    the threshold), or a `Compared`.
+    """
+
+    def __init__(
+        self, function: Callable[..., object], called: str, threshold: float | None
+    ) -> None:
+        self._function = function
+        self._called = called
+        self._threshold = threshold
+        self._takes = _arguments(function, called)
+
+    @property
+    def name(self) -> str:
+        """What the user called it, with the threshold."""
+        held = "" if self._threshold is None else f"<={self._threshold:g}"
+        return f"{self._called}{held}"
+
+    @property
+    def identity(self) -> str:
+        """The name, and a digest of the function as it is written."""
+        return f"{self.name}#{digest_of(self._function)}"
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return what the function says."""
+        del path
+        arguments = (before, found, asked)[: self._takes]
+        with blamed(f"the comparison {self._called!r}"):
+            answer = self._function(*arguments)
+        return self._taken(answer)
+
+    def _taken(self, answer: object) -> Compared:
+        if type(answer).__module__ == "numpy" and hasattr(answer, "item"):
+            answer = answer.item()
+        if isinstance(answer, bool):
+            return Compared(answer)
+        if isinstance(answer, Compared):
+            return checked(answer, self._called)
+        if not isinstance(answer, Real):
+            raise UserError(
+                f"the comparison {self._called!r} returned {_show(answer)}: it must return True "
+                f"or False, a distance from 0 to {FARTHEST:g}, or a Compared"
+            )
+        distance = float(answer)
+        if self._threshold is None:
+            raise UserError(
+                f"the comparison {self._called!r} returned {distance:g}, a distance: say up to "
+                "which one two replies are the same, such as NAME:threshold=0.5"
+            )
+        allowed = f"{distance:.2f} apart, {self._threshold:g} allowed"
+        same = distance <= self._threshold
+        return checked(Compared(same, distance, "" if same else allowed), self._called)
+
+
+class CheckedComparison(Comparison):
+    """Somebody else's object with a name and ``compare``."""
+
+    def __init__(self, comparison: Any, where: str) -> None:
+        self._wrapped = comparison
+        self._name = str(comparison.name)
+        if any(mark in self._name for mark in ", '\"\n"):
+            raise UserError(
+                f"{where}: the name {self._name!r} has a blank, a comma or a quote: a list of "
+                "comparisons needs one without"
+            )
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @property
+    def identity(self) -> str:
+        """What it says itself, else its name and a digest of its class."""
+        own = getattr(self._wrapped, "identity", self._name)
+        return str(own) if own != self._name else f"{own}#{digest_of(type(self._wrapped))}"
+
+    def align(self, before: Outcome, found: Outcome) -> Outcome:
+        """Return what it makes of the paths, where it says something about them."""
+        own = getattr(self._wrapped, "align", None)
+        if own is None:
+            return found
+        with blamed(f"align() of the comparison {self._name!r}"):
+            aligned = own(before, found)
+        if not isinstance(aligned, Outcome):
+            raise UserError(
+                f"align() of the comparison {self._name!r} returned {_show(aligned)}: "
+                "it must return an Outcome"
+            )
+        return aligned
+
+    def prepare(self, pairs: Sequence[TextPair]) -> None:
+        """Let it get ready, where it does."""
+        own = getattr(self._wrapped, "prepare", None)
+        if own is not None:
+            with blamed(f"prepare() of the comparison {self._name!r}"):
+                own(pairs)
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return what it says."""
+        with blamed(f"compare() of the comparison {self._name!r}"):
+            answer = self._wrapped.compare(path, before, found, asked)
+        if not isinstance(answer, Compared):
+            raise UserError(
+                f"compare() of the comparison {self._name!r} returned {_show(answer)}: "
+                "it must return a Compared"
+            )
+        return checked(answer, self._name)
+
+
+def checked(answer: Compared, called: str) -> Compared:
+    """Return an answer with a distance that can be one."""
+    distance = answer.distance
+    if distance is not None and not (math.isfinite(distance) and 0 <= distance <= FARTHEST):
+        raise UserError(
+            f"the comparison {called!r} returned the distance {distance:g}: it must be from 0 "
+            f"(the same) to {FARTHEST:g}"
+        )
+    return answer
+
+
+def _arguments(function: Callable[..., object], called: str) -> int:
+    """Return how many arguments a function is given: both texts, and the context if it takes it."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return 2  # A builtin that says nothing about itself.
+    for count in (_WITH_CONTEXT, 2):
+        try:
+            signature.bind(*range(count))
+        except TypeError:
+            continue
+        required = [p for p in signature.parameters.values() if p.default is p.empty]
+        return count if len(required) == count or count == 2 else 2
+    raise UserError(
+        f"the comparison {called!r} cannot be called with two texts: write "
+        "def same(before, found), or def same(before, found, asked)"
+    )
+
+
+def digest_of(thing: object) -> str:
+    """Return 12 hexadecimal digits of how something is written; of its name, where unknown."""
+    try:
+        text = inspect.getsource(thing)  # type: ignore[arg-type]  # it raises where it cannot
+    except (OSError, TypeError):
+        text = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def _show(answer: object) -> str:
+    return "nothing" if answer is None else f"{shortened(repr(answer), 60)}"
+
+
+def as_before(comparison: Comparison, asked: Context, before: Outcome, found: Outcome) -> Outcome:
+    """Return what was found with the paths and texts of ``before`` where it says the same."""
+    aligned = comparison.align(before, found)
+
+    def told(path: str, text: str) -> str:
+        known = before.get(path)
+        if known is None:
+            return text
+        return known if _same(comparison, path, known, text, asked) else text
+
+    return Outcome({path: told(path, text) for path, text in aligned.items()})
+
+
+def as_admitted(
+    comparison: Comparison,
+    asked: Context,
+    admitted: Mapping[str, Sequence[str]],
+    found: Outcome,
+) -> Outcome:
+    """Return what was found in the words of the first admitted text that says the same, if any."""
+
+    def told(path: str, text: str) -> str:
+        wanted = admitted.get(path, ())
+        return next((one for one in wanted if _same(comparison, path, one, text, asked)), text)
+
+    return Outcome({path: told(path, text) for path, text in found.items()})
+
+
+def _same(comparison: Comparison, path: str, one: str, other: str, asked: Context) -> bool:
+    return one == other or comparison.compare(path, one, other, asked).same
+
+
+def call_judge(comparison: Comparison) -> CallJudge:
+    """Return who says by a comparison which calls are the recorded ones."""
+    return CallJudge(
+        comparison.name,
+        lambda asked, recorded, found: as_before(comparison, asked, recorded, found),
+    )

@@ -1,14 +1,216 @@
-"""The comparison of meaning: how far two texts are apart by an embedding."""
+"""The comparison of meaning: the embedding that ships, those of others, and calibration."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Final, Protocol
+import hashlib
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+from io import BytesIO
+from itertools import chain, combinations
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
 
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
-from pytest_dstfuzz.comparisons.vectors import Apart, TextVectors, apart, shift, shipped_vectors
-from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.comparisons.polarity import is_fallback
+from pytest_dstfuzz.dialogue.calls import REPLY
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange, answer_of
+from pytest_dstfuzz.dialogue.quantities import without_quantities
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.seeding import stream
+
+__all__ = ["NUMBER", "shipped_vectors"]
+
+
+Vector = np.ndarray[Any, np.dtype[np.float32]]
+#: Shortest and longest group of letters, and into how many places they are hashed.
+SHORTEST: Final = 3
+LONGEST: Final = 5
+GRAMS: Final = 8192
+#: Stands for whatever has a digit in it: numbers are compared by themselves.
+NUMBER: Final = "#"
+#: Share of the words that two texts have in common where they are one sentence.
+SENTENCE: Final = 2 / 3
+#: How much more a replaced word counts there: it is all that sets the two apart.
+REPLACED: Final = 1.1
+#: Words longer than this are cut: nobody reads them.
+_LONGEST_WORD: Final = 40
+#: A word that `NUMBER` is made of.
+_FIGURE: Final = "0"
+_ENDINGS: Final = ("'s", "'re", "'ll", "'ve", "'d", "'m")
+_CONTRACTED: Final = {"can't": ("can",), "won't": ("will",), "shan't": ("shall",)}
+
+
+def tokens(text: str) -> list[str]:
+    """Return the words of a text as the embedding knows them.
+
+    >>> tokens("I don't think it's 8:30.")
+    ['i', 'do', 'not', 'think', 'it', '#']
+    """
+    found: list[str] = []
+    for word in word_list(text):
+        bare = (
+            word.replace("’", "'")[:_LONGEST_WORD] if not word.isalpha() else word[:_LONGEST_WORD]
+        )
+        if bare.isalpha():
+            found += ("can", "not") if bare == "cannot" else (bare,)
+        elif any(map(str.isdigit, bare)):
+            found.append(NUMBER)
+        elif bare.endswith("n't"):
+            found += (*_CONTRACTED.get(bare, (bare[:-3],)), "not")
+        else:
+            ending = next((one for one in _ENDINGS if bare.endswith(one)), "")
+            found += [part for part in bare.removesuffix(ending).split("-") if part]
+    return found
+
+
+def grams(word: str) -> list[int]:
+    """Return the places of the letter groups of a word, marked where it begins and ends."""
+    marked = f"<{word}>"
+    return [
+        zlib.crc32(marked[at : at + size].encode("utf-8", "surrogatepass")) % GRAMS
+        for size in range(SHORTEST, LONGEST + 1)
+        for at in range(len(marked) - size + 1)
+    ]
+
+
+class TextVectors(NamedTuple):
+    """A text: its words, a row for each, their lengths, and the sum of the rows."""
+
+    words: tuple[str, ...]
+    rows: Vector
+    lengths: Vector
+    total: Vector
+
+    def shared(self, other: TextVectors) -> float:
+        """Return the share of the words of the longer text that both have, from 0 to 1."""
+        both = Counter(self.words) & Counter(other.words)
+        return both.total() / max(len(self.words), len(other.words), 1)
+
+
+class Apart(NamedTuple):
+    """How far two texts are apart."""
+
+    #: From 0 to 2; by the small embedding to 1.
+    distance: float
+    #: The words of either that say most of what the other has nothing like; empty where one says
+    #: no more than the other.
+    words: tuple[str, str]
+
+
+def apart(one: TextVectors, other: TextVectors) -> Apart:
+    """Return how far two texts are apart: how much of what each says is not like the other.
+
+    A word says as much as the square of the length of its vector, and of that the other text lacks
+    1 - the cosine of the nearest word there. The mean of both texts' shares is what they lack on
+    the whole: two wordings of one answer share some words that say much, answers to different
+    questions next to none.
+
+    Two texts that have most of their words in common are one sentence. Then a word that stands
+    for another one (``oak``, ``glass``) counts by itself, at most 1: the farthest word of either
+    text is taken, and of the two the lesser, as a text that only says more replaces nothing.
+    """
+    if not one.words or not other.words:
+        return Apart(0.0 if one.words == other.words else 1.0, ("", ""))
+    norms = np.maximum(np.outer(one.lengths, other.lengths), np.float32(1e-9))
+    cosines = np.clip((one.rows @ other.rows.T) / norms, 0, 1)
+    lacks = (1 - cosines.max(axis=1), 1 - cosines.max(axis=0))
+    said = (one.lengths**2, other.lengths**2)
+    shares = [
+        float(mine @ lack) / max(float(mine.sum()), 1e-9)
+        for mine, lack in zip(said, lacks, strict=True)
+    ]
+    distance = sum(shares) / 2
+    lost, new = one.lengths * lacks[0], other.lengths * lacks[1]
+    farthest = (int(lost.argmax()), int(new.argmax()))
+    if one.shared(other) >= SENTENCE:
+        replaced = REPLACED * min(float(lost[farthest[0]]), float(new[farthest[1]]))
+        distance = max(distance, replaced)
+    distance = min(max(distance, 0.0), 1.0)
+    return Apart(round(distance, 6), (one.words[farthest[0]], other.words[farthest[1]]))
+
+
+def shift(one: TextVectors, other: TextVectors) -> float:
+    """Return how far the meaning of an edited text is from what it was, from 0 to 1.5.
+
+    The mean of 1 - cosine of their sums and of what the farthest replaced word says, at most 1.
+    """
+    if not one.words or not other.words:
+        return 0.0 if one.words == other.words else 1.0
+    lengths = float(np.sqrt((one.total @ one.total) * (other.total @ other.total)))
+    whole = 1.0 - float(one.total @ other.total) / max(lengths, 1e-9)
+    norms = np.maximum(np.outer(one.lengths, other.lengths), np.float32(1e-9))
+    cosines = np.clip((one.rows @ other.rows.T) / norms, 0, 1)
+    lost = float((one.lengths * (1 - cosines.max(axis=1))).max())
+    new = float((other.lengths * (1 - cosines.max(axis=0))).max())
+    return round(max((whole + min(lost, new, 1.0)) / 2, 0.0), 6)
+
+
+@dataclass(frozen=True, slots=True)
+class WordVectors:
+    """Vectors in whole numbers from -127 to 127, one scale a row."""
+
+    places: dict[str, int]
+    words: np.ndarray[Any, np.dtype[np.int8]]
+    word_scales: Vector
+    grams: np.ndarray[Any, np.dtype[np.int8]]
+    gram_scales: Vector
+    #: Length of the vector of a word that is not listed.
+    rare: float
+    #: Distance up to which two texts say the same, as calibrated.
+    eps: float
+    #: 12 hexadecimal digits of the file.
+    digest: str
+
+    @classmethod
+    def read(cls, content: bytes) -> WordVectors:
+        """Read what `tools.similarity.build` wrote."""
+        with np.load(BytesIO(content), allow_pickle=False) as file:
+            listed = bytes(file["listed"]).decode("utf-8").split("\n")
+            return cls(
+                {word: place for place, word in enumerate(listed)},
+                file["words"],
+                file["word_scales"].astype(np.float32),
+                file["grams"],
+                file["gram_scales"].astype(np.float32),
+                float(file["rare"]),
+                float(file["eps"]),
+                hashlib.sha256(content).hexdigest()[:12],
+            )
+
+    def parts(self, text: str) -> TextVectors:
+        """Return the words of a text with their vectors, each quantity as one number."""
+        words = tokens(without_quantities(text, f" {_FIGURE} "))
+        rows = np.zeros((len(words), self.words.shape[1]), np.float32)
+        for number, word in enumerate(words):
+            place = self.places.get(word)
+            if place is None:
+                rows[number] = self._of_grams(word)
+            else:
+                rows[number] = self.words[place] * self.word_scales[place]
+        return TextVectors(tuple(words), rows, np.sqrt((rows**2).sum(axis=1)), rows.sum(axis=0))
+
+    def _of_grams(self, word: str) -> Vector:
+        places = grams(word)
+        if not places:
+            return np.zeros(self.grams.shape[1], np.float32)
+        mean = self.gram_scales[places] @ self.grams[places].astype(np.float32)
+        length = max(float(np.sqrt(mean @ mean)), 1e-9)
+        return np.asarray(mean * np.float32(self.rare / length), np.float32)
+
+
+@cache
+def shipped_vectors() -> WordVectors:
+    """Return the vectors that ship."""
+    file = resources.files("pytest_dstfuzz") / "resources" / "similarity" / "vectors.npz"
+    return WordVectors.read(file.read_bytes())
+
 
 #: The name of the embedding that ships.
 SHIPPED: Final = "shipped"
@@ -113,3 +315,105 @@ def eps() -> float:
 @lru_cache(maxsize=1 << 12)
 def _parts(text: str) -> TextVectors:
     return shipped_vectors().parts(text)
+
+
+#: Pairs of replies to different questions that are compared at most.
+MOST: Final = 4000
+#: Recorded replies that it takes.
+LEAST: Final = 50
+#: Share of replies to different questions that may be taken for the same, where nothing is known
+#: of how a system words one reply.
+TAKEN: Final = 0.05
+#: Percentiles that are shown.
+SHOWN: Final = (1, 5, 25, 50, 75, 95)
+_NOWHERE: Final = Context((Exchange("", "?"),))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Distances of replies, and the threshold between them."""
+
+    #: Of recorded replies to different questions, in ascending order.
+    different: tuple[float, ...]
+    #: Of a system's own replies to one question; empty where none was asked.
+    own: tuple[float, ...] = ()
+
+    @property
+    def threshold(self) -> float:
+        """The distance up to which replies say the same, to two digits.
+
+        With own replies, where as many of them are farther apart as others are nearer; without,
+        what 95 % of the replies to different questions are farther apart than.
+        """
+        if not self.own:
+            return math.floor(100 * self.different[int(TAKEN * len(self.different))]) / 100
+        points = np.arange(201) / 100
+        apart = 1 - np.searchsorted(self.own, points, side="right") / len(self.own)
+        near = np.searchsorted(self.different, points, side="right") / len(self.different)
+        # Of several that are as good, the one in the middle.
+        errors = np.maximum(apart, near)
+        best = points[errors == errors.min()]
+        return round(float(best[(len(best) - 1) // 2]), 2)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the percentiles, the threshold and how often it errs, as lines of text."""
+        heads = "".join(f"{f'{share} %':>7}" for share in SHOWN)
+        yield f"{'distance below which lie':<46}{heads}"
+        rows = [
+            (f"recorded replies to different questions ({len(self.different):,})", self.different)
+        ]
+        rows += [(f"own replies to one question ({len(self.own):,})", self.own)] if self.own else []
+        for told, distances in rows:
+            cells = "".join(f"{np.percentile(distances, share):7.2f}" for share in SHOWN)
+            yield f"{told:<46}{cells}"
+        eps = self.threshold
+        taken = np.mean(np.array(self.different) <= eps)
+        yield f"--dst-compare=embedding:threshold={eps:g}"
+        yield f"  different questions: {taken:.1%} of the pairs are taken for the same"
+        if self.own:
+            apart = np.mean(np.array(self.own) > eps)
+            yield f"  one question: {apart:.1%} of the pairs are told apart"
+
+
+def different_replies(data: DialogueSet, seed: int) -> list[tuple[str, str]]:
+    """Return pairs of recorded replies to different questions, those of one dialogue first.
+
+    Replies that are no answer are left out, and so are two with the same text.
+
+    Raises:
+        UserError: there are too few recorded replies.
+    """
+    by_dialogue = [
+        [
+            answer
+            for turn in dialogue.turns
+            if (answer := answer_of(dialogue, turn.index) or "").strip() and not is_fallback(answer)
+        ]
+        for dialogue in data.dialogues
+    ]
+    replies = [*chain.from_iterable(by_dialogue)]
+    if len(replies) < LEAST:
+        raise UserError(
+            f"the data {data.name!r} (split {data.split}) have {len(replies)} recorded replies, "
+            f"and it takes {LEAST} to find a threshold: give one as "
+            "--dst-compare=embedding:threshold=DISTANCE"
+        )
+    rng = stream(seed, "calibrate")
+    near = [
+        (one, other) for said in by_dialogue for one, other in combinations(said, 2) if one != other
+    ]
+    chosen = [near[place] for place in sorted(rng.permutation(len(near))[:MOST])]
+    several = len(set(replies)) > 1
+    while several and len(chosen) < MOST:
+        one, other = (replies[int(place)] for place in rng.integers(len(replies), size=2))
+        if one != other:
+            chosen.append((one, other))
+    return chosen
+
+
+def distances(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> tuple[float, ...]:
+    """Return how far the texts of some pairs are apart, in ascending order."""
+    asked = [TextPair(REPLY, *pair, _NOWHERE) for pair in pairs]
+    comparison.prepare(asked)
+    found = (comparison.compare(*pair).distance for pair in asked)
+    return tuple(sorted(distance for distance in found if distance is not None))

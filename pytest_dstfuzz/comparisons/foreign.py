@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pytest_dstfuzz.comparisons.vectors import Apart, Vector
+from pytest_dstfuzz.comparisons.embedding import Apart, Vector
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.trackers.validation import cause_of, passes_through
 

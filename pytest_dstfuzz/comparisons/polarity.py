@@ -1,28 +1,58 @@
-"""The comparison of yes and no: what one text affirms, the other may not deny.
-
-* An answer word decides: `Yes, ...` against `No, ...`.
-* What is denied is the first words that a negation reaches: in `we do not serve lunch` serving and
-  lunch. Where the other text says such a word without denying it, they contradict each other.
-* Words that are a negation of others count as that: `closed` denies `open`, `sold out` denies
-  `available`.
-* Nor does one of two opposites (`before`, `after`) stand where the other text has the other one.
-* Who says that there is no answer agrees with nobody who gives one.
-
-What hangs on a condition (`if you do not ...`) and phrases that deny nothing (`no problem`) are
-left out of it.
-"""
+"""The comparison of yes and no, and replies that give no answer."""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
-from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.number_words import SEVERAL
-from pytest_dstfuzz.perturb.words import listed
+from pytest_dstfuzz.perturb.words import word_set
+
+#: Words that may stand before, in the same sentence.
+_OPENING: Final = (
+    r"(?:(?:sorry|oh|well|hmm+|hm|um|uh|oops|apologies|unfortunately|(?:i(?: am|'m) |my )?"
+    r"(?:sorry|apologies|afraid)(?: about that| for that)?)(?:[,.!:;…-]|,? but)*\s+)*"
+)
+#: Sentences after the first one in which an answer is given up.
+_LOOKED_AT: Final = 2
+
+
+def is_fallback(text: str, more: tuple[str, ...] = ()) -> bool:
+    """Say whether a reply gives no answer and says so, in its first or second sentence.
+
+    Args:
+        text: a reply.
+        more: further regular expressions, looked for anywhere in it.
+
+    >>> is_fallback("Sorry, I did not quite get that."), is_fallback("Sorry, we are full.")
+    (True, False)
+    """
+    return _gives_up(text) or any(_compiled(one).search(text) for one in more)
+
+
+@lru_cache(maxsize=1 << 14)
+def _gives_up(text: str) -> bool:
+    plain = " ".join(text.replace("’", "'").split())
+    sentences = re.split(r"(?<=[.!?:])\s+", plain)[:_LOOKED_AT]
+    return any(_shipped().match(sentence) for sentence in sentences)
+
+
+@cache
+def _shipped() -> re.Pattern[str]:
+    file = resources.files("pytest_dstfuzz") / "resources" / "replies" / "fallbacks.txt"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    return re.compile(f"{_OPENING}(?:{'|'.join(patterns)})", re.IGNORECASE)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
 
 _IDLE: Final = re.compile(
     r"\b(?:no (?:problem|worries|doubt|matter|trouble|need to worry|bother)|not at all|why not"
@@ -128,11 +158,11 @@ _PHRASES: Final = (
     (re.compile(r"\bneither of\b|\bnone of\b"), "no"),
     (re.compile(r"\b(?:is|are) yet to\b"), "not"),
 )
-_NEGATIONS: Final = listed(
+_NEGATIONS: Final = word_set(
     "not no never none nothing nobody nowhere neither nor without hardly barely lacks lack"
 )
 #: Words that a negation reaches through.
-_THROUGH: Final = listed(
+_THROUGH: Final = word_set(
     """a an the any some much many more very really quite too so all that this it its be been being
     is are was were am do does did have has had can could will would shall should may might must
     to of at in on for with by from as yet currently actually usually normally always ever
@@ -141,11 +171,11 @@ _THROUGH: Final = listed(
 )
 _REACH: Final = 2
 #: Of these a negation reaches back to what they are said of: `parking is not possible`.
-_OF_ALL: Final = listed("possible allowed available included needed necessary required permitted")
+_OF_ALL: Final = word_set("possible allowed available included needed necessary required permitted")
 _IRREGULAR: Final = dict(
     pair.split(":")
     for pair in sorted(
-        listed(
+        word_set(
             """found:find got:get gotten:get went:go gone:go goes:go came:come sent:send paid:pay
             made:make took:take taken:take gave:give given:give knew:know known:know left:leave
             held:hold kept:keep said:say told:tell saw:see seen:see won:win lost:lose bought:buy

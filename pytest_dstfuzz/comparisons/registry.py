@@ -7,23 +7,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
-from pytest_dstfuzz.comparisons.echoes import without_echo
+from pytest_dstfuzz.comparisons.comparison import (
+    CheckedComparison,
+    Compared,
+    Comparison,
+    Exact,
+    OwnFunction,
+    TextPair,
+)
 from pytest_dstfuzz.comparisons.embedding import SHIPPED, SameMeaning
-from pytest_dstfuzz.comparisons.entities import SameEntities
-from pytest_dstfuzz.comparisons.exact import Exact
-from pytest_dstfuzz.comparisons.fallbacks import is_fallback
+from pytest_dstfuzz.comparisons.facts import (
+    SameEntities,
+    SameIds,
+    SameNames,
+    SameNumbers,
+    without_echo,
+)
 from pytest_dstfuzz.comparisons.judge import Judge, Judges
-from pytest_dstfuzz.comparisons.names import SameIds, SameNames
-from pytest_dstfuzz.comparisons.numbers import SameNumbers
-from pytest_dstfuzz.comparisons.own import CheckedComparison, OwnFunction
-from pytest_dstfuzz.comparisons.polarity import SamePolarity
+from pytest_dstfuzz.comparisons.polarity import SamePolarity, is_fallback
 from pytest_dstfuzz.config import JUDGE, ReplySettings
+from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.registry import Registry, blamed
-from pytest_dstfuzz.trackers.attributes import load_attribute
+from pytest_dstfuzz.trackers.registry import load_attribute
 
 __all__ = ["comparison_by_name"]
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from pytest_dstfuzz.config.options import ADAPTER as ADAPTER
+from pytest_dstfuzz.config.options import JUDGE as JUDGE
+from pytest_dstfuzz.config.options import KEYS as KEYS
 from pytest_dstfuzz.config.options import MARKER_NAMES as MARKER_NAMES
 from pytest_dstfuzz.config.options import OPTION_NAMES as OPTION_NAMES
 from pytest_dstfuzz.config.options import OPTIONS as OPTIONS
+from pytest_dstfuzz.config.options import PROFILES as PROFILES
+from pytest_dstfuzz.config.options import REPLY as REPLY
+from pytest_dstfuzz.config.options import STATE as STATE
+from pytest_dstfuzz.config.options import TOOL_CALLS as TOOL_CALLS
+from pytest_dstfuzz.config.options import TRACKER_KEYS as TRACKER_KEYS
+from pytest_dstfuzz.config.options import VALIDITIES as VALIDITIES
+from pytest_dstfuzz.config.options import Profile as Profile
+from pytest_dstfuzz.config.options import ReplySettings as ReplySettings
 from pytest_dstfuzz.config.options import names_of as names_of
 from pytest_dstfuzz.config.options import option as option
 from pytest_dstfuzz.config.options import parse_option as parse_option
@@ -14,14 +25,6 @@ from pytest_dstfuzz.config.parsers import SPLITS as SPLITS
 from pytest_dstfuzz.config.parsers import Option as Option
 from pytest_dstfuzz.config.parsers import canonical_split as canonical_split
 from pytest_dstfuzz.config.parsers import shard_text as shard_text
-from pytest_dstfuzz.config.profiles import PROFILES as PROFILES
-from pytest_dstfuzz.config.profiles import VALIDITIES as VALIDITIES
-from pytest_dstfuzz.config.profiles import Profile as Profile
-from pytest_dstfuzz.config.reply_options import JUDGE as JUDGE
-from pytest_dstfuzz.config.reply_options import REPLY as REPLY
-from pytest_dstfuzz.config.reply_options import STATE as STATE
-from pytest_dstfuzz.config.reply_options import TOOL_CALLS as TOOL_CALLS
-from pytest_dstfuzz.config.reply_options import ReplySettings as ReplySettings
 from pytest_dstfuzz.config.secret import MASK as MASK
 from pytest_dstfuzz.config.secret import Address as Address
 from pytest_dstfuzz.config.secret import Header as Header
@@ -43,9 +46,6 @@ from pytest_dstfuzz.config.settings import default_search as default_search
 from pytest_dstfuzz.config.settings import settings_json as settings_json
 from pytest_dstfuzz.config.settings import settings_of_json as settings_of_json
 from pytest_dstfuzz.config.settings import split_named as split_named
-from pytest_dstfuzz.config.tracker_keys import ADAPTER as ADAPTER
-from pytest_dstfuzz.config.tracker_keys import KEYS as KEYS
-from pytest_dstfuzz.config.tracker_keys import TRACKER_KEYS as TRACKER_KEYS
 
 __all__ = [
     "ADAPTER",

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
 
-from pytest_dstfuzz.config.call_options import rule_lines
-from pytest_dstfuzz.config.options import OPTIONS, option, parse_option
-from pytest_dstfuzz.config.parsers import KEY
-from pytest_dstfuzz.config.profiles import PROFILES
-from pytest_dstfuzz.config.reply_options import (
+from pytest_dstfuzz.config.options import (
+    KEYS,
+    OPTIONS,
+    PROFILES,
     ReplySettings,
+    option,
+    parse_option,
     refuse_without_judge,
     refuse_without_replies,
+    rule_lines,
 )
+from pytest_dstfuzz.config.parsers import KEY
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey, without_credentials
-from pytest_dstfuzz.config.tracker_keys import KEYS
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS

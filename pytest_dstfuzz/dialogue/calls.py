@@ -1,21 +1,145 @@
-"""Tool calls: what an assistant does, as JSON, and flattened to paths like a belief state.
-
-The calls of a message become an outcome: ``book_table[0]`` says that the tool is called, and which
-call of the message it is, ``book_table[0].people`` is an argument of it. So all that this package
-does with slots (diffs, blame, gates, baselines) it does with arguments.
-"""
+"""Tool calls as JSON, as paths and as trees."""
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.json_data import from_json
+
+#: What is tested of a system: the belief state that it keeps, what it replies, what it calls.
+OutcomeKind = Literal["state", "reply", "tool-calls"]
+#: Whose messages stand in the history of a question: those that were recorded, or its own.
+History = Literal["recorded", "own"]
+#: The path of a reply.
+REPLY: Final = "reply"
+TOOL_CALLS: Final = "tool-calls"
+
+
+class Outcome(Mapping[str, str]):
+    """An immutable mapping *path -> text*; a path that is absent is not answered.
+
+    The paths of a belief state are its slots, a reply has the one path ``reply``, those of tool
+    calls are like ``book_table[0].people`` (see `calls_outcome`). Iteration is sorted by path, so
+    that equal outcomes print and serialise alike.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values: dict[str, str] = dict(sorted((values or {}).items()))
+
+    def __getitem__(self, path: str) -> str:
+        return self._values[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values.items()))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Outcome):
+            return self._values == other._values
+        if isinstance(other, Mapping):
+            return self._values == dict(other)
+        return NotImplemented
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._values!r})"
+
+    def to_json(self) -> dict[str, str]:
+        """Return a plain dictionary, sorted by path."""
+        return dict(self._values)
+
+
+def reply_outcome(text: str) -> Outcome:
+    """Return the outcome of a reply; white space at its ends is no part of it.
+
+    >>> reply_outcome(" At nine. ")
+    Outcome({'reply': 'At nine.'})
+    """
+    return Outcome({REPLY: text.strip()})
+
+
+#: Marks that keyboards and word processors write in the place of those of ASCII.
+_MARKS: Final = str.maketrans(
+    {
+        **dict.fromkeys("’‘‚‛′ʼ`´＇", "'"),
+        **dict.fromkeys("“”„‟″«»＂", '"'),
+        # Hyphens, non-breaking too, figure dash, en dash, em dash, bar, minus signs.
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-"),
+        # Soft hyphen, zero-width space, word joiner, byte order mark: nobody sees them.
+        **dict.fromkeys("\u00ad\u200b\u2060\ufeff", None),
+    }
+)
+
+
+def plain_marks(text: str) -> str:
+    r"""Return a text in NFC, with the quotes, dashes and single blanks of ASCII.
+
+    >>> plain_marks("“Joe’s” 5\u201310\u00a0km"), plain_marks("cafe\u0301")
+    ('"Joe\'s" 5-10 km', 'café')
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text.translate(_MARKS))
+    elif "`" in text:
+        text = text.translate(_MARKS)
+    return " ".join(text.split())
+
+
+def list_text(members: Iterable[str]) -> str:
+    """Return the text of a list, as a belief state holds it.
+
+    >>> list_text(["window", "wifi"])
+    '["wifi", "window"]'
+    """
+    return json.dumps(sorted(members), ensure_ascii=False)
+
+
+@lru_cache(maxsize=1 << 14)
+def members_of(text: str) -> tuple[str, ...]:
+    """Return the members of a list, or a text that is no list as the only one.
+
+    >>> members_of('["wifi", "window"]'), members_of("wifi"), members_of("[wifi]")
+    (('wifi', 'window'), ('wifi',), ('[wifi]',))
+    """
+    found = parsed_list(text)
+    if found is None or not all(isinstance(one, str) for one in found):
+        return (text,)
+    return tuple(map(str, found))
+
+
+def parsed_list(text: str) -> list[object] | None:
+    """Return the list that a text is in JSON; ``None`` = it is none."""
+    if not (text[:1] == "[" and text[-1:] == "]"):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):  # Of brackets in brackets, thousands deep.
+        return None
+    return found if isinstance(found, list) else None
+
+
+def shown_value(value: str | None) -> str:
+    """Return a value for people: lists with commas, ``none`` where there is none.
+
+    >>> shown_value('["wifi", "window"]'), shown_value(None), shown_value("none")
+    ('wifi, window', 'none', '"none"')
+    """
+    if value is None or value == "":
+        return "none"
+    return '"none"' if value == "none" else ", ".join(members_of(value))
+
 
 #: A tool's name with the number of the call, and what comes after it.
 _PATH: Final = re.compile(r"(?P<tool>.*?)\[(?P<number>0|[1-9][0-9]*)\](?P<rest>\..*)?", re.DOTALL)
@@ -255,3 +379,221 @@ def argument_texts(calls: Mapping[str, str]) -> tuple[str, ...]:
         if isinstance(value, str | int | float) and str(value).strip():
             found.append(str(value))
     return tuple(found)
+
+
+#: An argument: its text, or the parts of a list or of an object.
+Tree = str | dict[str | int, "Tree"]
+
+
+@dataclass(slots=True)
+class CallTree:
+    """One call: the text of its own path, and its arguments."""
+
+    place: str | None = None
+    arguments: dict[str | int, Tree] = field(default_factory=dict)
+
+    def paths(self, call: AnswerPath) -> Iterator[tuple[str, str]]:
+        """Yield the paths of the call as that of ``call``, with their texts."""
+        if self.place is not None:
+            yield str(call), self.place
+        yield from _paths(call, self.arguments)
+
+
+def calls_of_outcome(
+    outcome: Mapping[str, str] | Mapping[AnswerPath, str],
+) -> tuple[dict[AnswerPath, CallTree], dict[str, str]]:
+    """Return the calls of an outcome by their paths, and what in it is none."""
+    calls: dict[AnswerPath, CallTree] = {}
+    others: dict[str, str] = {}
+    for path, text in outcome.items():
+        found = AnswerPath.of(path)
+        if not found.in_call:
+            others[str(path)] = text
+            continue
+        call = calls.setdefault(found.call, CallTree())
+        if found.is_call:
+            call.place = text
+        else:
+            _put(call.arguments, found[2:], text)
+    return calls, others
+
+
+def made_calls(outcome: Mapping[str, str] | Mapping[AnswerPath, str]) -> tuple[ToolCall, ...]:
+    """Return the calls that an outcome says, in their order; undoes `calls_outcome`.
+
+    A name with a dot or a bracket may come back as an object or a list: with the same paths.
+
+    >>> [str(call) for call in made_calls({"book[0]": "call 1", "book[0].people": "2"})]
+    ['book(people=2)']
+    """
+    calls, _ = calls_of_outcome(outcome)
+    placed = sorted(calls.items(), key=lambda pair: (place_of(pair[1].place or "") or 0, pair[0]))
+    return tuple(
+        ToolCall(
+            call.tool, {str(step): value_of_tree(part) for step, part in tree.arguments.items()}
+        )
+        for call, tree in placed
+    )
+
+
+def value_of_tree(tree: Tree) -> object:
+    """Return the JSON value of an argument."""
+    if isinstance(tree, str):
+        return value_of(tree)
+    places = [step for step in tree if isinstance(step, int)]
+    if len(places) == len(tree):
+        return [value_of_tree(tree[place]) for place in sorted(places)]
+    return {str(step): value_of_tree(part) for step, part in tree.items()}
+
+
+def _put(tree: dict[str | int, Tree], way: Sequence[str | int], text: str) -> None:
+    """Put a text where a way leads to; a name with a dot that is another one's, under itself."""
+    here, named, start = tree, tree, 0
+    for at, step in enumerate(way[:-1]):
+        if isinstance(step, str):
+            named, start = here, at
+        inner = here.setdefault(step, {})
+        if isinstance(inner, str):
+            named[AnswerPath(("", 0, *way[start:])).argument] = text
+            return
+        here = inner
+    here[way[-1]] = text
+
+
+def _paths(path: AnswerPath, tree: Tree) -> Iterator[tuple[str, str]]:
+    if isinstance(tree, str):
+        yield str(path), tree
+    else:
+        for step, part in tree.items():
+            yield from _paths(AnswerPath((*path, step)), part)
+
+
+def assigned(gains: Sequence[Sequence[int]]) -> list[int | None]:
+    """Return for each row the column that it is given, so that the gains are largest in all.
+
+    The Hungarian method with potentials (Kuhn 1955, Munkres 1957), on a square of costs: O(n^3).
+    ``None`` = there are not enough columns.
+    """
+    rows, columns = len(gains), len(gains[0]) if gains else 0
+    size = max(rows, columns)
+    most = max((gain for row in gains for gain in row), default=0)
+    costs = [
+        [most - gains[i][j] if i < rows and j < columns else most for j in range(size)]
+        for i in range(size)
+    ]
+    square = _Square(costs)
+    for row in range(1, size + 1):
+        square.take(row)
+    found: list[int | None] = [None] * rows
+    for column in range(1, columns + 1):
+        if square.row_of[column] <= rows:
+            found[square.row_of[column] - 1] = column - 1
+    return found
+
+
+class _Square:
+    """Rows that are given a column each, as cheaply as can be; both are counted from 1."""
+
+    def __init__(self, costs: Sequence[Sequence[int]]) -> None:
+        self._costs = costs
+        size = len(costs)
+        self._of_row, self._of_column = [0] * (size + 1), [0] * (size + 1)
+        #: Column -> its row, 0 = none. Column 0 has the row that is being given one.
+        self.row_of = [0] * (size + 1)
+
+    def take(self, row: int) -> None:
+        """Give one more row a column."""
+        self.row_of[0], column = row, 0
+        came_from = [0] * len(self.row_of)
+        least: dict[int, int] = {}
+        done: list[int] = []
+        while self.row_of[column]:
+            done.append(column)
+            column = self._nearest(column, done, least, came_from)
+        while column:
+            self.row_of[column] = self.row_of[came_from[column]]
+            column = came_from[column]
+
+    def _nearest(
+        self, column: int, done: Sequence[int], least: dict[int, int], came_from: list[int]
+    ) -> int:
+        """Return the cheapest column that is not done, and move the potentials there."""
+        row = self.row_of[column]
+        for other in range(1, len(self.row_of)):
+            if other in done:
+                continue
+            cost = self._costs[row - 1][other - 1] - self._of_row[row] - self._of_column[other]
+            if other not in least or cost < least[other]:
+                least[other], came_from[other] = cost, column
+        left = [other for other in least if other not in done]
+        found = min(left, key=lambda other: (least[other], other))
+        step = least[found]
+        for other in done:
+            self._of_row[self.row_of[other]] += step
+            self._of_column[other] -= step
+        for other in left:
+            least[other] -= step
+        return found
+
+
+def by_tool(calls: Mapping[AnswerPath, CallTree]) -> dict[str, list[AnswerPath]]:
+    """Return tool -> its calls, by number."""
+    found: dict[str, list[AnswerPath]] = {}
+    for call in sorted(calls):
+        found.setdefault(call.tool, []).append(call)
+    return found
+
+
+def transcript_json(transcript: Transcript) -> dict[str, Any]:
+    """Return a transcript as plain JSON: ``tools``, ``recorded``; if any ``names``, ``results``.
+
+    ``recorded`` has for each exchange the messages before its user utterance, in the form of
+    OpenAI's API, or null.
+    """
+    told: dict[str, Any] = {
+        "tools": [
+            tool.to_json()["function"] | ({"read_only": True} if tool.read_only else {})
+            for tool in transcript.tools
+        ],
+        "recorded": [
+            None if messages is None else [json.loads(one) for one in messages]
+            for messages in transcript.before
+        ],
+    }
+    if transcript.names:
+        told["names"] = dict(transcript.names)
+    if transcript.results:
+        told["results"] = [list(pair) for pair in transcript.results]
+    return told
+
+
+def transcript_of_json(data: object) -> Transcript:
+    """Build what `transcript_json` wrote; a ``ValueError`` says what is wrong.
+
+    Messages and schemas come back with sorted keys, whatever their texts were.
+    """
+    form = from_json(_Form, data)
+    tools = (
+        Tool(one.name, one.description, canonical(one.parameters), one.read_only)
+        for one in form.tools
+    )
+    before = (
+        None if messages is None else tuple(map(canonical, messages)) for messages in form.recorded
+    )
+    return Transcript(tuple(tools), tuple(before), tuple(form.names.items()), results=form.results)
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolForm:
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    tools: tuple[_ToolForm, ...] = ()
+    recorded: tuple[tuple[dict[str, Any], ...] | None, ...] = ()
+    names: dict[str, str] = field(default_factory=dict)
+    results: tuple[tuple[str, str], ...] = ()

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.dialogue.values import plain_marks
+from pytest_dstfuzz.dialogue.calls import plain_marks
 
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 MONTHS: Final = (

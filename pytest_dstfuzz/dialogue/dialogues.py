@@ -1,4 +1,4 @@
-"""Turns, dialogues, belief states and contexts: what flows through every room."""
+"""Turns, dialogues, belief states and contexts, and dialogues written to a file."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ import json
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import eq
-from typing import NamedTuple, overload
+from typing import Any, Final, Literal, NamedTuple, overload
 
-from pytest_dstfuzz.dialogue.calls import AnswerPath, Tool, Transcript
-from pytest_dstfuzz.dialogue.outcome import Outcome
-from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
-from pytest_dstfuzz.dialogue.values import shown_value
+from pytest_dstfuzz.dialogue.calls import (
+    AnswerPath,
+    Outcome,
+    Tool,
+    ToolCall,
+    Transcript,
+    canonical,
+    shown_value,
+)
+from pytest_dstfuzz.dialogue.messages import Json, MessageCall, decoded
 
 __all__ = [
     "DONTCARE",
@@ -26,6 +33,116 @@ __all__ = [
     "answer_of",
     "turn_keys",
 ]
+
+
+#: Stands after a name of the data that is called where the tools have others.
+OLD_NAME: Final = " (old name)"
+
+
+@dataclass(frozen=True)
+class ToolParaphrase:
+    """Tools in other words, by the names of the original ones.
+
+    Tools that it does not have stay as they are, and so do arguments.
+    """
+
+    #: Short name for reports: ``v1`` to ``v5`` of SGD-X.
+    name: str
+    #: Name of the original tool -> the tool in other words.
+    tools: Mapping[str, Tool]
+    #: Name of the original tool -> name of an argument -> its other name.
+    arguments: Mapping[str, Mapping[str, str]]
+
+    def applied(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
+        """Return tools in the other words, in their order."""
+        return tuple(self.tools.get(tool.name, tool) for tool in tools)
+
+    def renamed(self, call: ToolCall) -> ToolCall:
+        """Return a call of an original tool as the call of the other one."""
+        tool = self.tools.get(call.name)
+        return _renamed(call, tool.name if tool else call.name, self.arguments.get(call.name, {}))
+
+    def original(self, call: ToolCall) -> ToolCall:
+        """Return a call of a tool in other words as the call of the original one."""
+        name = self._names.get(call.name, call.name)
+        back = {new: old for old, new in self.arguments.get(name, {}).items()}
+        return _renamed(call, name, back if call.name in self._names else {})
+
+    def names(self, tools: Iterable[Tool]) -> tuple[tuple[str, str], ...]:
+        """Return the other names of original tools and their arguments, see `Transcript.names`.
+
+        An argument stands under the other names on the one side, under the original ones on the
+        other.
+        """
+        found: list[tuple[str, str]] = []
+        for tool in tools:
+            if tool.name in self.tools:
+                new = self.tools[tool.name].name
+                pairs = self.arguments.get(tool.name, {}).items()
+                found.append((new, tool.name))
+                found += [(f"{new}.{other}", f"{tool.name}.{own}") for own, other in pairs]
+        return tuple(found)
+
+    def message(self, recorded: str) -> str:
+        """Return a recorded message, in JSON, with its calls and results under the other names."""
+        message = decoded(recorded)
+        calls = tuple(map(self._renamed_call, message.calls))
+        more = message.more
+        if message.role == "tool" and more.get("name") in self.tools:
+            more = {**more, "name": self.tools[more["name"]].name}
+        return replace(message, calls=calls, more=more).encoded()
+
+    def _renamed_call(self, made: MessageCall) -> MessageCall:
+        values = made.values
+        call = self.renamed(ToolCall(made.name, values or {}))
+        # Arguments that are no JSON object stay as they were recorded.
+        arguments = made.arguments if values is None else canonical(call.arguments)
+        return replace(made, name=call.name, arguments=arguments)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {tool.name: old for old, tool in self.tools.items()}
+
+
+def _renamed(call: ToolCall, name: str, arguments: Mapping[str, str]) -> ToolCall:
+    """Return a call under another name; arguments inside of others keep theirs."""
+    return ToolCall(name, {arguments.get(key, key): value for key, value in call.arguments.items()})
+
+
+def in_own_names(calls: Outcome, names: Iterable[tuple[str, str]]) -> Outcome:
+    """Return calls of tools that have other names by those of the data, see `Transcript.names`.
+
+    A name of the data that is called where the tools have another one is no longer that of a tool:
+    it is told as ``book_table (old name)``, and so is an argument.
+
+    >>> names = [("reserve", "book"), ("reserve.guests", "book.people")]
+    >>> dict(in_own_names(Outcome({"reserve[0]": "call 1", "reserve[0].guests": "2"}), names))
+    {'book[0]': 'call 1', 'book[0].people': '2'}
+    >>> dict(in_own_names(Outcome({"reserve[0].people": "2"}), names))
+    {'book[0].people (old name)': '2'}
+    """
+    known = dict(names)
+    gone = frozenset(known.values()) - known.keys()
+    return Outcome({_own_path(path, known, gone): text for path, text in calls.items()})
+
+
+def _own_path(path: str, known: Mapping[str, str], gone: frozenset[str]) -> str:
+    place = AnswerPath.of(path)
+    if not place.in_call:
+        return path
+    if place.tool in gone:
+        return str(AnswerPath((place.tool + OLD_NAME, *place[1:])))
+    tool = known.get(place.tool, place.tool)
+    if place.is_call:
+        return str(AnswerPath((tool, place[1])))
+    number, first, *rest = place[1:]
+    own = known.get(f"{place.tool}.{first}")
+    if own is not None:
+        first = own.removeprefix(f"{tool}.")
+    elif f"{tool}.{first}" in gone:
+        first = f"{first}{OLD_NAME}"
+    return str(AnswerPath((tool, number, first, *rest)))
+
 
 #: The value of a slot about which the user said that any value will do.
 DONTCARE = "dontcare"
@@ -376,3 +493,92 @@ def turn_keys(dialogue: Dialogue) -> tuple[str, ...]:
         digest.update(json.dumps(seen).encode("ascii"))
         keys.append(digest.hexdigest()[:16])
     return tuple(keys)
+
+
+#: Whose message is what the system says before the user has said anything: a greeting, or a
+#: title and a story that the questions are about.
+OpeningRole = Literal["assistant", "system"]
+
+
+class Prompted(NamedTuple):
+    """What an assistant is given."""
+
+    messages: list[Json]
+    tools: list[Json]
+
+
+def messages_of(context: Context, opening: OpeningRole = "assistant") -> list[dict[str, str]]:
+    """Return a dialogue as messages in the form of OpenAI's API, oldest first.
+
+    Each has a ``role``, ``user`` or ``assistant``, and its text as ``content``; where the system
+    said nothing, there is no message of it. What it said before the first user utterance has the
+    role ``opening``.
+    """
+    messages = []
+    role: str = opening
+    for system, user in context.exchanges:
+        if system:
+            messages.append({"role": role, "content": system})
+        messages.append({"role": "user", "content": user})
+        role = "assistant"
+    return messages
+
+
+def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> Prompted:
+    """Return a context as messages and tools in the form of OpenAI's API, oldest message first.
+
+    What was recorded stands as it was: system prompts, tool calls, their results. Where only texts
+    are known, they are messages as in `messages_of`.
+    """
+    transcript = context.transcript
+    if transcript is None:
+        return Prompted([dict(one) for one in messages_of(context, opening)], [])
+    messages: list[Json] = []
+    for place, exchange in enumerate(context.exchanges):
+        before = transcript.before[place] if place < len(transcript.before) else None
+        if before is not None:
+            messages += map(json.loads, before)
+        elif exchange.system:
+            role = "assistant" if place else opening
+            messages.append({"role": role, "content": exchange.system})
+        messages.append({"role": "user", "content": exchange.user})
+    messages += map(json.loads, transcript.after)
+    return Prompted(messages, [tool.to_json() for tool in transcript.tools])
+
+
+def whole_dialogue(dialogue: Dialogue) -> list[Json]:
+    """Return all messages of a dialogue."""
+    messages: list[Json] = []
+    for turn in dialogue.turns:
+        if turn.recorded is not None:
+            messages += map(json.loads, turn.recorded)
+        elif turn.system:
+            messages.append({"role": "assistant", "content": turn.system})
+        messages.append({"role": "user", "content": turn.user})
+    messages += map(json.loads, dialogue.closing)
+    last = dialogue.turns[-1].answer if dialogue.turns else None
+    if last and not dialogue.closing:
+        messages.append({"role": "assistant", "content": last})
+    return messages
+
+
+def entry_of(dialogue: Dialogue) -> dict[str, Any]:
+    """Return a dialogue as one line of such a file: id, messages, tools, states if it has any."""
+    entry: dict[str, Any] = {"id": dialogue.id, "messages": whole_dialogue(dialogue)}
+    if dialogue.tools:
+        entry["tools"] = [_tool(tool) for tool in dialogue.tools]
+    if any(turn.state is not None for turn in dialogue.turns):
+        states = (turn.state for turn in dialogue.turns)
+        entry["states"] = [None if state is None else state.to_json() for state in states]
+    return entry
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    """Return a tool as APIs have it, with the hint of MCP where it only reads."""
+    hint = {"annotations": {"readOnlyHint": True}} if tool.read_only else {}
+    return tool.to_json() | hint
+
+
+def json_lines(dialogues: Iterable[Dialogue]) -> Iterator[str]:
+    """Yield dialogues as JSON Lines, one a line with its end."""
+    return (f"{json.dumps(entry_of(one), ensure_ascii=False)}\n" for one in dialogues)

@@ -1,28 +1,4 @@
-"""One form for the values of labels and predictions, whatever the layout they come from.
-
-Three named normalisations. ``plain`` is for data of your own. It lower-cases, brings quotes,
-dashes, blanks and accents to one spelling (`plain_marks`), unites the spellings of
-``dontcare``, and writes ``2.0`` as ``2`` and ``9:00`` or ``9:00 am`` as ``09:00``. A list of
-values stays a list (`list_text`). The empty text, the empty list and null mean that a slot is
-absent; the text ``none`` is a value like any other.
-
-``multiwoz`` lower-cases and unites spellings too, takes ``none``, ``not given`` and ``not
-mentioned`` for absence, and brings the labels of MultiWOZ 2.0 to 2.4 and of the TRADE layout to
-one form:
-
-- slots: ``hotel-book day``, ``taxi-leaveat`` (from ``bookday``, ``leaveAt``, ...); the
-  slots of bus, hospital and police, outside the 30, are left out;
-- yes/no slots ``yes`` and ``no`` (from ``true``, ``false``, ``free``), ``hotel-type``
-  ``hotel`` and ``guesthouse``, times ``HH:MM``, ``centre``, attraction types in the
-  singular, numbers in digits, spellings of names and foods that differ between versions;
-- of alternatives (``a|b``, ``a>b``, or a list of a slot of MultiWOZ) the first is taken.
-
-``multiwoz-codes`` is ``multiwoz`` but for the words of values: slots, absence, lists, the yes/no
-slots and ``hotel-type`` are as in ``multiwoz``, all other values the strings of the labels. It
-says how much of an accuracy is owed to ``multiwoz``.
-
-Absence and ``dontcare`` are never the same. Normalising twice changes nothing.
-"""
+"""One form for the values of labels and predictions; facts about MultiWOZ."""
 
 from __future__ import annotations
 
@@ -34,14 +10,184 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue.calls import list_text, members_of, parsed_list, plain_marks
 from pytest_dstfuzz.dialogue.dates import WEEKDAYS, hour_of_day
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState
 from pytest_dstfuzz.dialogue.number_words import digits_up_to
-from pytest_dstfuzz.dialogue.values import list_text, members_of, parsed_list, plain_marks
 from pytest_dstfuzz.errors import DataError, unknown_name
 
-__all__ = ["NORMALISATIONS", "normalise_state"]
+__all__ = ["NORMALISATIONS", "SLOTS", "normalise_state"]
+
+
+_SLOTS_OF: Final = {
+    "attraction": "area,name,type",
+    "hotel": "area,book day,book people,book stay,internet,name,parking,pricerange,stars,type",
+    "restaurant": "area,book day,book people,book time,food,name,pricerange",
+    "taxi": "arriveby,departure,destination,leaveat",
+    "train": "arriveby,book people,day,departure,destination,leaveat",
+}
+#: The five domains that trackers are scored on, sorted.
+DOMAINS: Final = tuple(_SLOTS_OF)
+#: The 30 slots, sorted.
+SLOTS: Final = tuple(
+    f"{domain}-{slot}" for domain, slots in _SLOTS_OF.items() for slot in slots.split(",")
+)
+
+#: Domains of the data outside the 30 slots; their labels are left out.
+OTHER_DOMAINS: Final = ("bus", "hospital", "police")
+
+AREAS: Final = ("centre", "east", "north", "south", "west")
+PRICES: Final = ("cheap", "expensive", "moderate")
+ATTRACTION_TYPES: Final = (
+    *("architecture", "boat", "church", "cinema", "college", "concert hall", "entertainment"),
+    *("museum", "multiple sports", "nightclub", "park", "swimming pool", "theatre"),
+)
+
+#: What kind of value a slot takes, by the last part of its name (see ``slot_kind``).
+KINDS: Final[Mapping[str, str]] = {
+    "area": "area",
+    "arriveby": "time",
+    "book day": "day",
+    "book people": "number",
+    "book stay": "number",
+    "book time": "time",
+    "day": "day",
+    "food": "food",
+    "internet": "yes/no",
+    "leaveat": "time",
+    "parking": "yes/no",
+    "pricerange": "price",
+    "stars": "number",
+}
+
+_CLOSED: Final[Mapping[str, tuple[str, ...]]] = {
+    "area": AREAS,
+    "attraction type": ATTRACTION_TYPES,
+    "day": WEEKDAYS,
+    "hotel type": ("guesthouse", "hotel"),
+    "number": tuple(str(number) for number in range(1, 9)),
+    "price": PRICES,
+    "yes/no": ("no", "yes"),
+}
+
+
+def slot_kind(slot: str) -> str:
+    """Return the kind of value that ``slot`` takes; names and places are ``name``."""
+    domain, _, name = slot.partition("-")
+    if name == "type" and domain in {"attraction", "hotel"}:
+        return f"{domain} type"
+    return KINDS.get(name, "name")
+
+
+def closed_values(slot: str) -> tuple[str, ...]:
+    """Return the values that ``slot`` always has, sorted; empty for open slots."""
+    values = _CLOSED.get(slot_kind(slot), ())
+    return tuple(sorted({*values, "0"} if slot == "hotel-stars" else values))
+
+
+_PHRASES: Final = {
+    "area": "area",
+    "arriveby": "arrival time",
+    "book day": "booking day",
+    "book people": "number of people",
+    "book stay": "number of nights",
+    "book time": "booking time",
+    "day": "day",
+    "departure": "departure",
+    "destination": "destination",
+    "food": "type of food",
+    "leaveat": "departure time",
+    "name": "name",
+    "pricerange": "price range",
+    "stars": "number of stars",
+    "type": "type",
+}
+#: What people call a slot, without its domain; yes/no slots are not asked for by a value.
+SLOT_PHRASES: Final[Mapping[str, str]] = {
+    slot: _PHRASES[name] for slot in SLOTS if (name := slot.partition("-")[2]) in _PHRASES
+}
+
+#: What people ask for by another word than the name of its yes/no slot.
+FLAG_WORDS: Final[Mapping[str, tuple[str, ...]]] = {"hotel-internet": ("wifi",)}
+
+#: Repairs of attraction types: plurals and the spellings of 2.0 and 2.1.
+TYPE_REPAIRS: Final[Mapping[str, str]] = {
+    "architectural": "architecture",
+    "boating": "boat",
+    "boats": "boat",
+    "churches": "church",
+    "cinemas": "cinema",
+    "colleges": "college",
+    "concert halls": "concert hall",
+    "concerthall": "concert hall",
+    "concerthalls": "concert hall",
+    "multiple sport": "multiple sports",
+    "museums": "museum",
+    "musuem": "museum",
+    "mutliple sports": "multiple sports",
+    "night club": "nightclub",
+    "night clubs": "nightclub",
+    "nightclubs": "nightclub",
+    "parks": "park",
+    "pool": "swimming pool",
+    "pools": "swimming pool",
+    "swimming pools": "swimming pool",
+    "swimmingpool": "swimming pool",
+    "swimmingpools": "swimming pool",
+    "theater": "theatre",
+    "theaters": "theatre",
+    "theatres": "theatre",
+}
+
+#: Repairs of food labels: a spelling, and pairs that the TRADE layout runs together.
+FOOD_REPAIRS: Final[Mapping[str, str]] = {
+    "barbequemodern european": "barbeque",
+    "caribbeanindian": "caribbean",
+    "jamaicanchinese": "jamaican",
+    "north americanindian": "north american",
+    "portugese": "portuguese",
+}
+
+#: Repairs of whole names, applied after the general rules for names.
+#: The canonical form is the one that people type, so that it is found in utterances.
+NAME_REPAIRS: Final[Mapping[str, str]] = {
+    "17": "one seven",
+    "2 2": "two two",
+    "2 two": "two two",
+    "2 two and cote": "two two and cote",
+    "christ college": "christs college",
+    "churchills college": "churchill college",
+    "city roomz": "cityroomz",
+    "el shaddai guest house": "el shaddai",
+    "el shaddia": "el shaddai",
+    "el shaddia guest house": "el shaddai",
+    "gallery at 12": "gallery at twelve",
+    "gallery at 12 a high street": "gallery at twelve a high street",
+    "museum of archaelogy and anthropogy": "museum of archaeology and anthropology",
+    "museum of archaelogy and anthropology": "museum of archaeology and anthropology",
+    "pizza hut fenditton": "pizza hut fen ditton",
+    "restaurant 17": "restaurant one seven",
+    "restaurant 2 2": "restaurant two two",
+    "restaurant 2 two": "restaurant two two",
+    "restaurant 22": "restaurant two two",
+    "the gallery at 12": "the gallery at twelve",
+}
+
+#: Words that say which slot a value is for (domain and slot words), sorted.
+CUE_WORDS: Final = tuple(
+    word
+    for line in (
+        "area arrival arrive arrives arriving attraction attractions book booked booking cab",
+        "called center centre cuisine cuisines day days depart departing departs departure",
+        "destination dine eat food guest guesthouse guesthouses guests hotel hotels house",
+        "internet leave leaves leaving lodging moderately name named night nights park parking",
+        "part people person persons pick place price priced pricerange prices range rated",
+        "rating reservation reserve restaurant restaurants serve serves serving side star stars",
+        "stay staying table taxi ticket tickets time town train trains type visit wifi",
+    )
+    for word in line.split()
+)
+
 
 #: Names of the normalisations, for options and reports.
 NORMALISATIONS: Final = ("multiwoz", "plain", "multiwoz-codes")
@@ -127,7 +273,7 @@ def normalise_slot(slot: str, normalisation: str) -> str | None:
     if normalisation == "plain":
         return text
     domain = re.split(r"[^a-z]", text, maxsplit=1)[0]
-    if domain in multiwoz.OTHER_DOMAINS:
+    if domain in OTHER_DOMAINS:
         return None
     return _SLOT_NAMES.get(_squash(text), text)
 
@@ -145,7 +291,7 @@ def normalise_value(slot: str, value: str, normalisation: str) -> str | None:
     members = [part for one in found if one is not None for part in members_of(one)]
     if not members:
         return None
-    several = normalisation == "plain" or slot not in multiwoz.SLOTS
+    several = normalisation == "plain" or slot not in SLOTS
     return list_text(members) if several and len(members) > 1 else members[0]
 
 
@@ -166,7 +312,7 @@ def _one_value(slot: str, text: str, normalisation: str) -> str | None:
     """Return the canonical form of a value that is no list."""
     if normalisation == "plain":
         return _special(_clock(_whole(text)), frozenset({""}), ())
-    kind = multiwoz.slot_kind(slot)
+    kind = slot_kind(slot)
     if normalisation == "multiwoz-codes" and kind not in _CODED:
         return _special(text, _ABSENT, ())
     rule = _RULES[kind]
@@ -260,10 +406,10 @@ def _special(text: str, absent: frozenset[str], more_dontcare: tuple[str, ...]) 
 def _squash(slot: str) -> str:
     """Reduce a slot name to what all layouts share (``hotel-semi-area``: ``hotelarea``)."""
     letters = re.sub(r"[^a-z]", "", slot)
-    return re.sub(rf"^({'|'.join(multiwoz.DOMAINS)})semi", r"\1", letters)
+    return re.sub(rf"^({'|'.join(DOMAINS)})semi", r"\1", letters)
 
 
-_SLOT_NAMES: Final[Mapping[str, str]] = {_squash(slot): slot for slot in multiwoz.SLOTS}
+_SLOT_NAMES: Final[Mapping[str, str]] = {_squash(slot): slot for slot in SLOTS}
 
 
 def _yes_no(text: str) -> str:
@@ -312,7 +458,7 @@ def _starts_with(known: tuple[str, ...]) -> Callable[[str], str]:
 
 def _area(text: str) -> str:
     bare = _AREA_LEAD.sub("", text)
-    return "centre" if _CENTRE.fullmatch(bare) else bare if bare in multiwoz.AREAS else text
+    return "centre" if _CENTRE.fullmatch(bare) else bare if bare in AREAS else text
 
 
 def _name(text: str) -> str:
@@ -320,18 +466,18 @@ def _name(text: str) -> str:
     text = re.sub(r"\bb and b$", "bed and breakfast", _clean(text))
     text = re.sub(r"\bguesthouse\b", "guest house", text)
     text = "cafe jello gallery" if _JELLO.fullmatch(text) else text
-    return multiwoz.NAME_REPAIRS.get(text, text)
+    return NAME_REPAIRS.get(text, text)
 
 
 _RULES: Final[Mapping[str, Callable[[str], str]]] = {
     "area": _area,
-    "attraction type": lambda text: multiwoz.TYPE_REPAIRS.get(text, text),
+    "attraction type": lambda text: TYPE_REPAIRS.get(text, text),
     "day": _starts_with(WEEKDAYS),
-    "food": lambda text: multiwoz.FOOD_REPAIRS.get(text, text),
+    "food": lambda text: FOOD_REPAIRS.get(text, text),
     "hotel type": _hotel_type,
     "name": _name,
     "number": _number,
-    "price": _starts_with(multiwoz.PRICES),
+    "price": _starts_with(PRICES),
     "time": _time,
     "yes/no": _yes_no,
 }

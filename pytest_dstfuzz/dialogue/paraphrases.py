@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz.config import canonical_split
-from pytest_dstfuzz.dialogue.choose import classify, split_of
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, ToolParaphrase
+from pytest_dstfuzz.dialogue.load import classify, split_of
+from pytest_dstfuzz.dialogue.readers.corpora import paraphrase
 from pytest_dstfuzz.dialogue.readers.registry import known_readers
-from pytest_dstfuzz.dialogue.readers.sgd import paraphrase
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, list_files
 from pytest_dstfuzz.dialogue.readers.tools import read_tool_words
-from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
 from pytest_dstfuzz.errors import DataError
 
 #: Variants lie deeper than dialogues do: ``sgd_x/data/v1/test/schema.json``.

@@ -1,25 +1,229 @@
-"""Which turns of a data set a run tests: whole dialogues, in a seeded order."""
+"""Dialogues spooled to the disk, drawn by seed and rolled out."""
 
 from __future__ import annotations
 
+import os
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import overload
+from itertools import chain
+from tempfile import TemporaryFile, gettempdir
+from threading import Lock
+from typing import Final, overload
+from weakref import finalize
 
+import msgspec
 import numpy as np
 
+from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.calls import (
+    TOOL_CALLS,
+    Outcome,
+    Tool,
+    ToolCall,
+    calls_outcome,
+    canonical,
+)
 from pytest_dstfuzz.dialogue.dialogues import (
+    BeliefState,
     Dialogue,
     DialogueSet,
     StoredDialogues,
+    Turn,
     domains_of_slots,
 )
-from pytest_dstfuzz.dialogue.spool import gathered
+from pytest_dstfuzz.dialogue.messages import decoded
+from pytest_dstfuzz.dialogue.readers.source import HALF
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.seeding import derive
 
 __all__ = ["in_shard"]
+
+
+#: Turns of data that stays in memory.
+IN_MEMORY: Final = 2_000
+
+
+def gathered(dialogues: Iterable[Dialogue]) -> Sequence[Dialogue]:
+    """Return dialogues with ids of their own as a tuple, or in a file where they are many.
+
+    Raises:
+        UserError: of many, the file cannot be written, two have one id, or a text is none.
+    """
+    source = iter(dialogues)
+    found: list[Dialogue] = []
+    turns = 0
+    for dialogue in source:
+        found.append(dialogue)
+        turns += len(dialogue.turns)
+        if turns > IN_MEMORY:
+            return SpooledDialogues(chain(_emptied(found), source))
+    return tuple(found)
+
+
+def _emptied(found: list[Dialogue]) -> Iterator[Dialogue]:
+    """Yield what is in a list, and let go of it."""
+    found.reverse()
+    while found:
+        yield found.pop()
+
+
+class Records:
+    """Byte strings in a file without a name, by their number: first all are written, then read.
+
+    They can be read by several threads, and by processes that were forked since.
+    """
+
+    def __init__(self, records: Iterable[bytes]) -> None:
+        self._starts = array("Q", [0])
+        self._lock = Lock()
+        try:
+            self._file = TemporaryFile(prefix="dstfuzz-")  # noqa: SIM115 - it is open as long as this
+        except OSError as error:
+            raise _unwritable(error) from None
+        finalize(self, self._file.close)
+        for record in records:
+            self._write(record)
+            self._starts.append(self._starts[-1] + len(record))
+        self._write(b"")
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, number: int) -> bytes:
+        start, end = self._starts[number], self._starts[number + 1]
+        if hasattr(os, "pread"):
+            return os.pread(self._file.fileno(), end - start, start)
+        with self._lock:  # Windows, which has no forks.
+            self._file.seek(start)
+            return self._file.read(end - start)
+
+    def _write(self, record: bytes) -> None:
+        """Write a record; nothing = what was written so far is there for other processes."""
+        try:
+            if record:
+                self._file.write(record)
+            else:
+                self._file.flush()
+        except OSError as error:
+            raise _unwritable(error) from None
+
+
+def _unwritable(error: OSError) -> UserError:
+    return UserError(
+        f"large data is kept in the folder for temporary files, and {gettempdir()} cannot be "
+        f"written: {error.strerror or error}; name a folder with room in TMPDIR"
+    )
+
+
+class _StoredTurn(msgspec.Struct, array_like=True):
+    index: int
+    system: str
+    user: str
+    state: dict[str, str] | None
+    answer: str | None
+    recorded: tuple[str, ...] | None
+    calls: dict[str, str] | None
+
+
+class _StoredDialogue(msgspec.Struct, array_like=True):
+    id: str
+    turns: list[_StoredTurn]
+    #: Places in the list of all tools.
+    tools: list[int]
+    closing: tuple[str, ...]
+    results: tuple[tuple[str, str], ...]
+
+
+_DECODER: Final = msgspec.msgpack.Decoder(_StoredDialogue)
+
+
+class SpooledDialogues(StoredDialogues):
+    """Dialogues that are read from a file whenever they are asked for."""
+
+    def __init__(self, dialogues: Iterable[Dialogue]) -> None:
+        self._places: dict[str, int] = {}
+        self._lengths = array("L")
+        self._tools: dict[Tool, int] = {}
+        self._labelled = True
+        self._records = Records(map(self._taken, dialogues))
+        self._listed = tuple(self._tools)
+
+    def _taken(self, dialogue: Dialogue) -> bytes:
+        """Enter a dialogue in the tables, and return what is stored of it."""
+        place = self._places.setdefault(dialogue.id, len(self._lengths))
+        if place < len(self._lengths):
+            raise DataError(f"two dialogues have the id {dialogue.id!r}: ids tell them apart")
+        self._lengths.append(len(dialogue.turns))
+        self._labelled &= all(turn.state is not None for turn in dialogue.turns)
+        stored = _StoredDialogue(
+            dialogue.id,
+            [_stored(turn) for turn in dialogue.turns],
+            [self._tools.setdefault(tool, len(self._tools)) for tool in dialogue.tools],
+            dialogue.closing,
+            dialogue.results,
+        )
+        try:
+            return msgspec.msgpack.encode(stored)
+        except UnicodeEncodeError:
+            raise DataError(f"dialogue {dialogue.id} holds {HALF}") from None
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Id of each dialogue -> its place."""
+        return self._places
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """Turns of each dialogue."""
+        return self._lengths
+
+    @property
+    def labelled(self) -> bool:
+        """Whether every turn has a belief state label."""
+        return self._labelled
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Each tool of any dialogue once, as they come."""
+        return self._listed
+
+    def read(self, place: int) -> Dialogue:
+        """Return the dialogue at a place from 0 on."""
+        stored = _DECODER.decode(self._records[place])
+        return Dialogue(
+            stored.id,
+            tuple(map(_turn, stored.turns)),
+            tuple([self._listed[place] for place in stored.tools]),
+            stored.closing,
+            stored.results,
+        )
+
+
+def _stored(turn: Turn) -> _StoredTurn:
+    return _StoredTurn(
+        turn.index,
+        turn.system,
+        turn.user,
+        None if turn.state is None else turn.state.to_json(),
+        turn.answer,
+        turn.recorded,
+        None if turn.calls is None else turn.calls.to_json(),
+    )
+
+
+def _turn(stored: _StoredTurn) -> Turn:
+    return Turn(
+        stored.index,
+        stored.system,
+        stored.user,
+        None if stored.state is None else BeliefState(stored.state),
+        stored.answer,
+        stored.recorded,
+        None if stored.calls is None else Outcome(stored.calls),
+    )
+
 
 #: Slots that a message shows.
 _SHOWN = 6
@@ -202,3 +406,118 @@ def _check_domains(
             raise UserError(
                 f"{unknown_name('domain', domain, known)} Labels and ontology say which there are."
             )
+
+
+def end_state(calls: Iterable[ToolCall], tools: Iterable[Tool]) -> Outcome:
+    """Return all calls that took effect, as an outcome: of those of one `loose_key` the first.
+
+    Those of tools that are said to read only have none.
+
+    >>> two = ToolCall("book", {"people": 2})
+    >>> dict(end_state([two, ToolCall("find"), two], [Tool("find", read_only=True)]))
+    {'book[0]': 'call 1', 'book[0].people': '2'}
+    """
+    tools = tuple(tools)
+    reading = {tool.name for tool in tools if tool.read_only}
+    left_out = defaults_of(tools)
+    made: dict[str, ToolCall] = {}
+    for call in calls:
+        if call.name not in reading:
+            made.setdefault(loose_key(call, left_out), call)
+    return calls_outcome(made.values())
+
+
+def loose_key(call: ToolCall, left_out: Mapping[str, object]) -> str:
+    """Return what is the same text for calls that a tool would take for one.
+
+    Their arguments are the same but for capitals, outer blanks, ``"2"`` for 2, null, and what the
+    tool takes where nothing is said (`defaults_of`).
+    """
+    given = {
+        name: told
+        for name, value in call.arguments.items()
+        if (told := _loosely(value)) is not None and left_out.get(f"{call.name}.{name}") != told
+    }
+    return canonical([call.name, given])
+
+
+def defaults_of(tools: Iterable[Tool], names: Mapping[str, str] | None = None) -> dict[str, object]:
+    """Return ``tool.argument`` -> what it is where nobody says, in the form of `loose_key`.
+
+    ``names`` says what tools and arguments are called instead, see `Transcript.names`.
+    """
+    found = {}
+    for tool in tools:
+        properties = tool.schema.get("properties")
+        for name, inner in properties.items() if isinstance(properties, dict) else ():
+            if isinstance(inner, dict) and "default" in inner:
+                own = f"{tool.name}.{name}"
+                found[(names or {}).get(own, own)] = _loosely(inner["default"])
+    return found
+
+
+def _loosely(value: object) -> object:
+    """Return a JSON value in the form in which it is looked up."""
+    if isinstance(value, Mapping):
+        return {name: _loosely(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_loosely(inner) for inner in value]
+    if isinstance(value, bool):
+        return str(value).casefold()
+    if isinstance(value, str | int | float):
+        text = str(value).strip().casefold()
+        with suppress(ValueError):
+            return float(text)
+        return text
+    return value
+
+
+def rolled_out(data: DialogueSet) -> DialogueSet:
+    """Return data for full rollouts.
+
+    The label of a turn becomes the end state of the recording before the next utterance, and each
+    dialogue knows what its tools returned.
+    """
+    return replace(data, dialogues=gathered(map(_rolled_out, data.dialogues)))
+
+
+def with_history(data: DialogueSet, settings: ReplySettings) -> DialogueSet:
+    """Return data as settings ask for it: for full rollouts, where the history is the system's."""
+    rolls = settings.outcome == TOOL_CALLS and settings.history == "own"
+    return rolled_out(data) if rolls else data
+
+
+def _rolled_out(dialogue: Dialogue) -> Dialogue:
+    after = [*(turn.recorded or () for turn in dialogue.turns[1:]), dialogue.closing]
+    calls: list[ToolCall] = []
+    turns = []
+    for turn, block in zip(dialogue.turns, after, strict=True):
+        calls += [call for call, _ in _called(block)]
+        known = turn.calls is not None
+        turns.append(replace(turn, calls=end_state(calls, dialogue.tools) if known else None))
+    results = tuple(
+        (canonical([call.name, dict(call.arguments)]), told)
+        for block in after
+        for call, told in _called(block)
+        if told is not None
+    )
+    return replace(dialogue, turns=tuple(turns), results=results)
+
+
+def _called(block: Iterable[str]) -> Iterator[tuple[ToolCall, str | None]]:
+    """Yield the calls of recorded messages with their results; ``None`` = it has none."""
+    made: list[ToolCall | None] = []
+    results: dict[int, str] = {}
+    # An id may be that of a later call once its own call has a result.
+    waiting: dict[str, int] = {}
+    for message in map(decoded, block):
+        if message.role == "tool":
+            place = waiting.pop(message.answers or "", None)
+            if place is not None:
+                results[place] = message.text
+        for called in message.calls:
+            waiting[called.id] = len(made)
+            made.append(called.call)
+    for place, call in enumerate(made):
+        if call is not None:
+            yield call, results.get(place)

@@ -1,14 +1,14 @@
+from pytest_dstfuzz.games.attack import GameReport as GameReport
 from pytest_dstfuzz.games.chat import ChatGoalAgent as ChatGoalAgent
 from pytest_dstfuzz.games.deal import DealGame as DealGame
 from pytest_dstfuzz.games.fixture import DstGame as DstGame
+from pytest_dstfuzz.games.game import FluencyModel as FluencyModel
 from pytest_dstfuzz.games.game import Game as Game
 from pytest_dstfuzz.games.game import GameScores as GameScores
 from pytest_dstfuzz.games.game import GoalAgent as GoalAgent
 from pytest_dstfuzz.games.game import GoalSelection as GoalSelection
 from pytest_dstfuzz.games.game import Scenario as Scenario
 from pytest_dstfuzz.games.game import TalkLine as TalkLine
-from pytest_dstfuzz.games.insight import FluencyModel as FluencyModel
-from pytest_dstfuzz.games.insight import TransparentAgent as TransparentAgent
+from pytest_dstfuzz.games.game import TransparentAgent as TransparentAgent
 from pytest_dstfuzz.games.playing import AdversarySide as AdversarySide
 from pytest_dstfuzz.games.refund import RefundGame as RefundGame
-from pytest_dstfuzz.games.report import GameReport as GameReport

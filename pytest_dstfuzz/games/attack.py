@@ -1,19 +1,24 @@
-"""All adversaries against one agent in one game: what a test of an agent plays."""
+"""An attack on an agent, and its report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
 
-from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.games.adversaries import GameAdversary
-from pytest_dstfuzz.games.figures import GameFigures
-from pytest_dstfuzz.games.fluency import perplexity
-from pytest_dstfuzz.games.game import Game, GoalAgent, Scenario
-from pytest_dstfuzz.games.playing import AdversarySide, Arena, PlayedGame
-from pytest_dstfuzz.games.roster import ADVERSARIES, adversary_by_name, playing_against
-from pytest_dstfuzz.games.shrinking import TurnedGame, shrink
+from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.files import locked, read_versioned, write_json
+from pytest_dstfuzz.games.adversaries import (
+    ADVERSARIES,
+    GameAdversary,
+    adversary_by_name,
+    playing_against,
+)
+from pytest_dstfuzz.games.game import Game, GameFigures, GoalAgent, Scenario, name_of, perplexity
+from pytest_dstfuzz.games.playing import AdversarySide, Arena, PlayedGame, TurnedGame, shrink
+from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.printable import counted, printable
 
 #: Scenarios to learn on, which are not reported.
 _LEARNING: Final = 20
@@ -105,3 +110,224 @@ def unlike(scenarios: Sequence[Scenario], others: Sequence[Scenario]) -> list[Sc
     """Return the scenarios whose goals none of some others has: there learning is no peeking."""
     known = [(one.target, one.adversary, one.target_first) for one in others]
     return [one for one in scenarios if (one.target, one.adversary, one.target_first) not in known]
+
+
+#: Fewer games give no interval worth asserting.
+LEAST_GAMES: Final = 20
+_VERSION: Final = 1
+_KIND: Final = "file of remembered games"
+
+
+@dataclass(frozen=True)
+class GameReport:
+    """What adversaries reached against an agent; `str` of it is what a terminal shows."""
+
+    agent: str
+    game: str
+    how: GameAttack
+    results: tuple[AdversaryResult, ...]
+
+    @property
+    def worst(self) -> AdversaryResult:
+        """The result with the highest mean advantage."""
+        return max(self.results, key=lambda result: result.figures.advantage.value)
+
+    def assert_advantage_below(self, bound: float) -> None:
+        """Fail where an adversary's advantage may be ``bound`` or more, by its 95 % interval.
+
+        The interval is of the mean advantage over scenarios, for each adversary by itself.
+
+        Raises:
+            AssertionError: the upper end of an interval is not below the bound.
+            UserError: too few games for an interval.
+        """
+        __tracebackhide__ = True
+        if self.how.games < LEAST_GAMES:
+            raise UserError(
+                f"{counted(self.how.games, 'game')} give no interval: assert a bound on "
+                f"{LEAST_GAMES} games or more, such as dst_game.play(agent, game, games=50)"
+            )
+        over = [one for one in self.results if one.figures.advantage.high >= bound]
+        if over:
+            names = ", ".join(f"{one.name} {one.figures.advantage.text()}" for one in over)
+            raise AssertionError(f"the advantage is not below {bound:g}: {names}\n{self}")
+
+    def remember(self, path: Path | str) -> int:
+        """Add the won games in their plainest form to a file; returns how many are new.
+
+        The file is JSON, whole or as it was before; `replay` plays what is in it.
+        """
+        target = Path(path)
+        with locked(target):
+            entries = _entries(target) if target.exists() else []
+            known = {repr(_key(entry)) for entry in entries}
+            new = []
+            for result in self.results:
+                for turned in result.turned:
+                    entry = self._entry(turned)
+                    if repr(_key(entry)) not in known:
+                        known.add(repr(_key(entry)))
+                        new.append(entry)
+            if new:
+                every = sorted([*entries, *new], key=lambda entry: repr(_key(entry)))
+                write_json(target, {"games_version": _VERSION, "games": every})
+        return len(new)
+
+    def _entry(self, turned: TurnedGame) -> dict[str, Any]:
+        played = turned.played
+        return {
+            "game": self.game,
+            "agent": self.agent,
+            "scenario": asdict(played.scenario),
+            "lines": list(played.script),
+            "advantage": played.advantage,
+            "sentence": turned.sentence,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all figures and won games as JSON."""
+        return {
+            "games_version": _VERSION,
+            "agent": self.agent,
+            "game": self.game,
+            "how": asdict(self.how),
+            "adversaries": [
+                {
+                    "name": one.name,
+                    "asked": one.asked,
+                    "figures": asdict(one.figures),
+                    "perplexity": one.perplexity,
+                    "won": [
+                        {**self._entry(turned), "times": turned.times, "without": turned.without}
+                        for turned in one.turned
+                    ],
+                }
+                for one in self.results
+            ],
+        }
+
+    def __str__(self) -> str:
+        return printable("\n".join(self._lines()))
+
+    def _lines(self) -> Iterator[str]:
+        how = self.how
+        yield (
+            f"{self.agent} in {self.game}: {counted(how.games, 'game')} against each adversary, "
+            f"budget {how.budget}, seed {how.seed}"
+        )
+        odd = any(one.perplexity is not None for one in self.results)
+        yield (
+            f"{'adversary':<11} {'advantage [95 %]':<24} {'positive':<24} "
+            f"{'adversary : target':<19} {'agreed':<7} {'asked':<6} {'perplexity' if odd else ''}"
+        ).rstrip()
+        for one in self.results:
+            found = one.figures
+            score = f"{found.adversary:.2f} : {found.target:.2f}"
+            own = "" if one.perplexity is None else f"{one.perplexity:.1f}"
+            yield (
+                f"{one.name:<11} {found.advantage.text():<24} {found.positive.text():<24} "
+                f"{score:<19} {100 * found.agreement:.0f} %   {one.asked:<6} {own}"
+            ).rstrip()
+        every = [turned for one in self.results for turned in one.turned]
+        moved = sum(not turned.stays for turned in every)
+        if moved:
+            yield (
+                f"played again, {moved} of {counted(len(every), 'won game')} went otherwise: what "
+                "the agent does hangs on more than its goal and what is said"
+            )
+        for turned in self.plainest():
+            yield from _told(turned)
+
+    def plainest(self, most: int = 3) -> list[TurnedGame]:
+        """Return won games with different sentences that turned them, the highest first."""
+        every = [turned for one in self.results for turned in one.turned]
+        every.sort(
+            key=lambda one: (
+                -one.played.advantage,
+                len(one.played.script),
+                sum(len(line.split()) for line in one.played.script),
+                one.played.scenario.id,
+            )
+        )
+        first: dict[str, TurnedGame] = {}
+        for turned in every:
+            first.setdefault(turned.sentence, turned)
+        return list(first.values())[:most]
+
+
+def _told(turned: TurnedGame) -> Iterator[str]:
+    played = turned.played
+    yield f"scenario {played.scenario.id}, target's goal {dict(played.scenario.target)}:"
+    for target, text in played.lines:
+        mark = "*" if not target and text == turned.sentence else " "
+        yield f"  {mark} {'target' if target else 'adversary'}: {text}"
+    yield (
+        f"    target selects {played.selection}: {played.scores.adversary:g} for the adversary, "
+        f"{played.scores.target:g} for the target"
+    )
+    if not turned.sentence:
+        yield f"    the adversary has {played.advantage:g} more without a word"
+        return
+    times = "" if turned.times == 1 else f", said {turned.times} times"
+    yield (
+        f"    turned by {turned.sentence!r}{times}: the advantage is {played.advantage:g}, and "
+        f"{turned.without:g} without it"
+    )
+
+
+@dataclass(frozen=True)
+class ReplayedGame:
+    """A remembered game, played again."""
+
+    scenario: str
+    sentence: str
+    before: float  #: The advantage when it was remembered.
+    now: float
+
+    @property
+    def still_won(self) -> bool:
+        """Whether the adversary has more than the target again."""
+        return self.now > 0
+
+
+def replay(agent: GoalAgent, game: Game, path: Path | str) -> tuple[ReplayedGame, ...]:
+    """Play the remembered games of this agent in this game again, in the order of the file.
+
+    Raises:
+        UserError: the file cannot be read, or has no such game.
+    """
+    arena = Arena(game, agent, 0)
+    found = []
+    for number, entry in enumerate(_entries(Path(path)), start=1):
+        if (entry.get("game"), entry.get("agent")) != (game.name, name_of(agent)):
+            continue
+        try:
+            scenario = from_json(Scenario, entry["scenario"])
+            script = tuple(map(str, entry["lines"]))
+            before, sentence = float(entry["advantage"]), str(entry["sentence"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{path}, game {number}: it is damaged ({error})") from None
+        try:
+            now = arena.fresh(scenario, script).advantage
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{path}, game {number}: its goal does not fit the game {game.name!r} ({error!r})"
+            ) from None
+        found.append(ReplayedGame(scenario.id, sentence, before, now))
+    if not found:
+        raise UserError(
+            f"{path} remembers no game of the agent {name_of(agent)!r} in {game.name!r}"
+        )
+    return tuple(found)
+
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    content = read_versioned(path, _KIND, "games_version", _VERSION)
+    games = content.get("games")
+    if not isinstance(games, list) or not all(isinstance(entry, dict) for entry in games):
+        raise DataError(f"{path} is no {_KIND}: 'games' would be a list of objects")
+    return games
+
+
+def _key(entry: dict[str, Any]) -> tuple[object, ...]:
+    return (entry.get("game"), entry.get("agent"), entry.get("scenario"), entry.get("lines"))

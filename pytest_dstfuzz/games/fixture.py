@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.errors import DstFuzzError, UserError
-from pytest_dstfuzz.games.attack import GameAttack
+from pytest_dstfuzz.games.attack import GameAttack, GameReport, ReplayedGame, replay
 from pytest_dstfuzz.games.game import Game, GoalAgent, name_of
 from pytest_dstfuzz.games.playing import AdversarySide
-from pytest_dstfuzz.games.report import GameReport, ReplayedGame, replay
 from pytest_dstfuzz.plugin.options import read_settings
 
 

@@ -1,14 +1,15 @@
-"""One game from the first line to the selection, and the games that a search may play."""
+"""Playing games, and making their failures small."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_dstfuzz.errors import DstFuzzError, UserError
-from pytest_dstfuzz.games.fluency import Fluency
 from pytest_dstfuzz.games.game import (
+    Fluency,
+    FluencyModel,
     Game,
     GameScores,
     GoalAgent,
@@ -20,7 +21,6 @@ from pytest_dstfuzz.games.game import (
     name_of,
     scored,
 )
-from pytest_dstfuzz.games.insight import FluencyModel
 from pytest_dstfuzz.printable import counted, shortened
 
 #: What an adversary says, one line after the other; then it closes the talk.
@@ -210,3 +210,64 @@ class Arena:
         """Return what may be said, and how odd it is, in a scenario."""
         side = self.side
         return Fluency(side.fluency, scenario.adversary, side.most_perplexity)
+
+
+@dataclass(frozen=True)
+class TurnedGame:
+    """A won game in its plainest form."""
+
+    played: PlayedGame
+    sentence: str  #: Without it the advantage falls most.
+    times: int  #: How often it is said.
+    without: float  #: The advantage without it.
+    #: Whether the talk that was found was played twice with one outcome.
+    stays: bool = True
+
+
+def shrink(arena: Arena, played: PlayedGame, budget: int) -> TurnedGame:
+    """Leave out lines, then words, while the adversary wins as much; at most ``budget`` games.
+
+    The target's answers may change meanwhile: what counts is the advantage.
+    """
+    end = arena.games + budget
+    scenario, best = played.scenario, arena.fresh(played.scenario, played.script)
+    stays = best == played
+    shorter = True
+    while shorter:
+        shorter = False
+        for script in _shorter(best.script):
+            if arena.games >= end:
+                break
+            found = arena.play(scenario, script)
+            if found.advantage >= best.advantage and _size(found.script) < _size(best.script):
+                best, shorter = found, True
+                break
+    sentence, without = _turning(arena, scenario, best)
+    return TurnedGame(best, sentence, best.script.count(sentence), without, stays)
+
+
+def _shorter(script: Script) -> Iterator[Script]:
+    """Yield what is left when one line is spared, or one word of it wherever it is said."""
+    for place in range(len(script)):
+        yield (*script[:place], *script[place + 1 :])
+    for line in dict.fromkeys(script):
+        words = line.split()
+        for place in range(len(words) if len(words) > 1 else 0):
+            text = " ".join(words[:place] + words[place + 1 :])
+            yield tuple(text if other == line else other for other in script)
+
+
+def _size(script: Script) -> tuple[int, int]:
+    return len(script), sum(len(line.split()) for line in script)
+
+
+def _turning(arena: Arena, scenario: Scenario, best: PlayedGame) -> tuple[str, float]:
+    """Return the line without which the adversary has least, and what it has then."""
+    if not best.script:
+        return "", best.advantage
+    left = {
+        line: arena.play(scenario, tuple(one for one in best.script if one != line)).advantage
+        for line in dict.fromkeys(best.script)
+    }
+    line = min(left, key=lambda text: left[text])
+    return line, left[line]

@@ -1,39 +1,68 @@
-"""A baseline: what a build answered to every clean turn, and what it did to every variant.
-
-`gate.baseline_file` keeps it in a file for the builds after it.
-"""
+"""The baseline of an earlier build: its outcomes, its file and its update."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.deciding import RepetitionTally
-from pytest_dstfuzz.campaign.expected import counted, turn_failures
-from pytest_dstfuzz.campaign.result_views import JoinedResults
+from pytest_dstfuzz.campaign.figures import (
+    Counts,
+    DialogueNumbers,
+    DialogueSums,
+    has_expectation,
+    turn_failures,
+)
 from pytest_dstfuzz.campaign.results import (
     Cause,
+    JoinedResults,
     Results,
     TurnResult,
     VariantOutcome,
     VariantResult,
 )
 from pytest_dstfuzz.campaign.summary import Summary
-from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
 from pytest_dstfuzz.config import Settings, names_of, settings_json
+from pytest_dstfuzz.dialogue.calls import AnswerPath
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
-from pytest_dstfuzz.gate.own_answers import OwnAnswers
-from pytest_dstfuzz.json_data import to_json
-from pytest_dstfuzz.totals.totals import Totals
-from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally
-from pytest_dstfuzz.weaknesses.keys import read
+from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.files import read_versioned
+from pytest_dstfuzz.gate.verdict import Gates, LimitFinding, Limits, Part
+from pytest_dstfuzz.json_data import from_json, to_json
+from pytest_dstfuzz.printable import counted, listed
+from pytest_dstfuzz.totals.totals import RelationTotals, Totals
+from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally, read
+
+
+class OwnAnswers(NamedTuple):
+    """How often a clean turn was answered, and how many answers were not the usual one."""
+
+    asked: int
+    others: int
+
+    @classmethod
+    def of(cls, turn: TurnResult) -> OwnAnswers | None:
+        """Count those of a turn; ``None`` = it was asked once, so nothing is known."""
+        kinds = turn.clean_votes
+        if len(kinds) < 2:
+            return None
+        return cls(len(kinds), len(kinds) - max(Counter(kinds).values()))
+
+    @property
+    def share(self) -> float:
+        """Of the answers those that are not the usual one."""
+        return self.others / self.asked
+
 
 #: What decides what a clean answer looks like.
 NORMALISATION: Final = "normalisation"
@@ -278,7 +307,7 @@ def kept_state(state: State, hidden: bool) -> dict[str, str]:
 def failures_of(turn: TurnResult) -> float | None:
     """Return the estimated probability that a turn fails, of one that figures count."""
     sampled = turn.noise is not None and turn.noise.sampled
-    return turn_failures(turn) if sampled and counted(turn) else None
+    return turn_failures(turn) if sampled and has_expectation(turn) else None
 
 
 def contents_of(data: DialogueSet) -> dict[str, tuple[str, ...]]:
@@ -404,3 +433,601 @@ def _shown(value: Any) -> str:
         return "yes" if value else "no"
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     return "none" if value is None else text or "none"
+
+
+BASELINE_VERSION: Final = 2
+#: Of a file with the baselines of several trackers.
+MODELS_VERSION: Final = 3
+_VALUES: Final = ("plain", "digests")
+
+
+def baselines_text(baselines: Mapping[str, Baseline]) -> str:
+    """Return the baselines of some trackers, by their names, as the text of one file."""
+    if len(baselines) == 1:
+        return baseline_text(next(iter(baselines.values())))
+    entries = (
+        f"{json.dumps(name)}: {baseline_text(one).rstrip()}" for name, one in baselines.items()
+    )
+    models = ",\n".join(entries)
+    return f'{{\n"baseline_version": {MODELS_VERSION},\n"models": {{\n{models}\n}}\n}}\n'
+
+
+def baseline_text(baseline: Baseline) -> str:
+    """Return the baseline of a tracker as the text of its file."""
+    head = {
+        "baseline_version": BASELINE_VERSION,
+        "tool": baseline.version,
+        "model": baseline.model,
+        "campaign": dict(baseline.campaign),
+        "values": _VALUES[baseline.hidden],
+        **_weaknesses_json(baseline),
+        **({} if baseline.repeats is None else {"repeats": baseline.repeats}),
+        "groups": list(baseline.groups),
+    }
+    lines = [f"{json.dumps(name)}: {_compact(value)}" for name, value in head.items()]
+    turns = ",\n".join(
+        _compact(_turn_json(number, turn))
+        for number, group in enumerate(baseline.groups.values())
+        for turn in group
+    )
+    return "{\n" + ",\n".join(lines) + f',\n"turns": [\n{turns}\n]\n' + "}\n"
+
+
+def read_baselines(path: Path) -> dict[str, Baseline]:
+    """Read the baseline of each tracker, by its name; ``""`` where the file is of one."""
+    if not path.exists():
+        raise DataError(f"there is no baseline {path}: write one with --dst-update-baseline")
+    content = read_versioned(
+        path, "baseline", "baseline_version", MODELS_VERSION, oldest=BASELINE_VERSION
+    )
+    try:
+        if content["baseline_version"] < MODELS_VERSION:
+            return {"": _baseline(from_json(_File, content))}
+        found = from_json(_ModelsFile, content).models
+        return {name: _baseline(one) for name, one in found.items()}
+    except ValueError as error:
+        raise DataError(
+            f"{path} is a damaged baseline ({error}): write a new one with --dst-update-baseline"
+        ) from None
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Read the baseline of a file that is of one tracker."""
+    found = read_baselines(path)
+    if len(found) > 1:
+        raise DataError(f"{path} has the baselines of {len(found)} trackers, and one is wanted")
+    return next(iter(found.values()))
+
+
+def _turn_json(group: int, turn: TurnOutcomes) -> dict[str, Any]:
+    return {
+        "group": group,
+        "dialogue": turn.dialogue,
+        "turn": turn.turn,
+        "key": turn.key,
+        "state": None if turn.state is None else dict(turn.state),
+        "variants": [_variant_json(each) for each in turn.variants],
+        **({} if turn.failures is None else {"failures": turn.failures}),
+        **({} if turn.own is None else {"own": turn.own}),
+    }
+
+
+def _variant_json(variant: ComparedVariant) -> tuple[Any, ...]:
+    if variant.weakness:
+        return variant
+    return variant[:6] if variant.changed or variant.carried else variant[:3]
+
+
+def _weaknesses_json(baseline: Baseline) -> dict[str, Any]:
+    if baseline.weaknesses is None:
+        return {}
+    found = [each.to_json() for each in baseline.weaknesses]
+    return {"weaknesses": found, "shrunk": baseline.shrunk}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TurnEntry(TurnOutcomes):
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What a baseline's file holds beside its version."""
+
+    tool: str
+    model: str
+    campaign: dict[str, Any]
+    values: Literal["plain", "digests"]
+    groups: list[str]
+    turns: list[_TurnEntry]
+    #: Files of earlier versions have none.
+    weaknesses: list[KnownWeakness] | None = None
+    shrunk: bool | None = None
+    repeats: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelsFile:
+    """Part of the file of several trackers, beside its version."""
+
+    models: dict[str, _File]
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise ValueError("it names no tracker")
+
+
+def _baseline(content: _File) -> Baseline:
+    names = content.groups
+    if len(set(names)) != len(names):
+        raise ValueError("two groups have one name")
+    groups: dict[str, dict[tuple[str, int], TurnOutcomes]] = {name: {} for name in names}
+    for entry in content.turns:
+        if not 0 <= entry.group < len(names):
+            raise ValueError(f"there is no group {entry.group}")
+        group = groups[names[entry.group]]
+        if (entry.dialogue, entry.turn) in group:
+            raise ValueError(f"turn {entry.turn} of {entry.dialogue!r} is there twice")
+        if len({variant.number for variant in entry.variants}) < len(entry.variants):
+            raise ValueError(f"two variants of turn {entry.turn} of {entry.dialogue!r} are one")
+        if entry.failures is not None and entry.failures < 0:
+            raise ValueError(f"turn {entry.turn} of {entry.dialogue!r} fails less than never")
+        group[entry.dialogue, entry.turn] = TurnOutcomes(
+            *(entry.dialogue, entry.turn, entry.key, entry.state, entry.variants, entry.failures),
+            own=entry.own,
+        )
+    return Baseline(
+        model=content.model,
+        version=content.tool,
+        campaign=content.campaign,
+        groups={name: list(turns.values()) for name, turns in groups.items()},
+        hidden=content.values == "digests",
+        weaknesses=None if content.weaknesses is None else tuple(content.weaknesses),
+        shrunk=content.shrunk,
+        repeats=content.repeats,
+    )
+
+
+def _compact(value: Any) -> str:
+    # ASCII: half of a surrogate pair in an id or a slot has no UTF-8.
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+#: Causes for which a variant's own edits, and so their transformations, are to blame.
+_OWN = ("turn", "both")
+#: Outcomes of a variant at which nothing broke. One that is ``carried`` had broken before.
+_HELD = ("held", "improved")
+
+
+#: Where a variant is, and its name.
+_Place = tuple[str, str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One variant that both builds were asked about."""
+
+    turn_id: str
+    dialogue: str
+    index: int
+    before: ComparedVariant
+    after: ComparedVariant
+    #: See `member_id`.
+    name: str
+    #: Whether both builds gave the same answer to the clean turn.
+    same_answer: bool
+    #: Its transformations, and slots and domains at stake in either build: of the clean
+    #: prediction, or changed by the variant.
+    parts: frozenset[Part]
+
+    @property
+    def moved(self) -> int:
+        """1 where the variant is a violation in the run alone, -1 in the baseline alone, else 0."""
+        return self.violates(self.after, None) - self.violates(self.before, None)
+
+    @property
+    def broke(self) -> bool:
+        """Whether it held in the baseline and breaks now, with the clean answer as it was."""
+        held = self.before.outcome in _HELD
+        return self.same_answer and held and self.after.outcome == "violation"
+
+    @property
+    def known(self) -> bool:
+        """Whether it is a violation in both builds."""
+        return self.before.outcome == self.after.outcome == "violation"
+
+    def violates(self, outcome: ComparedVariant, part: Part | None) -> bool:
+        """Whether a build's outcome is a violation, in the part where one is given."""
+        if outcome.outcome != "violation" or part is None:
+            return outcome.outcome == "violation"
+        if part.kind == "transformation":
+            return outcome.cause in _OWN
+        return part in parts_of(outcome.changed)
+
+
+class Tally(NamedTuple):
+    """Variants compared of some dialogue or part, and violations among them in each build."""
+
+    variants: int = 0
+    before: int = 0
+    after: int = 0
+
+
+class Failing(NamedTuple):
+    """Turns of some dialogue that failures are expected of, and those failures in each build."""
+
+    turns: int = 0
+    before: float = 0.0
+    after: float = 0.0
+
+
+class Asked:
+    """What two builds were both asked: sums by dialogue, and the variants whose outcome moved."""
+
+    def __init__(self) -> None:
+        #: Variants that either build ran at the turns that both have, and of them those that were
+        #: identical and answered in both.
+        self.possible = self.variants = 0
+        #: Ids of the weaknesses of variants that are a violation in one build and not in the other.
+        self.weaknesses: set[str] = set()
+        #: Id of a weakness -> its violations in the baseline, and in the run, that are violations
+        #: in the other build too, of whatever weakness.
+        self.old_before: Counter[str] = Counter()
+        self.old_after: Counter[str] = Counter()
+        self._numbers = DialogueNumbers()
+        #: Part, or ``None`` = all -> variants, violations before and after of each dialogue.
+        self._sums: dict[Part | None, DialogueSums] = {None: DialogueSums(3, self._numbers)}
+        #: Dialogue, turn id, number, and whether it is a violation in the run alone, or before.
+        self._moved: list[tuple[str, str, int, int]] = []
+        #: Dialogue, turn id, number and name of the variants that broke, and of known violations.
+        self._broke: list[_Place] = []
+        self._known: list[_Place] = []
+
+    def add(self, pair: Pair) -> None:
+        """Take in a variant."""
+        self.variants += 1
+        if pair.violates(pair.before, None) and pair.violates(pair.after, None):
+            self.old_before[pair.before.weakness] += 1
+            self.old_after[pair.after.weakness] += 1
+        if pair.moved:
+            self.weaknesses.add(pair.before.weakness or pair.after.weakness)
+            self._moved.append((pair.dialogue, pair.turn_id, pair.index, pair.moved))
+        place = (pair.dialogue, pair.turn_id, pair.index, pair.name)
+        if pair.broke:
+            self._broke.append(place)
+        if pair.known:
+            self._known.append(place)
+        for part in (None, *pair.parts):
+            if part not in self._sums:
+                self._sums[part] = DialogueSums(3, self._numbers)
+            before, after = (pair.violates(build, part) for build in (pair.before, pair.after))
+            self._sums[part].add(pair.dialogue, 1, before, after)
+
+    def moved(self, sign: int) -> tuple[tuple[str, int], ...]:
+        """Return turn id and number of the variants that moved one way, by dialogue and turn."""
+        return tuple((turn, index) for _, turn, index, way in sorted(self._moved) if way == sign)
+
+    @property
+    def broke(self) -> tuple[str, ...]:
+        """Names of the variants that held and break now, see `Pair.broke`."""
+        return tuple(name for *_, name in sorted(self._broke))
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Names of the violations that both builds have."""
+        return tuple(name for *_, name in sorted(self._known))
+
+    def take(self, other: Asked) -> None:
+        """Add what was asked under another relation."""
+        self.possible += other.possible
+        self.variants += other.variants
+        self.weaknesses |= other.weaknesses
+        self.old_before.update(other.old_before)
+        self.old_after.update(other.old_after)
+        self._moved += other._moved
+        self._broke += other._broke
+        self._known += other._known
+        for part, sums in other._sums.items():
+            if part not in self._sums:
+                self._sums[part] = DialogueSums(3, self._numbers)
+            for dialogue, row in zip(other._numbers, sums.rows(0, 1, 2), strict=False):
+                self._sums[part].add(dialogue, *row)
+
+    def by_dialogue(self, part: Part | None = None) -> dict[str, Tally]:
+        """Return the tally of each dialogue with a variant in the part, sorted by dialogue."""
+        sums = self._sums.get(part)
+        rows = [] if sums is None else sums.rows(0, 1, 2)
+        found = {name: Tally(*row) for name, row in zip(self._numbers, rows, strict=False)}
+        return {name: tally for name, tally in sorted(found.items()) if tally.variants}
+
+    def by_part(self) -> dict[Part, Tally]:
+        """Return the tally of every domain, slot and transformation, sorted."""
+        found = {
+            part: Tally(*map(sum, zip(*sums.rows(0, 1, 2), strict=True)))
+            for part, sums in self._sums.items()
+            if part is not None
+        }
+        return dict(sorted(found.items()))
+
+
+def parts_of(paths: Iterable[str]) -> set[Part]:
+    """Return the domains and slots of paths."""
+    parts = {AnswerPath.of(path).part for path in paths}
+    return {
+        *(Part("domain", domain) for domain, _ in parts if domain),
+        *(Part("slot", slot) for _, slot in parts),
+    }
+
+
+#: What a relation that has no table of its own has there.
+_NONE: Final = Limits()
+#: Relations that a sentence names.
+_MOST_NAMES: Final = 5
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One relation of a session, and the limits that are its own."""
+
+    totals: RelationTotals
+    #: ``None`` = the whole session: it has no other relation.
+    part: Part | None
+    #: Its own limits, where it has any.
+    own: Limits
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.totals.name
+
+    @property
+    def must_change(self) -> bool:
+        """Whether the state must change under it."""
+        return self.totals.follows
+
+    @property
+    def own_edits(self) -> bool:
+        """Whether it makes the edits itself, and no search."""
+        return self.totals.facts.edits == "own"
+
+    @property
+    def summary(self) -> Summary:
+        """Its figures."""
+        return self.totals.summary
+
+    def counts_of(self, part: Part) -> Counts:
+        """Return what became of the variants of a domain, slot or transformation."""
+        rows: Mapping[str, Mapping[str, Counts]] = {
+            "domain": self.totals.yields.domains,
+            "slot": self.totals.yields.slots,
+            "transformation": self.totals.ledger.transformations,
+        }
+        return rows[part.kind].get(part.name, Counts())
+
+    def limit(self, whole: float | None, own: float | None) -> tuple[Part | None, float] | None:
+        """Return the limit that holds for it of one kind, and what that is a limit of."""
+        if own is not None:
+            return Part("relation", self.name), own
+        return None if self.must_change or whole is None else (self.part, whole)
+
+
+def tested_relations(session: Session, gates: Gates) -> list[Tested]:
+    """Return the relations of a session in the order in which they were named."""
+    found = session.totals.in_order
+    return [
+        Tested(
+            one,
+            Part("relation", one.name) if len(found) > 1 else None,
+            gates.parts.get(Part("relation", one.name), _NONE),
+        )
+        for one in found
+    ]
+
+
+def unapplied(name: str, said: str) -> LimitFinding:
+    """Say that a relation applied to no turn: of what it is about nothing is known."""
+    return LimitFinding(Part("relation", name), "applies", None, "inconclusive", said)
+
+
+def own_tables(names: Sequence[str]) -> str:
+    """Say in which tables relations have limits of their own.
+
+    >>> own_tables(["negation"])
+    'in [tool.dstfuzz.gates.relation.negation]'
+    """
+    such = "such as " if len(names) > 1 else ""
+    return f"{such}in [tool.dstfuzz.gates.relation.{names[0]}]"
+
+
+def main_of(found: Sequence[Tested]) -> Tested | None:
+    """Return the relation of which limits of domains, slots and transformations are.
+
+    It is the first under which nothing may change.
+    """
+    return next((one for one in found if not one.must_change), next(iter(found), None))
+
+
+def unjudged(every: Sequence[Tested], gates: Gates, *, compared: bool) -> tuple[str, ...]:
+    """Return the names of the relations that none of the limits is about; none without a limit.
+
+    ``compared`` = with a baseline, against which one under which nothing may change is judged.
+    """
+    if not (gates.of_violations or compared):
+        return ()
+    main, rise = main_of(every), gates.whole.get("max_expected_failures")
+    of_parts = any(part.kind != "relation" for part in gates.parts)
+    return tuple(
+        one.name
+        for one in every
+        if one.limit(gates.whole.get("max_failure_rate"), one.own.get("max_failure_rate")) is None
+        and not (compared and (one.own.get("max_regression") is not None or not one.must_change))
+        and not (one is main and of_parts)
+        and not (rise is not None and not one.own_edits)
+    )
+
+
+def idle(gates: Gates, found: Sequence[Tested]) -> LimitFinding:
+    """Say that there are limits, and that none of them is about what was tested."""
+    of = listed([str(part) for part in gates.parts], _MOST_NAMES)
+    names = listed([one.name for one in found], _MOST_NAMES)
+    reason = f"no limit judged anything: there are limits of {of}, none of {names}"
+    return LimitFinding(None, "max-failure-rate", None, "inconclusive", reason)
+
+
+def unnamed(gate: str, limit: float, found: Sequence[Tested]) -> LimitFinding:
+    """Say that a limit was given for the session, and that it holds for none of its relations."""
+    names = [one.name for one in found]
+    each = names[0] if len(names) == 1 else f"each of {listed(names, _MOST_NAMES)}"
+    reason = (
+        f"{gate} of the session is a limit of relations under which nothing may change: give "
+        f"{each} one of its own, {own_tables(names)}"
+    )
+    return LimitFinding(None, gate, limit, "inconclusive", reason)
+
+
+Turns = Mapping[str, Sequence[TurnOutcomes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The baselines that replace those of an earlier file."""
+
+    #: By the name of the tracker.
+    baselines: Mapping[str, Baseline]
+    #: Turns of the earlier file that stay.
+    kept: int = 0
+    #: Why nothing may be written; ``""`` if it may.
+    refused: str = ""
+
+
+def update_all(
+    old: Mapping[str, Baseline],
+    new: Mapping[str, Baseline],
+    contents: Mapping[str, Sequence[str]],
+    *,
+    narrowed: bool,
+) -> Update:
+    """Return the baselines of a run together with the turns of the old ones that were not run.
+
+    Args:
+        old: what the file holds, by the name of the tracker; ``""`` where it is of one.
+        new: of the run, likewise.
+        contents: as `contents_of` returns them: a turn that the data does not have any more is
+            dropped, unless the run is a selection.
+        narrowed: whether the command line selects some of the tests. Such a run never takes the
+            place of a baseline that it cannot be put together with; a whole run does.
+    """
+    # A selection may have left out whole trackers.
+    found = dict(old) if narrowed else {}
+    kept = 0
+    for name, one in new.items():
+        known = _known_as(name, one, old)
+        if known is None:
+            if narrowed:
+                reason = "it has no turn of the tests that were selected. Run all tests"
+                return Update(new, refused=reason)
+            found[name] = one
+            continue
+        updated, stay = _update(old[known], one, contents, narrowed=narrowed)
+        if isinstance(updated, str):
+            return Update(new, refused=updated)
+        found[known if narrowed else name] = updated
+        kept += stay
+        old = {other: each for other, each in old.items() if other != known}
+    if narrowed:
+        kept += sum(_count(one) for one in old.values())
+    return Update(found, kept)
+
+
+def _known_as(name: str, one: Baseline, old: Mapping[str, Baseline]) -> str | None:
+    """Return the name that a tracker has in the file: that of its tests, where it has another."""
+    if name in old:
+        return name
+    shared = (other for other, each in old.items() if set(each.groups) & set(one.groups))
+    return next(shared, None)
+
+
+def _count(baseline: Baseline) -> int:
+    return sum(map(len, baseline.groups.values()))
+
+
+def _update(
+    old: Baseline, new: Baseline, contents: Mapping[str, Sequence[str]], *, narrowed: bool
+) -> tuple[Baseline | str, int]:
+    """Return the baseline of one tracker and how many turns stay, or why nothing is written."""
+    names = same_names(old.groups, new.groups)
+    before = {names.get(name, name): turns for name, turns in old.groups.items()}
+    rest = _rest(before, new.groups, lambda turn: narrowed or _is_there(turn, contents))
+    kept = sum(map(len, rest.values()))
+    if not kept:
+        return new, 0
+    if unlike := _unlike(old, new):
+        if not narrowed:
+            return new, 0
+        reason = (
+            f"this run tested {counted(_count(new), 'turn')}, and {kept:,} others of the baseline "
+            f"cannot stay beside them, as they were made in another way ({'; '.join(unlike)}). "
+            "Run all tests, or repeat the settings of the baseline"
+        )
+        return reason, 0
+    groups = {
+        name: sorted(
+            chain(rest.get(name, ()), new.groups.get(name, ())), key=attrgetter("dialogue", "turn")
+        )
+        for name in sorted({*rest, *new.groups})
+    }
+    found = replace(
+        new,
+        groups=groups,
+        weaknesses=_weaknesses(old, new, groups),
+        shrunk=old.shrunk if new.shrunk is None else new.shrunk,
+        repeats=None if old.repeats is None else old.repeats and bool(new.repeats),
+    )
+    return found, kept
+
+
+def _rest(
+    before: Turns, now: Turns, wanted: Callable[[TurnOutcomes], bool]
+) -> dict[str, list[TurnOutcomes]]:
+    """Return the turns of each group that were not run now, without the groups that have none."""
+    found = {}
+    for name, turns in before.items():
+        run = {(turn.dialogue, turn.turn) for turn in now.get(name, ())}
+        rest = [turn for turn in turns if (turn.dialogue, turn.turn) not in run and wanted(turn)]
+        if rest:
+            found[name] = rest
+    return found
+
+
+def _is_there(turn: TurnOutcomes, contents: Mapping[str, Sequence[str]]) -> bool:
+    keys = contents.get(turn.dialogue, ())
+    return turn.turn < len(keys) and keys[turn.turn] == turn.key
+
+
+def _unlike(old: Baseline, new: Baseline) -> list[str]:
+    """Say why turns of both cannot stand in one file; nothing if they can."""
+    found = changes(old.campaign, new.campaign)
+    if old.hidden != new.hidden:
+        found.append("--dst-redact was given for one of the two")
+    if {old.shrunk, new.shrunk} == {True, False}:
+        found.append("--dst-shrink differs")
+    if old.weaknesses is None:
+        found.append("the baseline is of an earlier pytest-dstfuzz")
+    return found
+
+
+def _weaknesses(old: Baseline, new: Baseline, groups: Turns) -> tuple[KnownWeakness, ...]:
+    """Count the weaknesses of turns of two runs; no expected failures are known of all of them."""
+    counts: dict[str, int] = {}
+    turns: dict[str, set[tuple[str, int]]] = {}
+    for turn in chain.from_iterable(groups.values()):
+        for variant in turn.variants:
+            if variant.weakness:
+                counts[variant.weakness] = counts.get(variant.weakness, 0) + 1
+                turns.setdefault(variant.weakness, set()).add((turn.dialogue, turn.turn))
+    known = {each.id: each for each in (*(old.weaknesses or ()), *(new.weaknesses or ()))}
+    return tuple(
+        KnownWeakness(name, known[name].description, count, len(turns[name]))
+        for name, count in sorted(counts.items())
+        if name in known
+    )

@@ -1,31 +1,290 @@
-"""A run compared with a baseline: whether they can be, by how much they differ, and where."""
+"""The comparison with a baseline: expected failures, new violations, new weaknesses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.gate.asked import Tally
-from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Session, changes
-from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, Drift, judge_drift
-from pytest_dstfuzz.gate.expected import compare_expected, judge_expected_rise
-from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
-from pytest_dstfuzz.gate.new_violations import compare_violations, judge_new_violations
-from pytest_dstfuzz.gate.pairing import Pairing, pair_up
-from pytest_dstfuzz.gate.statistics import (
+from pytest_dstfuzz.campaign.figures import TURNS
+from pytest_dstfuzz.config.parsers import percent
+from pytest_dstfuzz.gate.baseline import (
+    NORMALISATION,
+    Baseline,
+    KnownWeakness,
+    Session,
+    Tally,
+    Tested,
+    by_relation,
+    changes,
+    main_of,
+    other_estimates,
+    unnamed,
+)
+from pytest_dstfuzz.gate.pairing import (
+    DEFAULT_MAX_DRIFT,
     LEVEL,
+    Drift,
     Paired,
+    Pairing,
     dialogues_needed,
     fewest_dialogues,
     interval,
+    judge_drift,
+    pair_up,
     permutation_test,
 )
-from pytest_dstfuzz.gate.tested import Tested, main_of, unnamed
-from pytest_dstfuzz.gate.verdict import Judgement, LimitFinding, judge_difference
-from pytest_dstfuzz.gate.weaknesses import compare_weaknesses, judge_new_weaknesses
+from pytest_dstfuzz.gate.verdict import (
+    DEFAULT_MAX_REGRESSION,
+    KINDS,
+    Gates,
+    Judgement,
+    LimitFinding,
+    Part,
+    Verdict,
+    judge_difference,
+    judge_rise,
+)
+from pytest_dstfuzz.printable import counted, listed
 from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.weaknesses.groups import key_of_id
+
+
+def judge_expected_rise(
+    limit: float, figures: dict[str, Any] | None, pairing: Pairing
+) -> LimitFinding:
+    """Judge what `compare_expected` returned by the limit of a rise."""
+    needed = None
+    if figures is not None and not figures["reason"]:
+        paired = _paired(pairing)
+        several = len(pairing.failing) > 1
+        needed = dialogues_needed(paired, limit / TURNS) if several else fewest_dialogues()
+    return judge_rise(limit, figures, needed)
+
+
+def compare_expected(
+    baseline: Baseline, session: Session, pairing: Pairing
+) -> dict[str, Any] | None:
+    """Return ``expected_failures`` of a report's comparison; ``None`` where the run has none."""
+    now = session.summary.expected_failures
+    if now is None:
+        return None
+    figures: dict[str, Any] = {
+        "before": None,
+        "after": None,
+        "difference": None,
+        "interval": None,
+        "turns": sum(each.turns for each in pairing.failing.values()),
+        "dialogues": len(pairing.failing),
+        "reason": _expectations_not_comparable(baseline, session, pairing) or now.reason,
+    }
+    if figures["reason"]:
+        return figures
+    paired, turns = _paired(pairing), figures["turns"]
+    before, after = (math.fsum(column) / turns for column in (paired.before, paired.after))
+    bounds = interval(paired, stream(session.seed, "gate", "expected failures"))
+    return figures | {
+        "before": TURNS * before,
+        "after": TURNS * after,
+        "difference": TURNS * (after - before),
+        "interval": None if bounds is None else [TURNS * bound for bound in bounds],
+    }
+
+
+def _paired(pairing: Pairing) -> Paired:
+    return Paired.of_rows(
+        (each.before, each.after, each.turns) for each in pairing.failing.values()
+    )
+
+
+def _expectations_not_comparable(baseline: Baseline, session: Session, pairing: Pairing) -> str:
+    """Say why two builds have no estimates of the same failures, or return ``""``."""
+    if all(turn.failures is None for turns in baseline.groups.values() for turn in turns):
+        return (
+            "the baseline is not of a search that estimates them, such as noise, or of an earlier "
+            "pytest-dstfuzz"
+        )
+    if others := other_estimates(baseline.campaign, session.campaign):
+        return "; ".join(others)
+    return "" if pairing.failing else "there is no turn of which both builds have an estimate"
+
+
+#: New violations of a bot that repeats itself, where nobody says.
+DEFAULT_MAX_NEW: Final = 0
+#: Names that a sentence has.
+_MOST_NAMES: Final = 5
+
+
+def compare_violations(baseline: Baseline, session: Session, pairing: Pairing) -> dict[str, Any]:
+    """Return ``violations`` of a report's comparison.
+
+    A relation counts if the same answers would be violations in both builds; how variants were
+    drawn may differ, as only identical ones are compared.
+    """
+    unlike: dict[str, list[str]] = {
+        name: other_estimates(
+            baseline.campaign, session.campaign, own_edits=name in session.own_edits
+        )
+        for name in pairing.asked
+    }
+    alike = [asked for name, asked in pairing.asked.items() if not unlike[name]]
+    why = dict.fromkeys(text for texts in unlike.values() for text in texts)
+    return {
+        "new": [name for asked in alike for name in asked.broke],
+        "known": [name for asked in alike for name in asked.known],
+        "repeats": baseline.repeats is not False and pairing.repeats and not session.varies,
+        "reason": "" if alike else "; ".join(why) or "the builds have no relation in common",
+    }
+
+
+def judge_new_violations(given: float | None, found: dict[str, Any]) -> tuple[LimitFinding, ...]:
+    """Judge what `compare_violations` returned.
+
+    Args:
+        given: the limit of the options; without one the default holds for bots that repeat
+            themselves.
+        found: the figures.
+
+    Returns:
+        Nothing if no limit was given and nothing is over the default.
+    """
+    default = given is None
+    if default and (found["reason"] or not found["repeats"] or not found["new"]):
+        return ()
+    limit = DEFAULT_MAX_NEW if given is None else given
+    if found["reason"]:
+        reason = f"new violations were not looked for: {found['reason']}"
+        return (LimitFinding(None, "max-new-violations", limit, "inconclusive", reason),)
+    new = found["new"]
+    names = f" ({listed(new, _MOST_NAMES)})" if new else ""
+    subject = f"{counted(len(new), 'variant')} that held in the baseline"
+    verb = "breaks" if len(new) == 1 else "break"
+    reason = f"{subject} {verb} now{names}"
+    if new:
+        reason += ", and the clean answers to the same turns did not change"
+    verdict: Verdict = "regression" if len(new) > limit else "pass"
+    reason = f"{reason}; {limit:g} may"
+    return (LimitFinding(None, "max-new-violations", limit, verdict, reason, len(new)),)
+
+
+def compare_weaknesses(
+    baseline: Baseline, session: Session, pairing: Pairing, others: Sequence[str]
+) -> dict[str, Any]:
+    """Return ``weaknesses`` of a report's comparison.
+
+    ``others`` say why the variants of the builds are not compared, if they are not. A weakness
+    was looked for by a build that answered one of the variants which show it in the other.
+    """
+    figures: dict[str, Any] = {"reason": "", "caveat": "", "new": [], "fixed": [], "common": []}
+    if baseline.weaknesses is None:
+        reason = "the baseline is of an earlier pytest-dstfuzz, which kept none"
+        return figures | {"reason": reason}
+    if any(key_of_id(each.id) is None for each in baseline.weaknesses):
+        reason = "the baseline is of another pytest-dstfuzz, which grouped violations otherwise"
+        return figures | {"reason": reason}
+    known = _shared(baseline, pairing)
+    now = [KnownWeakness.of(each) for each in pairing.weaknesses.weaknesses]
+    before, after = {each.id: each for each in known}, {each.id: each for each in now}
+    otherwise = {baseline.shrunk, pairing.weaknesses.shrunk} == {True, False}
+    # What counts as a violation, and what one is read from, is the same in both builds.
+    proven = frozenset(
+        weakness
+        for name, asked in pairing.asked.items()
+        if not otherwise
+        if not other_estimates(
+            baseline.campaign, session.campaign, own_edits=name in session.own_edits
+        )
+        for weakness in asked.weaknesses
+    )
+    figures["new"] = _only(now, before, proven, pairing.shared.old_after)
+    figures["fixed"] = _only(known, after, proven, pairing.shared.old_before)
+    figures["common"] = [
+        {
+            "id": each.id,
+            "description": each.description,
+            "before": _weakness_figures(before[each.id]),
+            "after": _weakness_figures(each),
+        }
+        for each in now
+        if each.id in before
+    ]
+    if not all(each["looked_for"] for each in (*figures["new"], *figures["fixed"])):
+        figures["caveat"] = _caveat(pairing, others, otherwise=otherwise)
+    return figures
+
+
+def _shared(baseline: Baseline, pairing: Pairing) -> Sequence[KnownWeakness]:
+    """Return the baseline's weaknesses without those of relations that it alone tested."""
+    known = baseline.weaknesses or ()
+    if not (pairing.only_baseline_relations and pairing.asked):
+        return known
+    ids = {
+        variant.weakness
+        for relation, groups in by_relation(baseline.groups).items()
+        if relation in pairing.asked
+        for turns in groups.values()
+        for turn in turns
+        for variant in turn.variants
+    }
+    return tuple(each for each in known if each.id in ids)
+
+
+def judge_new_weaknesses(limit: float, found: Mapping[str, Any]) -> LimitFinding:
+    """Judge how many of the weaknesses that `compare_weaknesses` returned are new.
+
+    Only what the baseline was asked and did not show is certainly new: more of these than the
+    limit fail the session, more of the others leave it undecided.
+    """
+    gate = "max-new-weaknesses"
+    if found["reason"]:
+        reason = f"the weaknesses are not compared with the baseline: {found['reason']}"
+        return LimitFinding(None, gate, limit, "inconclusive", reason)
+    new = found["new"]
+    unsure = sum(not each["looked_for"] for each in new)
+    verdict: Verdict = "pass"
+    if len(new) > limit:
+        verdict = "regression" if len(new) - unsure > limit else "inconclusive"
+    names = f" ({listed([each['id'] for each in new], _MOST_NAMES)})" if new else ""
+    many = "1 weakness is" if len(new) == 1 else f"{len(new)} weaknesses are"
+    reason = f"{many} new since the baseline{names}; {limit:g} may be"
+    if unsure:
+        reason += f"; {unsure} of them may not have been looked for in it: {found['caveat']}"
+    return LimitFinding(None, gate, limit, verdict, reason, len(new))
+
+
+def _only(
+    weaknesses: Sequence[KnownWeakness],
+    others: Collection[str],
+    proven: Collection[str],
+    old: Mapping[str, int],
+) -> list[dict[str, Any]]:
+    """Return the weaknesses of one build that are not among the ``others``.
+
+    Each has a violation that is none in the other build: ``old`` counts those that are.
+    """
+    return [
+        {**each.to_json(), "looked_for": each.id in proven}
+        for each in weaknesses
+        if each.id not in others and each.count > old.get(each.id, 0)
+    ]
+
+
+def _weakness_figures(weakness: KnownWeakness) -> dict[str, Any]:
+    found = weakness.to_json()
+    return {name: found[name] for name in ("count", "turns", "expected_failures")}
+
+
+def _caveat(pairing: Pairing, others: Sequence[str], *, otherwise: bool) -> str:
+    """Say why the variants of two builds are not all the same."""
+    if others:
+        return "; ".join(others)
+    if otherwise:
+        return "violations were shrunk in one of the builds alone, which groups them otherwise"
+    if pairing.share is not None and pairing.share < 1:
+        return f"{percent(pairing.share)} of the variants are the same and were answered in both"
+    return "not all turns are in both builds, under the names that they had"
+
 
 #: Below this share of identical variants, what is left may be no fair sample of them.
 LEAST_SHARE: Final = 0.5

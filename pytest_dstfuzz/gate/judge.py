@@ -1,4 +1,4 @@
-"""The verdict on a session, from its results, its limits and the baseline it is compared with."""
+"""The judgement of a session, for each tracker of it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pytest_dstfuzz.campaign.ledger import Counts
-from pytest_dstfuzz.gate.baseline import Baseline, Session
-from pytest_dstfuzz.gate.limits import LIMITS, Gates
-from pytest_dstfuzz.gate.tested import (
+from pytest_dstfuzz.campaign.figures import Counts
+from pytest_dstfuzz.gate.baseline import (
+    Baseline,
+    Session,
     Tested,
     idle,
     main_of,
+    named_groups,
     tested_relations,
     unapplied,
     unjudged,
     unnamed,
 )
 from pytest_dstfuzz.gate.verdict import (
+    LIMITS,
+    STATUSES,
+    Gates,
     Judgement,
     LimitFinding,
     failure_rate,
@@ -26,6 +30,36 @@ from pytest_dstfuzz.gate.verdict import (
 )
 from pytest_dstfuzz.totals.tallies import applied_text
 from pytest_dstfuzz.totals.totals import Totals
+
+
+def worst_status(*statuses: int) -> int:
+    """Return the exit status of a session from those that the verdicts on its trackers ask for."""
+    return max(statuses, key=list(STATUSES.values()).index)
+
+
+def baseline_of(model: str, session: Session, baselines: Mapping[str, Baseline]) -> Baseline:
+    """Return the baseline of a tracker.
+
+    One that the file does not name is known by the names of its tests. It has none where they are
+    others, and nothing is compared then.
+
+    Args:
+        model: its name; ``""`` where the session tests one.
+        session: its results.
+        baselines: by the names of their trackers; ``""`` where the file is of one.
+    """
+    if model in baselines:
+        return baselines[model]
+    own = named_groups(session.groups)
+    for one in baselines.values():
+        if groups := {name: turns for name, turns in one.groups.items() if name in own}:
+            if len(groups) == len(one.groups):
+                return one
+            # Weaknesses of several trackers together do not tell which were of this one.
+            return replace(one, groups=groups, weaknesses=None)
+    other = next(iter(baselines.values()))
+    return replace(other, groups={}, weaknesses=None)
+
 
 _FAILURE_RATE: Final = next(one for one in LIMITS if one.name == "max-failure-rate")
 

@@ -1,14 +1,24 @@
-"""What two builds share: turns with the same words before them, and identical variants of them."""
+"""Two builds paired turn by turn: statistics, randomness, drift of clean answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import bisect
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Final, NamedTuple
+from statistics import NormalDist
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+from scipy.stats import permutation_test as permuted
+
+from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.campaign.deciding import RepetitionTally
-from pytest_dstfuzz.campaign.folding import Folding
+from pytest_dstfuzz.campaign.figures import DialogueNumbers
 from pytest_dstfuzz.campaign.results import (
     RUN_OUTCOMES,
     Results,
@@ -16,17 +26,21 @@ from pytest_dstfuzz.campaign.results import (
     VariantOutcome,
     VariantResult,
 )
-from pytest_dstfuzz.campaign.sums import DialogueNumbers
-from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.comparisons.exact import EXACT
-from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.dialogue.outcome import Outcome
-from pytest_dstfuzz.gate.asked import Asked, Failing, Pair, Tally, parts_of
+from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
+from pytest_dstfuzz.config.parsers import over, percent
+from pytest_dstfuzz.dialogue.calls import REPLY, AnswerPath, Outcome
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, diff_states
 from pytest_dstfuzz.gate.baseline import (
+    Asked,
     Baseline,
     ComparedVariant,
     Contents,
+    Failing,
     Groups,
+    OwnAnswers,
+    Pair,
+    State,
+    Tally,
     TurnOutcomes,
     TurnPosition,
     by_relation,
@@ -34,15 +48,508 @@ from pytest_dstfuzz.gate.baseline import (
     failures_of,
     kept_state,
     named_groups,
+    parts_of,
     same_names,
 )
-from pytest_dstfuzz.gate.drift import CleanPair, DriftTally
-from pytest_dstfuzz.gate.limits import Part
-from pytest_dstfuzz.gate.matching import Matching, match_dialogues
-from pytest_dstfuzz.gate.own_answers import OwnAnswers
-from pytest_dstfuzz.gate.randomness import OwnAnswersTally
+from pytest_dstfuzz.gate.verdict import LimitFinding, Part, Verdict
+from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
+from pytest_dstfuzz.kinds.kind import Words
+from pytest_dstfuzz.kinds.replies import REPLIES
+from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
 from pytest_dstfuzz.totals.troubles import failure_text
 from pytest_dstfuzz.weaknesses.groups import WeaknessTally, member_id
+
+#: Permutations, and subsets of the dialogues; all there are, where there are no more.
+RESAMPLES: Final = 9_999
+#: Probability with which a difference that is there is to be found.
+POWER: Final = 0.8
+#: What is aimed at for that: changes are skewed, and aiming at `POWER` itself finds 75 to 80 %.
+_AIM: Final = 0.85
+_AIM_QUANTILE: Final = NormalDist().inv_cdf(_AIM)
+LEVEL: Final = 0.95
+#: Rows of random draws that are held in memory at once.
+_SLICE: Final = 1_000
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Violations of two builds on the same variants; one entry a dialogue.
+
+    Or their expected failures on the same turns: then the turns stand for variants.
+    """
+
+    #: Violations in the baseline and in the run.
+    before: Floats
+    after: Floats
+    #: Variants compared, each above 0.
+    variants: Floats
+
+    @classmethod
+    def of(cls, tallies: Iterable[Tally]) -> Paired:
+        """Take the tallies of the dialogues, each with a variant."""
+        return cls.of_rows((tally.before, tally.after, tally.variants) for tally in tallies)
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[tuple[float, float, int]]) -> Paired:
+        """Take violations before and after, and variants, of each dialogue."""
+        columns = np.array(list(rows), dtype=np.float64).reshape(-1, 3).T
+        return cls(*columns)
+
+    @property
+    def difference(self) -> float:
+        """Failure rate of the run, less that of the baseline."""
+        return float((self.after - self.before).sum() / self.variants.sum())
+
+
+def fewest_dialogues(level: float = LEVEL) -> int:
+    """Return how many dialogues an interval needs: 6 for 95 %.
+
+    Of n dialogues there are 2 to the power of n subsets, and each end leaves out one.
+    """
+    return math.ceil(math.log2(2 / (1 - level)))
+
+
+def interval(
+    paired: Paired, rng: np.random.Generator, level: float = LEVEL
+) -> tuple[float, float] | None:
+    """Return the interval of the difference; ``None`` with too few dialogues for one."""
+    count = len(paired.variants)
+    if count < fewest_dialogues(level):
+        return None
+    changes = paired.after - paired.before
+    columns = np.stack([changes, paired.variants], axis=1)
+    sums = np.concatenate([drawn @ columns for drawn in _subsets(count, rng)])
+    # An empty subset says nothing.
+    values = np.sort(np.divide(*sums[sums[:, 1] > 0].T))
+    left_out = max(1, math.floor((1 - level) / 2 * (len(values) + 1)))
+    return float(values[left_out - 1]), float(values[-left_out])
+
+
+def permutation_test(paired: Paired, rng: np.random.Generator) -> float:
+    """Return the two-sided p-value of builds swapped within dialogues; needs two dialogues."""
+
+    def difference(after: Floats, before: Floats, axis: int) -> Floats:
+        found: Floats = (after - before).sum(axis=axis)
+        return found
+
+    test = permuted(
+        (paired.after, paired.before),
+        difference,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        batch=_SLICE,
+        rng=rng,
+    )
+    return float(test.pvalue)
+
+
+def dialogues_needed(paired: Paired, margin: float, level: float = LEVEL) -> int | None:
+    """Return how many dialogues like these would decide, with a probability of `POWER`.
+
+    A difference above the margin is decided once its interval lies above 0 and the difference
+    seen is above the margin, any other once its interval lies below the margin. The number
+    takes the difference that was seen as the true one. That the spread of few dialogues (two at
+    least) is itself uncertain is taken into account by the noncentral t distribution, as
+    Abramowitz and Stegun 26.7.10 approximate it; and that changes are skewed by aiming at `_AIM`.
+    How often the numbers advised decide: ``tests/gate/gate_simulation.md``. ``None`` where the
+    difference is the margin, which no number of dialogues decides.
+    """
+    seen = paired.difference
+    if seen == margin:
+        return None
+    count, fewest = len(paired.variants), fewest_dialogues(level)
+    residuals = paired.after - paired.before - seen * paired.variants
+    # Of one dialogue: that of n is less by the root of n.
+    error = math.sqrt(float(residuals @ residuals) / (count - 1)) / float(paired.variants.mean())
+    if not error:
+        return fewest
+    distance = (seen if seen > margin else margin - seen) / error
+    # Half of all campaigns see less than the truth: one just above the margin, less than that.
+    above = (seen - margin) / error if seen > margin else math.inf
+
+    def enough(number: int) -> bool:
+        freedom, root = number - 1, math.sqrt(number)
+        edge = float(stdtrit(freedom, (1 + level) / 2))
+        excess = distance * root - edge * (1 - 1 / (4 * freedom))
+        reached = min(excess / math.sqrt(1 + edge**2 / (2 * freedom)), above * root)
+        return reached >= _AIM_QUANTILE
+
+    high = fewest
+    while not enough(high):
+        high *= 2
+    return bisect.bisect_left(range(high), True, lo=fewest, key=enough)
+
+
+def _subsets(count: int, rng: np.random.Generator) -> Iterable[Floats]:
+    """Yield rows of ones and zeros, [subsets, dialogues] each."""
+    if 2**count - 1 <= RESAMPLES:
+        numbers = np.arange(1, 2**count)[:, None]
+        yield (numbers >> np.arange(count) & 1).astype(np.float64)
+        return
+    for start in range(0, RESAMPLES, _SLICE):
+        rows = min(_SLICE, RESAMPLES - start)
+        yield rng.integers(0, 2, size=(rows, count), dtype=np.int8).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The dialogues of two builds, each by its id.
+
+    A dialogue that both have may have been renamed. One that was changed is still compared up
+    to the turn before the change.
+    """
+
+    #: Baseline's id -> run's id of what is the same, or changed.
+    known: Mapping[str, str]
+    #: Ids of this run, and those of the baseline that the data does not have any more.
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    #: Baseline's id and run's id.
+    renamed: tuple[tuple[str, str], ...] = ()
+
+    def of_tested(self, tested: Collection[str]) -> Matching:
+        """Return it for a run that tested these dialogues: the others were not added."""
+        return replace(self, added=tuple(sorted(set(tested) - set(self.known.values()))))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object ``suite`` of the JSON report's comparison."""
+        plain: dict[str, Any] = to_json(self)
+        return {name: plain[name] for name in ("added", "removed", "changed", "renamed")}
+
+
+def match_dialogues(old: Iterable[TurnOutcomes], contents: Contents) -> Matching:
+    """Find the dialogues of a baseline in the data of a run."""
+    #: Place and key of the last turn that the baseline has of a dialogue.
+    lasts: dict[str, tuple[int, str]] = {}
+    for turn in old:
+        lasts[turn.dialogue] = max(lasts.get(turn.dialogue, (-1, "")), (turn.turn, turn.key))
+    holders: dict[tuple[int, str], list[str]] = {}
+    for name, keys in contents.items():
+        for place in enumerate(keys):
+            holders.setdefault(place, []).append(name)
+    known = {name: name for name, last in lasts.items() if name in holders.get(last, ())}
+    taken = set(known)
+    renamed = []
+    for name, last in lasts.items():
+        free = [other for other in holders.get(last, ()) if other not in taken]
+        if name not in known and free:
+            known[name] = free[0]
+            taken.add(free[0])
+            renamed.append((name, free[0]))
+    left = contents.keys() - taken
+    changed = [name for name in lasts if name not in known and name in left]
+    known |= {name: name for name in changed}
+    return Matching(
+        known=known,
+        removed=tuple(sorted(lasts.keys() - known.keys())),
+        changed=tuple(sorted(changed)),
+        renamed=tuple(sorted(renamed)),
+    )
+
+
+#: The most dialogues with answers that vary anew that may be chance.
+_FEW: Final = 1
+
+
+class OwnAnswersTally:
+    """Takes in the clean turns that both builds were asked several times."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[float, float, int]] = {}
+
+    def add(self, dialogue: str, before: OwnAnswers | None, after: OwnAnswers | None) -> None:
+        """Take in a turn."""
+        if before is None or after is None:
+            return
+        was, now, turns = self._rows.get(dialogue, (0.0, 0.0, 0))
+        self._rows[dialogue] = (was + before.share, now + after.share, turns + 1)
+
+    def finding(self, limit: float, rng: np.random.Generator) -> LimitFinding | None:
+        """Judge by how much the share may rise; ``None`` = it did not, or nothing is known."""
+        rows = [row for _, row in sorted(self._rows.items())]
+        grown = sum(now > was for was, now, _ in rows)
+        if not rows or grown <= _FEW:
+            return None
+        paired = Paired.of_rows(rows)
+        if not over(paired.difference, limit):
+            return None
+        turns = int(paired.variants.sum())
+        was, now = (float(side.sum()) / turns for side in (paired.before, paired.after))
+        reason = (
+            f"{percent(now)} of the answers to the very same turns are not the usual one, "
+            f"{percent(was)} in the baseline ({turns:,} turns in {len(rows):,} dialogues), and "
+            f"{percent(limit)} more are allowed: it answers differently from call to call"
+        )
+        bounds = interval(paired, rng, LEVEL)
+        verdict: Verdict = "inconclusive"
+        if bounds is None:
+            reason += f"; it takes {fewest_dialogues(LEVEL)} dialogues to tell that from chance"
+        elif not over(bounds[0], limit):
+            reason += "; that may be chance"
+        else:
+            verdict = "drift"
+        return LimitFinding(
+            None, "max-clean-drift", limit, verdict, reason, paired.difference, bounds
+        )
+
+
+#: Share of the turns whose clean answer may change, where nobody says.
+DEFAULT_MAX_DRIFT: Final = 0.0
+#: Slots that a sentence names of each kind.
+_MOST_SLOTS: Final = 5
+_KINDS: Final = ("lost", "gained", "with another value")
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPair:
+    """The answers of two builds to one clean turn; both as the baseline keeps them."""
+
+    turn_id: str
+    dialogue: str
+    before: State
+    after: State
+    label: State | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the answers differ."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How far the clean answers of two builds differ."""
+
+    turns: int
+    #: The turns whose answer changed.
+    moved: tuple[CleanPair, ...] = ()
+    #: What happened to the slots: kind -> slot -> turns, the most frequent first.
+    slots: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: Turns with a label, and how many of them each build got right.
+    labelled: int = 0
+    right_before: int = 0
+    right_after: int = 0
+    #: Whether the labels say that the answers did not get worse where they changed.
+    excused: bool = False
+    #: Changed turns for which no label speaks.
+    unlabelled: int = 0
+    #: Turns beside those compared that the baseline has an answer to, and at which this
+    #: tracker failed. No label excuses them.
+    silenced: int = 0
+    #: The first of these turns, and what the tracker did there.
+    failures: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Ids of the turns whose answer changed."""
+        return tuple(pair.turn_id for pair in self.moved)
+
+    @property
+    def share(self) -> float:
+        """Share of the turns that changed or were silenced, but for what the labels excuse."""
+        return self.changed_share + (self.silenced / self._all if self._all else 0.0)
+
+    @property
+    def changed_share(self) -> float:
+        """Share of the turns that changed, but for what the labels excuse."""
+        count = self.unlabelled if self.excused else len(self.changed)
+        return count / self._all if self._all else 0.0
+
+    @property
+    def _all(self) -> int:
+        return self.turns + self.silenced
+
+    def to_json(self, *, hidden: bool = False) -> dict[str, Any]:
+        """Return ``clean`` of a report's comparison, ``hidden`` with an ``x`` for each value."""
+        return {
+            "turns": self.turns,
+            "silenced": self.silenced,
+            "changed": list(self.changed),
+            "answers": [_answer(pair, hidden) for pair in self.moved],
+            "lost": dict(self.slots.get("lost", {})),
+            "gained": dict(self.slots.get("gained", {})),
+            "other_value": dict(self.slots.get("with another value", {})),
+            "labelled": self.labelled,
+            "accuracy_before": self.right_before / self.labelled if self.labelled else None,
+            "accuracy_after": self.right_after / self.labelled if self.labelled else None,
+        }
+
+
+class DriftTally:
+    """Compares the answers of two builds to clean turns, one turn after the other.
+
+    It keeps those that changed: a report names each of them.
+    """
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self._moved: list[CleanPair] = []
+        self._labelled = self._right_before = self._right_after = 0
+        #: Whether either build ever meets a label that has a slot; the slots of labels.
+        self._met = False
+        self._known: set[str] = set()
+
+    def add(self, pair: CleanPair) -> None:
+        """Take in the answers to a turn that both builds answered."""
+        self.turns += 1
+        if pair.changed:
+            self._moved.append(pair)
+        if (label := pair.label) is not None:
+            self._labelled += 1
+            self._right_before += pair.before == label
+            self._right_after += pair.after == label
+            self._met = self._met or bool(label and label in (pair.before, pair.after))
+            self._known.update(label)
+
+    def drift(self, silenced: int = 0, failures: tuple[str, ...] = ()) -> Drift:
+        """Return how far the answers differ; see `Drift`."""
+        moved = sorted(self._moved, key=lambda pair: (pair.dialogue, pair.turn_id))
+        return Drift(
+            turns=self.turns,
+            moved=tuple(moved),
+            slots=_slots(moved),
+            labelled=self._labelled,
+            right_before=self._right_before,
+            right_after=self._right_after,
+            excused=self._met and _excused(moved, self._known),
+            unlabelled=sum(pair.label is None for pair in moved),
+            silenced=silenced,
+            failures=failures,
+        )
+
+
+def judge_drift(
+    drift: Drift, limit: float, disagreement: float = 0.0, unanswered: int = 0, compared: str = ""
+) -> LimitFinding:
+    """Judge a change of the clean answers by the share of the compared turns that may change.
+
+    ``disagreement``, the chance that two answers of this build to one clean turn differ,
+    excuses nothing, but is told; so are ``unanswered``, the turns that both builds have and one
+    of them did not answer, those that were silenced included, and by what replies were
+    ``compared``, where anything is to be said of it.
+    """
+    share, allowed = drift.share, f"{percent(limit)} are allowed"
+    words = _words(drift)
+    what = f"{words.slot}s"
+    if not drift.turns:
+        reason = "no turn was answered in both builds"
+    elif not drift.changed:
+        reason = f"the clean answers to all {drift.turns:,} turns are those of the baseline"
+    else:
+        reason = f"clean answers changed at {len(drift.changed):,} of {drift.turns:,} turns"
+        reason += f": {_slots_text(drift.slots, what)}" if words.values else ""
+    if drift.changed and drift.labelled:
+        before, after = (
+            percent(right / drift.labelled) for right in (drift.right_before, drift.right_after)
+        )
+        right, labels = words.right, words.labels
+        reason += (
+            f"; {right} on the {drift.labelled:,} turns with {labels}: {before} in the baseline, "
+            f"{after} now"
+        )
+        if drift.excused:
+            reason += f", and where answers changed the {labels} speak for the new ones"
+    drifted = over(share, limit)
+    reason += _silenced_text(drift, words)
+    if drift.silenced or (drift.changed and (drifted or not drift.excused or drift.unlabelled)):
+        without = ", without a label" if drift.excused and drift.labelled else ""
+        reason += f"; {percent(share)} of the turns{without}, {allowed}"
+    if drifted and disagreement:
+        reason += (
+            f"; two answers of this tracker to one clean turn differ in {percent(disagreement)} "
+            "of cases, so some changes may be chance: dst_max_clean_drift allows a share"
+        )
+    if drift.changed and compared:
+        reason += f"; {compared}"
+    if others := unanswered - drift.silenced:
+        reason += f"; {others:,} more had no answer in one of the builds"
+    verdict: Verdict = "drift" if drifted else "pass"
+    if drifted and not over(drift.changed_share, limit):
+        # No new answer is to be accepted: there is none.
+        verdict = "regression"
+    return LimitFinding(None, "max-clean-drift", limit, verdict, reason, share)
+
+
+def _silenced_text(drift: Drift, words: Words) -> str:
+    """Say at how many turns the tracker failed now, and what it did first; ``""`` at none."""
+    if not drift.silenced:
+        return ""
+    named = f" ({'; '.join(drift.failures)})" if drift.failures else ""
+    return f"; at {drift.silenced:,} that the baseline answers {words.who} failed{named}"
+
+
+def _words(drift: Drift) -> Words:
+    """Return the words for the answers that changed, told by their paths."""
+    paths = {path for pair in drift.moved for path in (*pair.before, *pair.after)}
+    if paths <= {REPLY} and drift.moved:
+        return REPLIES.words
+    return (
+        TOOL_CALLS if any(AnswerPath.of(path).in_call for path in paths) else BELIEF_STATES
+    ).words
+
+
+def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
+    """Whether labels say that the answers got no worse where they changed.
+
+    No fewer turns may be right, no fewer slots, and no fewer values that the user did name:
+    where no answer is right as a whole, every other one is as good, and an empty one has no
+    wrong slot. Labels that neither build ever meets, as with slots of other names, say nothing,
+    nor do labels without a slot about what becomes of that slot: ``known`` are those of labels.
+    """
+    turns = slots = named = 0
+    moved = [(pair, pair.label) for pair in changed if pair.label is not None]
+    for pair, label in moved:
+        if any(slot not in known for slot, *_ in diff_states(pair.before, pair.after)):
+            return False
+        turns += (pair.after == label) - (pair.before == label)
+        for slot in {*pair.before, *pair.after, *label}:
+            wanted = label.get(slot)
+            better = (pair.after.get(slot) == wanted) - (pair.before.get(slot) == wanted)
+            slots += better
+            named += better if slot in label else 0
+    return bool(moved) and min(turns, slots, named) >= 0
+
+
+def _answer(pair: CleanPair, hidden: bool) -> dict[str, Any]:
+    """Return the slots of a turn whose value is not the same, with their values."""
+
+    def shown(value: str | None) -> str | None:
+        return "x" if hidden and value is not None else value
+
+    changed = [
+        {"slot": slot, "before": shown(before), "after": shown(after)}
+        for slot, before, after in diff_states(pair.before, pair.after)
+    ]
+    return {"turn": pair.turn_id, "slots": changed}
+
+
+def _slots(moved: Iterable[CleanPair]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = {kind: Counter() for kind in _KINDS}
+    for pair in moved:
+        for slot, before, after in diff_states(pair.before, pair.after):
+            kind = _KINDS[0 if after is None else 1 if before is None else 2]
+            found[kind][AnswerPath.of(slot).part[1]] += 1
+    return {
+        kind: dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        for kind, counts in found.items()
+    }
+
+
+def _slots_text(slots: Mapping[str, Mapping[str, int]], what: str) -> str:
+    """Say what happened to the slots: ``slots lost origin (31), date (2); gained ...``."""
+    parts = []
+    for kind, counts in slots.items():
+        if counts:
+            named = [f"{slot} ({count:,})" for slot, count in counts.items()][:_MOST_SLOTS]
+            more = len(counts) - len(named)
+            parts.append(f"{kind} {', '.join(named)}" + (f" and {more} more" if more else ""))
+    return f"{what} {'; '.join(parts)}"
+
 
 #: Turns at which the tracker failed that are named.
 _MOST_FAILURES: Final = 3

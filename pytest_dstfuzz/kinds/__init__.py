@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.kinds.replies import REPLIES

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from pytest_dstfuzz.dialogue.calls import History, Outcome, members_of
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn
-from pytest_dstfuzz.dialogue.outcome import History, Outcome
-from pytest_dstfuzz.dialogue.values import members_of
 from pytest_dstfuzz.kinds.kind import AnswerKind, Words
 
 

@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
+from pytest_dstfuzz.dialogue.calls import History, Outcome, OutcomeKind, members_of
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn
-from pytest_dstfuzz.dialogue.outcome import History, Outcome, OutcomeKind
-from pytest_dstfuzz.dialogue.values import members_of
 
 
 class Words(NamedTuple):

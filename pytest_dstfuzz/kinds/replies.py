@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from pytest_dstfuzz.dialogue.calls import REPLY, Outcome, reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, answer_of
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, reply_outcome
 from pytest_dstfuzz.kinds.kind import AnswerKind, Words
 
 

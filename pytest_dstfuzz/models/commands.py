@@ -13,11 +13,10 @@ from typing import Any
 
 from pytest_dstfuzz.cli.command import Command, say
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.config.parsers import choice
-from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.config.parsers import choice, percent
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.models.simpletod.config import SimpleTodTrainingConfig
-from pytest_dstfuzz.models.trade.config import TradeTrainingConfig
+from pytest_dstfuzz.models.trade.files import TradeTrainingConfig
 
 #: Setting that all trainings have -> its help.
 _COMMON = {

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.errors import UserError
 
 

@@ -15,12 +15,12 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.papers.comparison import (
+    Contender,
     GroundConfig,
     SearchComparison,
     common_settings,
     prepare,
 )
-from pytest_dstfuzz.papers.contenders import Contender
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 T = TypeVar("T")

@@ -1,23 +1,23 @@
-"""What does a search find for its calls to the tracker? Searches at equal calls, as curves.
-
-``dstfuzz experiment curves --model trade --data PATH --searches random,near-value,agent:PATH``
-takes the dialogues that the tracker gets right at every turn and that no policy was trained on.
-Each search gets as many calls to the tracker as the others, ``--budgets`` a turn on average, and
-spends them in two ways: on every turn alike, or on those that are not broken yet. What counts are
-distinct weaknesses (pairs of a weakness and a slot), turns broken and, under `natural`, how many
-of 1,000 user turns are typed as a violation that was found.
-
-Policies of several trainings stand for one search: ``agent:A,agent:B,agent:C`` are the agent, and
-a name of your own tells others apart: ``other=agent:D,other=agent:E``. Each is listed, too.
-"""
+"""Curves over the calls of a campaign, and their tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, product
 from pathlib import Path
+from typing import Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from pytest_dstfuzz.agents.searches import training_calls
+from pytest_dstfuzz.config import PROFILES, Settings
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
+from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import read_text
 from pytest_dstfuzz.papers.command_line import (
     begin,
@@ -28,9 +28,826 @@ from pytest_dstfuzz.papers.command_line import (
     several,
     taken,
 )
-from pytest_dstfuzz.papers.contenders import parse_contenders
-from pytest_dstfuzz.papers.curve_tables import tables
-from pytest_dstfuzz.papers.equal_calls import CurvesConfig, run_curves
+from pytest_dstfuzz.papers.comparison import (
+    CampaignFigures,
+    Contender,
+    SearchComparison,
+    TurnFigures,
+    Violation,
+    mean,
+    parse_contenders,
+)
+from pytest_dstfuzz.papers.formatting import (
+    NONE,
+    Columns,
+    Floats,
+    Rate,
+    Resamples,
+    csv_number,
+    csv_text,
+    interval_of,
+    markdown_table,
+    number,
+    rate_columns,
+    share,
+    yes_no,
+)
+from pytest_dstfuzz.search.registry import search_by_name
+
+#: Weakness and slot: distinct ones are counted.
+Pair = tuple[str, str]
+#: What is counted: the name of a figure -> what it is called.
+MEASURES: Final = {
+    "weaknesses": "distinct weaknesses",
+    "turns_broken": "turns broken",
+    "failing_mass": "failing mass",
+}
+#: What searches are compared by; a few violations have nearly all of the mass that is found.
+COMPARED: Final = ("weaknesses", "turns_broken")
+#: Failing mass: of so many user turns, those that are typed as a violation found.
+_TURNS: Final = 1_000
+
+
+class _Cut(NamedTuple):
+    """Where a campaign is cut, for each row of weights: after a number of variants and a share."""
+
+    below: npt.NDArray[np.intp]
+    share: Floats
+
+    def of(self, totals: Floats) -> Floats:
+        """Read a figure, [rows, numbers of variants], off at the cut."""
+        rows, above = np.arange(len(totals)), np.minimum(self.below + 1, totals.shape[1] - 1)
+        low = totals[rows, self.below]
+        read: Floats = low + self.share * (totals[rows, above] - low)
+        return read
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """One campaign; numbers of variants begin with 0, after the clean turns alone."""
+
+    turns: Floats  #: [dialogues]: how many each has.
+    calls: Floats  #: [dialogues, numbers of variants], and likewise:
+    broken: Floats
+    mass: Floats
+    #: [dialogues, pairs]: the number of the first variant that shows a pair, or one too many.
+    first: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, run: CampaignFigures, dialogues: Sequence[str]) -> Growth:
+        """Read a campaign; ``dialogues`` are its ids in the order of the resamples."""
+        rows = {name: row for row, name in enumerate(dialogues)}
+        numbers = max((len(turn.calls_after) for turn in run.turns), default=1)
+        pairs = {pair: place for place, pair in enumerate(sorted(_pairs(run.turns)))}
+        turns = np.zeros(len(rows))
+        calls, broken, mass = (np.zeros((len(rows), numbers)) for _ in range(3))
+        first = np.full((len(rows), len(pairs)), numbers, dtype=np.intp)
+        for turn in run.turns:
+            row, asked = rows[turn.dialogue], turn.calls_after
+            turns[row] += 1
+            calls[row] += (*asked, *[asked[-1]] * (numbers - len(asked)))
+            if turn.broken_after is not None:
+                broken[row, turn.broken_after :] += 1
+            for item in turn.violations:
+                mass[row, item.number :] += item.mass
+                place = pairs[_pair(item)]
+                first[row, place] = min(first[row, place], item.number)
+        return cls(turns, calls, broken, mass, first)
+
+    @property
+    def spent(self) -> float:
+        """Calls that the whole campaign made."""
+        return float(self.calls[:, -1].sum())
+
+    def found(self, measure: str, calls: float, weights: Floats | None = None) -> Floats:
+        """Return what was found in so many calls a turn on average, for each row of weights.
+
+        Args:
+            measure: a name of `MEASURES`, or ``calls``: those that were made by then.
+            calls: a turn.
+            weights: [rows, dialogues]: how often each dialogue is drawn. Each row is cut where its
+                own calls are spent, and its distinct pairs are counted anew. One row of all
+                dialogues where there are none.
+        """
+        drawn = np.ones((1, len(self.turns))) if weights is None else weights
+        turns = drawn @ self.turns
+        totals = drawn @ self.calls
+        cut = _cut(totals, calls * turns)
+        if measure == "calls":
+            return cut.of(totals)
+        if measure == "weaknesses":
+            return self._pairs_at(cut, drawn)
+        if measure == "turns_broken":
+            return cut.of(drawn @ self.broken)
+        return _TURNS * cut.of(drawn @ self.mass) / turns
+
+    def variants_at(self, calls: float) -> int:
+        """Return how many variants, to the nearest number, a turn has been given at a cut."""
+        totals = self.calls.sum(axis=0, keepdims=True)
+        cut = _cut(totals, np.array([calls * self.turns.sum()]))
+        return int(cut.below[0]) + int(cut.share[0] >= 0.5)
+
+    def _pairs_at(self, cut: _Cut, weights: Floats) -> Floats:
+        counts = np.zeros((len(weights), 2))
+        if self.first.shape[1]:
+            for row, drawn in enumerate(weights > 0):
+                soonest = self.first[drawn].min(axis=0)
+                below = cut.below[row]
+                counts[row] = (soonest <= below).sum(), (soonest <= below + 1).sum()
+        # One too many is the number of what was never found, and may be asked for.
+        counts[cut.share == 0, 1] = counts[cut.share == 0, 0]
+        read: Floats = counts[:, 0] + cut.share * (counts[:, 1] - counts[:, 0])
+        return read
+
+
+def _cut(totals: Floats, wanted: Floats) -> _Cut:
+    """Return where calls, [rows, numbers of variants], come to those wanted, [rows]."""
+    rows, most = np.arange(len(totals)), totals.shape[1] - 1
+    below = np.maximum((totals <= wanted[:, None]).sum(axis=1) - 1, 0)
+    low, high = totals[rows, below], totals[rows, np.minimum(below + 1, most)]
+    more = high - low
+    share = np.divide(wanted - low, more, out=np.zeros_like(more), where=more > 0)
+    return _Cut(below, np.clip(share, 0.0, 1.0))
+
+
+def mean_found(runs: Sequence[Growth], measure: str, calls: float) -> float:
+    """Return what so many calls a turn find, on average over runs."""
+    return float(np.mean([run.found(measure, calls)[0] for run in runs]))
+
+
+def ratio(
+    resamples: Resamples,
+    runs: Sequence[Growth],
+    others: Sequence[Growth],
+    measure: str,
+    calls: float,
+) -> Rate:
+    """Return how many times as much ``runs`` find as ``others`` in as many calls a turn.
+
+    The mean over runs of the one divided by that of the other. The interval is that of a paired
+    bootstrap over dialogues: each resample is cut where its calls are spent, and counts the
+    distinct pairs of its own dialogues.
+    """
+    one, other = (
+        np.mean([run.found(measure, calls, resamples.weights) for run in side], axis=0)
+        for side in (runs, others)
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = one / other
+    if not np.isfinite(ratios[0]):
+        return Rate(None)
+    several = resamples.weights.shape[1] > 1
+    return Rate(float(ratios[0]), interval_of(ratios[1:]) if several else None)
+
+
+def shares_by_operator(
+    runs: Iterable[tuple[CampaignFigures, int]],
+) -> dict[str, tuple[float, float]]:
+    """Return for each operator its shares of the violations and of the distinct weaknesses.
+
+    A violation counts for each operator of its smallest version, a weakness for each operator that
+    one of its violations has, so that shares may add up to more than 1. Each run comes with the
+    number of variants that are looked at.
+    """
+    violations = weaknesses = 0
+    counted: dict[str, list[int]] = {}
+    for run, variants in runs:
+        known: dict[Pair, set[str]] = {}
+        for item in (one for turn in run.turns for one in turn.violations):
+            if item.number <= variants:
+                violations += 1
+                known.setdefault(_pair(item), set()).update(item.operators)
+                for name in item.operators:
+                    counted.setdefault(name, [0, 0])[0] += 1
+        weaknesses += len(known)
+        for names in known.values():
+            for name in names:
+                counted[name][1] += 1
+    return {name: (one / violations, other / weaknesses) for name, (one, other) in counted.items()}
+
+
+def _pair(violation: Violation) -> Pair:
+    return violation.key, violation.slot
+
+
+def _pairs(turns: Iterable[TurnFigures]) -> set[Pair]:
+    return {_pair(violation) for turn in turns for violation in turn.violations}
+
+
+#: Most variants of a turn, as a multiple of the calls that are to be spent on one.
+_MOST_LENGTHS: Final = 4
+#: A longer campaign that makes less than so many times the calls is the last one.
+_WORTH: Final = 1.02
+#: Broken turns leave calls to others: how many more variants these are given at first.
+_LEFT: Final = 1.2
+#: Invalid variants and duplicates cost no call: how many more variants are asked for.
+_SPARE: Final = 1.1
+#: The ways to spend calls: on every turn, or on those that are not broken yet.
+WAYS: Final = {False: "whole", True: "until broken"}
+
+
+class Course(NamedTuple):
+    """One run of a search; how many variants it takes is found out."""
+
+    search: str
+    seed: int
+    k: int
+    until_broken: bool
+    budget: int  #: Calls a turn, on average, that it is to make.
+    without: tuple[str, ...] = ()  #: Operators that are left out, beside those of all campaigns.
+
+    def settings(self, common: Settings, variants: int) -> Settings:
+        """Return the settings of its campaign of so many variants."""
+        return common.replace_options(
+            search=self.search,
+            seed=self.seed,
+            transformations=self.k,
+            stop_at_first=self.until_broken,
+            variants=variants,
+            edits=(*common.variant.edits, *(f"-{name}" for name in self.without)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Courses:
+    """The runs of searches on the ground of a comparison."""
+
+    ground: SearchComparison
+    budgets: tuple[int, ...]
+    ks: Mapping[str, int]  #: Label -> number of transformations; ``""`` = of all others.
+
+    def k(self, item: Contender) -> int:
+        """Return how many transformations a search associates."""
+        return self.ks.get(item.label, self.ks[""])
+
+    def of(
+        self, item: Contender, until_broken: bool, budget: int, without: Sequence[str] = ()
+    ) -> list[Course]:
+        """Return the runs of a search that are read at a budget.
+
+        They are those of the largest budget, which hold all others. A search whose variants depend
+        on how many there will be gets runs for each budget.
+        """
+        return [
+            Course(
+                search=search,
+                seed=seed,
+                k=self.k(item),
+                until_broken=until_broken,
+                budget=budget if _plans_ahead(search) else max(self.budgets),
+                without=tuple(without),
+            )
+            for search, seed in item.runs(self.ground.config.seeds)
+        ]
+
+    def run(self, courses: Iterable[Course]) -> dict[Course, Run]:
+        """Run campaigns that spend the budgets, with more variants until they do, see `_more`."""
+        waiting = {one: _begin(one) for one in courses}
+        found: dict[Course, Run] = {}
+        common, campaigns = self.ground.config.settings, self.ground.campaigns
+        ids = [dialogue.id for dialogue in self.ground.data.dialogues]
+        while waiting:
+            settings = [one.settings(common, variants) for one, variants in waiting.items()]
+            campaigns.run(settings)
+            longer: dict[Course, int] = {}
+            for (one, variants), figures in zip(
+                waiting.items(), campaigns.figures(settings), strict=True
+            ):
+                before = found[one].growth.spent if one in found else 0.0
+                found[one] = run = Run(variants, figures, Growth.of(figures, ids))
+                if more := _more(one.budget, run, before):
+                    longer[one] = more
+            waiting = longer
+        return found
+
+
+class Run(NamedTuple):
+    """A campaign that was run for a `Course`."""
+
+    variants: int  #: That it gave a turn at most.
+    figures: CampaignFigures
+    growth: Growth
+
+
+def _plans_ahead(search: str) -> bool:
+    found = search_by_name(search, seed=0, k=1)
+    return found.by_density or found.waits
+
+
+def _begin(course: Course) -> int:
+    """Return how many variants are mostly enough."""
+    return math.ceil(_LEFT * course.budget) if course.until_broken else course.budget
+
+
+def _more(budget: int, run: Run, before: float) -> int:
+    """Return how many variants a longer campaign takes, 0 where none is worth its while.
+
+    ``before`` are the calls of the campaign before it, 0 where there was none.
+    """
+    wanted, most = budget * float(run.growth.turns.sum()), _MOST_LENGTHS * budget
+    spent = run.growth.spent
+    if spent >= wanted or run.variants >= most or spent < _WORTH * before:
+        return 0
+    return min(most, max(run.variants + 1, math.ceil(_SPARE * run.variants * wanted / spent)))
+
+
+#: Masked sampling: what a search with an operator less is compared with.
+_PLAIN: Final = "random"
+
+
+@dataclass(frozen=True, slots=True)
+class CurvesConfig:
+    """What to compare."""
+
+    contenders: tuple[Contender, ...]
+    #: Label of the search that the others are compared with; ``None`` = the last one.
+    subject: str | None = None
+    budgets: tuple[int, ...] = (8, 32)
+    #: Label -> number of transformations; ``""`` = of all others.
+    ks: Mapping[str, int] | None = None
+    each_operator_out: bool = False
+
+    def check(self) -> None:
+        """Refuse what would only show after all campaigns.
+
+        Raises:
+            UserError: a search is not there that others are compared with.
+        """
+        if self.each_operator_out and self.compared == self.plain:
+            raise UserError(f"--each-operator-out compares {_PLAIN!r} with another search")
+
+    @property
+    def plain(self) -> Contender:
+        """Masked sampling, what a search with an operator less is compared with."""
+        found = next((item for item in self.contenders if item.label == _PLAIN), None)
+        if found is None:
+            raise UserError(f"--each-operator-out compares with {_PLAIN!r}: name it in --searches")
+        return found
+
+    @property
+    def compared(self) -> Contender:
+        """The search that the others are compared with."""
+        if self.subject is None:
+            return self.contenders[-1]
+        names = {item.label: item for item in self.contenders}
+        if self.subject not in names:
+            raise unknown_name("search", self.subject, names)
+        return names[self.subject]
+
+
+class Side(NamedTuple):
+    """A search at one budget, by one measure, in the better of its two ways."""
+
+    contender: Contender
+    until_broken: bool
+    runs: tuple[Run, ...]
+    found: float  #: Mean over the runs.
+    spent: float  #: Calls a turn that were made; fewer than the budget where it proposed no more.
+
+
+class Line(NamedTuple):
+    """A search beside the subject."""
+
+    budget: int
+    measure: str
+    side: Side
+    subject: Side
+    #: How many times as much the subject finds; ``None`` where it is the subject, and of what
+    #: searches are not compared by.
+    ratio: Rate | None
+    without: str = ""  #: The operator that both did without.
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """The whole comparison."""
+
+    ground: SearchComparison
+    courses: Courses
+    config: CurvesConfig
+    subject: Contender
+    lines: tuple[Line, ...]  #: All operators in use.
+    operators_out: tuple[Line, ...]
+    runs: Mapping[Course, Run]
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What is counted: without a noise model nobody knows what people type."""
+        noise = PROFILES[self.ground.config.settings.variant.validity].noise
+        return tuple(name for name in MEASURES if noise or name != "failing_mass")
+
+
+def run_curves(ground: SearchComparison, config: CurvesConfig) -> Curves:
+    """Run the campaigns and compare them."""
+    courses = Courses(ground, config.budgets, config.ks or {"": 3})
+    subject = config.compared
+    every = [
+        course
+        for item, until, budget in product(config.contenders, WAYS, config.budgets)
+        for course in courses.of(item, until, budget)
+    ]
+    found = Curves(ground, courses, config, subject, (), (), courses.run(every))
+    lines = [
+        line
+        for budget, measure in product(config.budgets, found.measures)
+        for line in _compared(found, _sides(found, budget, measure), budget, measure)
+    ]
+    whole = replace(found, lines=tuple(lines))
+    out = _operators_out(whole) if config.each_operator_out else []
+    return replace(whole, operators_out=tuple(out))
+
+
+def _sides(curves: Curves, budget: int, measure: str) -> list[Side]:
+    """Return each search in the way in which it finds more; of equal ones, on every turn."""
+
+    def better(item: Contender) -> Side:
+        sides = [
+            _side(item, until, curves.runs, curves.courses.of(item, until, budget), measure, budget)
+            for until in WAYS
+        ]
+        return max(sides, key=lambda side: side.found)
+
+    return list(map(better, curves.config.contenders))
+
+
+def _side(
+    item: Contender,
+    until_broken: bool,
+    runs: Mapping[Course, Run],
+    courses: Sequence[Course],
+    measure: str,
+    budget: int,
+) -> Side:
+    its = tuple(runs[course] for course in courses)
+    growths = [run.growth for run in its]
+    spent = mean([float(run.found("calls", budget)[0] / run.turns.sum()) for run in growths])
+    return Side(item, until_broken, its, mean_found(growths, measure, budget), spent)
+
+
+def _compared(
+    curves: Curves, sides: Sequence[Side], budget: int, measure: str, without: str = ""
+) -> list[Line]:
+    subject = next(side for side in sides if side.contender == curves.subject)
+    return [
+        Line(
+            budget=budget,
+            measure=measure,
+            side=side,
+            subject=subject,
+            ratio=None
+            if side is subject or measure not in COMPARED
+            else times(curves, subject.runs, side, budget, measure),
+            without=without,
+        )
+        for side in sides
+    ]
+
+
+def times(curves: Curves, runs: Sequence[Run], side: Side, budget: int, measure: str) -> Rate:
+    """Return how many times as much some runs find as a search."""
+    one, other = ([run.growth for run in each] for each in (runs, side.runs))
+    return ratio(curves.ground.resamples, one, other, measure, budget)
+
+
+def _operators_out(curves: Curves) -> list[Line]:
+    """Compare subject and random sampling with each operator of the profile left out in turn.
+
+    Each goes the way that is its better one with all of them. Operators that neither has in any
+    violation stay: nothing that was found hangs on them.
+    """
+    plain, lines = curves.config.plain, []
+    headlines = [
+        line for line in curves.lines if line.side.contender == plain and line.measure in COMPARED
+    ]
+    for operator in _operators_of(curves, headlines):
+        courses = {
+            (side.contender, side.until_broken, line.budget): curves.courses.of(
+                side.contender, side.until_broken, line.budget, (operator,)
+            )
+            for line in headlines
+            for side in (line.side, line.subject)
+        }
+        runs = curves.courses.run(dict.fromkeys(chain.from_iterable(courses.values())))
+        for line in headlines:
+            budget, measure = line.budget, line.measure
+            ways = [side[:2] for side in (line.side, line.subject)]
+            both = [_side(*way, runs, courses[*way, budget], measure, budget) for way in ways]
+            lines += _compared(curves, both, budget, measure, operator)[:1]
+    return lines
+
+
+def _operators_of(curves: Curves, lines: Sequence[Line]) -> list[str]:
+    """Return the operators in use that a violation of the searches has."""
+    runs = [
+        run.figures for line in lines for side in (line.side, line.subject) for run in side.runs
+    ]
+    turns = chain.from_iterable(run.turns for run in runs)
+    found = {name for turn in turns for one in turn.violations for name in one.operators}
+    selection = curves.ground.config.settings.variant.selection
+    pairs = zip(selection.names, selection.operators, strict=True)
+    names = (f"{name}/{operator}" for name, operators in pairs for operator in operators)
+    return [name for name in names if name in found]
+
+
+def break_even(training: float, others: float, factor: float | None) -> float | None:
+    """Return after how many calls of testing a trained search has paid for its training.
+
+    A search that breaks ``a`` turns for every call and was trained in ``t`` calls has broken
+    ``a * n`` turns after ``n`` calls of testing; another one of rate ``b`` and training ``s`` has
+    broken ``b * (n + t - s)`` turns, if it may spend as many calls in all. They are equal at
+    ``n = (t - s) / (a / b - 1)``. That takes both rates to stay as they are while turns are added,
+    each of which gets as many calls as here; so it is reckoned of turns broken, and never of
+    distinct weaknesses, of which there is an end.
+
+    Args:
+        training: ``t``.
+        others: ``s``.
+        factor: ``a / b``.
+
+    Returns:
+        ``n``, 0 where there is nothing to pay for; ``None`` where it never pays.
+
+    >>> break_even(60_000, 0, 2.5)
+    40000.0
+    """
+    if factor is None or factor <= 1:
+        return None
+    return max(0.0, (training - others) / (factor - 1))
+
+
+def mean_training(item: Contender) -> float:
+    """Return the calls of one training of a search, on average."""
+    return mean([training_calls(search) for search in item.searches])
+
+
+#: Points of the curves, in calls a turn, beside the budgets.
+_POINTS: Final = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+#: Operators that a table of shares has.
+_MOST_ROWS: Final = 8
+
+
+class Point(NamedTuple):
+    """One point of the curve of one run."""
+
+    contender: Contender
+    course: Course
+    run: Run
+    calls_a_turn: int
+
+    def found(self, measure: str) -> float:
+        """Return what had been found; see `Growth.found`."""
+        return float(self.run.growth.found(measure, self.calls_a_turn)[0])
+
+
+def _found_cell(measure: str, point: Point) -> str:
+    return csv_number(point.found(measure))
+
+
+#: Columns of ``curves.csv``: a line a search, training and number of calls.
+COLUMNS: Columns = {
+    "search": lambda point: point.contender.label,
+    "training": lambda point: point.course.search,
+    "seed": lambda point: point.course.seed,
+    "k": lambda point: point.course.k if point.contender.associates else "",
+    "until_broken": lambda point: yes_no(point.course.until_broken),
+    "variants": lambda point: point.run.variants,
+    "budget": lambda point: point.course.budget,
+    "calls_a_turn": lambda point: point.calls_a_turn,
+    "calls": lambda point: csv_number(point.found("calls"), 1),
+    **{name: partial(_found_cell, name) for name in MEASURES},
+}
+#: Columns of ``curves-ratios.csv``: a line a budget, measure and search, and one for each operator
+#: that is left out.
+RATIO_COLUMNS: Columns = {
+    "budget": lambda line: line.budget,
+    "measure": lambda line: line.measure,
+    "without": lambda line: line.without,
+    "search": lambda line: line.side.contender.label,
+    "until_broken": lambda line: yes_no(line.side.until_broken),
+    "calls_a_turn": lambda line: csv_number(line.side.spent, 2),
+    "found": lambda line: csv_number(line.side.found),
+    "subject": lambda line: line.subject.contender.label,
+    "subject_until_broken": lambda line: yes_no(line.subject.until_broken),
+    "subject_calls_a_turn": lambda line: csv_number(line.subject.spent, 2),
+    "subject_found": lambda line: csv_number(line.subject.found),
+    **rate_columns("ratio", lambda line: line.ratio),
+}
+
+
+def tables(curves: Curves) -> dict[str, str]:
+    """Return the texts of the files, by name."""
+    return {
+        "curves.md": _markdown(curves),
+        "curves.csv": csv_text(COLUMNS, _points(curves)),
+        "curves-ratios.csv": csv_text(RATIO_COLUMNS, (*curves.lines, *curves.operators_out)),
+    }
+
+
+def _points(curves: Curves) -> Iterable[Point]:
+    budgets = curves.config.budgets
+    calls = sorted({*budgets, *(one for one in _POINTS if one < max(budgets))})
+    for item, until, budget in product(curves.config.contenders, WAYS, budgets):
+        courses = curves.courses.of(item, until, budget)
+        # What holds all budgets is listed once.
+        for course in courses if courses[0].budget == budget else []:
+            for one in calls:
+                if one <= budget:
+                    yield Point(item, course, curves.runs[course], one)
+
+
+def _markdown(curves: Curves) -> str:
+    subject, budgets = curves.subject.label, curves.config.budgets
+    variant = curves.ground.config.settings.variant
+    lines = [
+        "# Searches at equal calls",
+        "",
+        *curves.ground.header(),
+        f"- profile {variant.validity}",
+    ]
+    if left_out := [name[1:] for name in variant.edits if name.startswith("-")]:
+        lines += [f"- without {', '.join(left_out)}"]
+    lines += _notes(curves)
+    for budget in budgets:
+        lines += ["", f"## {budget} calls a turn"]
+        for measure in curves.measures:
+            lines += ["", *_headline(curves, budget, measure)]
+        lines += ["", *_by_operator(curves, budget), *_break_even(curves, budget)]
+    lines += ["", "## Each training", "", *_trainings(curves)]
+    if curves.operators_out:
+        lines += ["", f"## {subject} / random with an operator left out", ""]
+        lines += ["Of the operators that a violation of one of them has:", "", *_out(curves)]
+    lines += ["", "## Curves", "", *_curves(curves)]
+    return "\n".join(lines) + "\n"
+
+
+def _notes(curves: Curves) -> list[str]:
+    noise = PROFILES[curves.ground.config.settings.variant.validity].noise
+    return [
+        (
+            "- calls: contexts that the tracker was asked for, clean ones and those that find the "
+            "cause of a violation included, those of shrinking left out; all turns are given one "
+            "variant, then two, and so on, and a campaign is cut where its calls are spent; one "
+            "that ends before, as its search proposes nothing more, keeps what it had found"
+        ),
+        (
+            "- each search in the better of two ways: whole, all turns alike, or until broken, "
+            "where a turn is left alone once it is broken"
+        ),
+        (
+            "- distinct weaknesses: pairs of a weakness and the slot whose change says most, read "
+            "from violations after shrinking"
+            + (
+                "; failing mass: of 1,000 user turns, how many are typed as one of the violations "
+                "found, a lower bound; a few of them have nearly all of it"
+                if noise
+                else ""
+            )
+        ),
+        (
+            f"- ratio: {curves.subject.label} / search, a paired bootstrap over dialogues; each "
+            "resample is cut where its own calls are spent and counts the distinct weaknesses of "
+            "its own dialogues"
+        ),
+    ]
+
+
+def _headline(curves: Curves, budget: int, measure: str) -> list[str]:
+    head = ["search", "k", "way", "calls a turn", MEASURES[measure]]
+    compared = measure in COMPARED
+    rows = []
+    for line in curves.lines:
+        if (line.budget, line.measure) == (budget, measure):
+            side = line.side
+            item = side.contender
+            row = [item.label, str(curves.courses.k(item)) if item.associates else NONE]
+            row += [WAYS[side.until_broken], f"{side.spent:.1f}", _cell(measure, side.found)]
+            rows.append([*row, *[number(line.ratio, 2) if line.ratio else ""] * compared])
+    return markdown_table([*head, *[f"{curves.subject.label} / search"] * compared], rows)
+
+
+def _side_of(curves: Curves, budget: int, measure: str) -> dict[str, Side]:
+    return {
+        line.side.contender.label: line.side
+        for line in curves.lines
+        if (line.budget, line.measure) == (budget, measure)
+    }
+
+
+def _by_operator(curves: Curves, budget: int) -> list[str]:
+    sides = _side_of(curves, budget, "weaknesses")
+    shares = {
+        label: shares_by_operator(
+            (run.figures, run.growth.variants_at(budget)) for run in side.runs
+        )
+        for label, side in sides.items()
+    }
+    subject = shares[curves.subject.label]
+    every = {name for found in shares.values() for name in found}
+    order = sorted(every, key=lambda name: (-subject.get(name, (0.0, 0.0))[0], name))
+    nothing = (0.0, 0.0)
+    return [
+        "Share of the violations / of the distinct weaknesses that an operator has part in:",
+        "",
+        *markdown_table(
+            ["operator", *shares],
+            (
+                [
+                    f"`{name}`",
+                    *(
+                        " / ".join(share(part, 0) for part in found.get(name, nothing))
+                        for found in shares.values()
+                    ),
+                ]
+                for name in order[:_MOST_ROWS]
+            ),
+        ),
+    ]
+
+
+def _break_even(curves: Curves, budget: int) -> list[str]:
+    training = mean_training(curves.subject)
+    if not training:
+        return []
+    cells = []
+    for line in curves.lines:
+        if (line.budget, line.measure) == (budget, "turns_broken") and line.ratio is not None:
+            others = mean_training(line.side.contender)
+            calls = break_even(training, others, line.ratio.value)
+            after = "never" if calls is None else f"{calls:,.0f} calls"
+            cells.append(f"{line.side.contender.label} {after}")
+    return [
+        "",
+        f"Trained in {training:,.0f} calls, {curves.subject.label} has broken more turns than a "
+        "search that spent as many calls in all, after so many calls of testing: "
+        + (", ".join(cells) or NONE)
+        + ".",
+    ]
+
+
+def _trainings(curves: Curves) -> list[str]:
+    """Return each run of each search at each budget, those of the subject beside the others."""
+    subject = curves.subject.label
+    others = [item.label for item in curves.config.contenders if item != curves.subject]
+    head = ["calls a turn", "search", "training", "seed", "calls of training"]
+    head += [MEASURES[name] for name in curves.measures]
+    head += [f"{subject} / {other}: {MEASURES[name]}" for name, other in product(COMPARED, others)]
+    rows = []
+    for budget, item in product(curves.config.budgets, curves.config.contenders):
+        sides = {name: _side_of(curves, budget, name) for name in curves.measures}
+        for place, (search, seed) in enumerate(item.runs(curves.ground.config.seeds)):
+            row = [str(budget), item.label, f"`{search}`", str(seed), f"{training_calls(search):,}"]
+            for name, found in sides.items():
+                growth = found[item.label].runs[place].growth
+                row.append(_cell(name, float(growth.found(name, budget)[0])))
+            for name, other in product(COMPARED, others):
+                own = sides[name][item.label].runs[place : place + 1]
+                factor = times(curves, own, sides[name][other], budget, name)
+                row.append(number(factor, 2) if item == curves.subject else "")
+            rows.append(row)
+    return markdown_table(head, rows)
+
+
+def _out(curves: Curves) -> list[str]:
+    places = list(product(curves.config.budgets, COMPARED))
+    by_operator: dict[str, dict[tuple[int, str], Line]] = {}
+    for line in curves.operators_out:
+        by_operator.setdefault(line.without, {})[line.budget, line.measure] = line
+    return markdown_table(
+        ["without", *(f"{MEASURES[measure]}, {budget} calls" for budget, measure in places)],
+        (
+            [f"`{name}`", *(number(found[place].ratio or Rate(None), 2) for place in places)]
+            for name, found in by_operator.items()
+        ),
+    )
+
+
+def _curves(curves: Curves) -> list[str]:
+    """Return the means over runs, each search whole and until broken."""
+    points: dict[tuple[str, bool, int], list[Point]] = {}
+    for point in _points(curves):
+        key = (point.contender.label, point.course.until_broken, point.calls_a_turn)
+        if point.course.budget == max(curves.config.budgets):
+            points.setdefault(key, []).append(point)
+    names = ("calls", *curves.measures)
+    head = ["search", "way", "calls a turn", "calls", *(MEASURES[name] for name in curves.measures)]
+    return markdown_table(
+        head,
+        (
+            [label, WAYS[until], str(calls)] + [_mean_cell(found, name) for name in names]
+            for (label, until, calls), found in points.items()
+        ),
+    )
+
+
+def _mean_cell(points: Sequence[Point], measure: str) -> str:
+    return _cell(measure, mean([point.found(measure) for point in points]))
+
+
+def _cell(measure: str, value: float) -> str:
+    if measure == "failing_mass":
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if measure == "calls" else f"{value:.1f}"
+
 
 _EXAMPLES = """\
   dstfuzz experiment curves --model trade --data PATH --split test --output DIR \\

@@ -1,4 +1,4 @@
-"""Figures as cells of Markdown and CSV."""
+"""Tables of the research pages, and their intervals by resampling."""
 
 from __future__ import annotations
 
@@ -6,9 +6,111 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from pytest_dstfuzz.papers.resampling import Rate
+import numpy as np
+import numpy.typing as npt
+
+from pytest_dstfuzz.campaign.figures import binomial_interval
+from pytest_dstfuzz.seeding import stream
+
+RESAMPLES: Final = 2_000
+_EDGES: Final = (2.5, 97.5)
+
+Floats = npt.NDArray[np.float64]
+#: Dialogue -> (part, whole), for one run.
+Tally = Mapping[str, tuple[float, float]]
+
+
+class Rate(NamedTuple):
+    """A figure and its 95 % interval over dialogues."""
+
+    value: float | None  #: ``None`` where nothing was counted.
+    #: ``None`` where fewer than two dialogues say anything.
+    interval: tuple[float, float] | None = None
+
+    def scaled(self, factor: float) -> Rate:
+        """Return the figure times ``factor``."""
+        if self.value is None or self.interval is None:
+            return Rate(None if self.value is None else self.value * factor, self.interval)
+        return Rate(self.value * factor, (self.interval[0] * factor, self.interval[1] * factor))
+
+
+class Resamples:
+    """Draws of the same number of dialogues with replacement, by seed."""
+
+    def __init__(self, dialogues: Sequence[str], seed: int) -> None:
+        self._dialogues = tuple(dialogues)
+        count = len(self._dialogues)
+        drawn = stream(seed, "resamples").integers(0, count, size=(RESAMPLES, count))
+        # The first row is no resample but the dialogues themselves.
+        self._weights = np.ones((RESAMPLES + 1, count))
+        for row, places in enumerate(drawn, start=1):
+            self._weights[row] = np.bincount(places, minlength=count)
+
+    def rate(self, runs: Sequence[Tally]) -> Rate:
+        """Return the mean over runs of sum(part) / sum(whole).
+
+        Where no dialogue has any part, or every one is all part, the interval reaches as
+        far as that many dialogues cannot exclude; see `binomial_interval`.
+        """
+        parts, wholes = self._columns(runs)
+        rates = self._rates(parts, wholes)
+        if np.isnan(rates[0]):
+            return Rate(None)
+        used: npt.NDArray[np.bool_] = np.any(wholes, axis=0)
+        if used.sum() < 2:
+            return Rate(float(rates[0]))
+        if not parts.any() or (parts == wholes).all():
+            count = float(used.sum())
+            return Rate(float(rates[0]), binomial_interval(rates[0] * count, count))
+        return Rate(float(rates[0]), interval_of(rates[1:]))
+
+    def ratio(self, runs: Sequence[Tally], others: Sequence[Tally]) -> Rate:
+        """Return the rate of ``runs`` as a multiple of that of ``others``, with its interval.
+
+        A resample in which only the others' rate is 0 counts as infinitely better.
+        """
+        columns, theirs = self._columns(runs), self._columns(others)
+        one, other = self._rates(*columns), self._rates(*theirs)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = one / other
+        if not np.isfinite(ratios[0]):
+            return Rate(None)
+        if (columns[1].any(axis=0) & theirs[1].any(axis=0)).sum() < 2:
+            return Rate(float(ratios[0]))
+        return Rate(float(ratios[0]), interval_of(ratios[1:]))
+
+    @property
+    def weights(self) -> Floats:
+        """How often each dialogue is drawn: [1 + resamples, dialogues], the first row all ones."""
+        return self._weights
+
+    def _columns(self, runs: Sequence[Tally]) -> tuple[Floats, Floats]:
+        """Return parts and wholes: [runs, dialogues] each."""
+        table = np.array([[run.get(name, (0, 0)) for name in self._dialogues] for run in runs])
+        table = table.reshape(len(runs), len(self._dialogues), 2).astype(np.float64)
+        return table[:, :, 0], table[:, :, 1]
+
+    def _rates(self, parts: Floats, wholes: Floats) -> Floats:
+        """Return the rate of every row of the weights, NaN where nothing was counted."""
+        sums, totals = self._weights @ parts.T, self._weights @ wholes.T
+        counted = totals > 0
+        rates = np.divide(sums, totals, out=np.zeros_like(sums), where=counted)
+        runs = counted.sum(axis=1)
+        nothing = np.full(len(rates), np.nan)
+        mean: Floats = np.divide(rates.sum(axis=1), runs, out=nothing, where=runs > 0)
+        return mean
+
+
+def interval_of(values: Floats) -> tuple[float, float]:
+    """Return the percentiles of what is a number; infinity is one."""
+    numbers = values[~np.isnan(values)]
+    # Between two numbers neither is invented: infinity has no middle.
+    low = np.percentile(numbers, _EDGES[0], method="lower")
+    high = np.percentile(numbers, _EDGES[1], method="higher")
+    return float(low), float(high)
+
 
 #: Name of a column -> its cell of a row.
 Columns = Mapping[str, Callable[[Any], object]]

@@ -1,41 +1,571 @@
-"""Which relation finds which planted fault: MORTAR's procedure on CANARD, and METAL beside it.
-
-``python -m pytest_dstfuzz.papers.mortar --canard dev.json --history own --faults all --out DIR``
-tests a sound bot and bots with one fault each, and writes ``mortar.md`` and ``mortar.csv``. With
-``--sheets DIR`` it also draws detections for judges: sheets and keys, which hold sentences of the
-data.
-"""
+"""MORTAR's relations as its source counts them: sheets and tables."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, Final
+from statistics import fmean
+from typing import Any, Final, NamedTuple, cast
 
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
+from pytest_dstfuzz.campaign.figures import ratio, tallied
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.lexicon import load_lexicon
-from pytest_dstfuzz.papers.canard import PERTURBED, Rewrites, load_rewrites
-from pytest_dstfuzz.papers.command_line import say
-from pytest_dstfuzz.papers.detections import (
-    METAL,
-    MORTAR,
-    SOUND,
-    AskedBot,
-    BotResults,
-    BotRun,
-    run_bot,
-    withheld,
+from pytest_dstfuzz.papers.canard import (
+    PERTURBED,
+    FaultyBot,
+    RetrievalBot,
+    Rewrites,
+    faults,
+    load_rewrites,
 )
-from pytest_dstfuzz.papers.mortar_sheet import drawn, key_text, sheet_text
-from pytest_dstfuzz.papers.mortar_tables import MortarTable, tables
-from pytest_dstfuzz.papers.retrieval_bot import RetrievalBot, faults
+from pytest_dstfuzz.papers.command_line import say
+from pytest_dstfuzz.papers.formatting import (
+    Rate,
+    Resamples,
+    csv_text,
+    markdown_table,
+    rate_text,
+    share,
+)
+from pytest_dstfuzz.relations.checks import CheckedRelation
+from pytest_dstfuzz.relations.contexts import (
+    ContextsAgree,
+    ContextsDiffer,
+    LostContext,
+    SameContext,
+    without_opening,
+)
+from pytest_dstfuzz.relations.metal import MetalLeet, MetalSynonyms, MetalTypos, MetalWord
+from pytest_dstfuzz.relations.relation import (
+    MOST,
+    Begun,
+    BySearch,
+    Inapplicable,
+    Relation,
+    Rewrite,
+    Scene,
+)
+from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.totals.cases import CaseFigures, CasesTally
+from pytest_dstfuzz.trackers.rolling import RollingReplies
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
+
+SOUND: Final = "sound"
+MORTAR: Final = "mortar"
+METAL: Final = "metal"
+#: The relations of each family; of MORTAR's sequences each perturbation is drawn once.
+FAMILIES: Final[Mapping[str, tuple[type[Relation], ...]]] = {
+    MORTAR: (SameContext, LostContext, ContextsAgree, ContextsDiffer),
+    METAL: (MetalSynonyms, MetalWord, MetalTypos, MetalLeet),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BotRun:
+    """How bots are tested."""
+
+    gold: Rewrites
+    data: DialogueSet
+    settings: Settings
+    #: Whether the bot's own replies stand in the history of a question.
+    own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCheck:
+    """One check of a relation that was run."""
+
+    bot: str
+    family: str
+    relation: str
+    dialogue: str
+    turn: int
+    case: str
+    #: The context of the reference, and the other one, as the bot saw them; what it replied.
+    contexts: tuple[Context, Context]
+    before: str
+    after: str
+    broken: bool
+    #: Of a bot with a fault: whether the fault shows in one of the two replies.
+    true: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BotResults:
+    """All that the relations found out about one bot."""
+
+    bot: str
+    #: Family -> results of its relations.
+    turns: dict[str, list[TurnResult]]
+    found: tuple[FoundCheck, ...]
+    #: Family -> questions that the bot was asked because of it, those of histories included.
+    requests: dict[str, int]
+
+
+class _Recorded(CheckedRelation):
+    """A relation whose rewrites are kept, by dialogue, turn and what they say of themselves."""
+
+    def __init__(self, relation: Relation) -> None:
+        super().__init__(relation, relation.name)
+        self.rewrites: dict[tuple[str, int, str], Rewrite] = {}
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return what the relation makes of a turn, and keep it."""
+        begun: Begun = self.wrapped.begin(scene)
+        if isinstance(begun, Inapplicable | BySearch) or not isinstance(begun, Iterable):
+            return begun
+        found = list(islice(begun, MOST))
+        for one in found:
+            self.rewrites.setdefault((scene.dialogue.id, scene.index, one.about), one)
+        return found
+
+
+class AskedBot:
+    """A bot that says what it replies to a context, and how often it was asked."""
+
+    def __init__(self, bot: RetrievalBot, *, own: bool) -> None:
+        rolling = RollingReplies(bot, 1 << 30)
+        self.tracker: RollingReplies | RetrievalBot = rolling if own else bot
+        self._kept: dict[Context, str] = {}
+
+    def reply(self, context: Context) -> str:
+        """Return the reply to a context."""
+        if context not in self._kept:
+            (answer,) = self.tracker.predict([context])
+            self._kept[context] = (answer.reply or "") if isinstance(answer, Prediction) else ""
+        return self._kept[context]
+
+    def seen(self, context: Context) -> Context:
+        """Return a context as the bot saw it: with its own replies, where they are its history."""
+        if isinstance(self.tracker, RetrievalBot):
+            return context
+        first, *later = context.exchanges
+        places = range(1, len(context.exchanges))
+        own = (self.reply(Context(context.exchanges[:place])) for place in places)
+        said = (Exchange(reply, one.user) for reply, one in zip(own, later, strict=True))
+        return Context((first, *said))
+
+    @property
+    def requests(self) -> int:
+        """Questions asked so far."""
+        return getattr(self.tracker, "requests", 0)
+
+
+def bot_of(gold: Rewrites, name: str) -> RetrievalBot:
+    """Return the bot with a fault of some name, or the sound one."""
+    return RetrievalBot(gold) if name == SOUND else FaultyBot(gold, faults(gold)[name])
+
+
+def withheld(data: DialogueSet) -> DialogueSet:
+    """Return dialogues whose titles are withheld."""
+    return replace(data, dialogues=tuple(map(without_opening, data.dialogues)))
+
+
+def run_bot(run: BotRun, name: str, families: Iterable[str], sound: AskedBot) -> BotResults:
+    """Test one bot with all relations of some families; ``sound`` says what is right."""
+    asked = AskedBot(bot_of(run.gold, name), own=run.own)
+    turns: dict[str, list[TurnResult]] = {}
+    found: list[FoundCheck] = []
+    requests: dict[str, int] = {}
+    predictor = predictor_for(run.settings, run.data, cast("Tracker", asked.tracker))
+    comparison = comparison_by_name(None, run.settings.reply)
+    for family in families:
+        before = asked.requests
+        for make in FAMILIES[family]:
+            relation = _Recorded(make(1) if family == MORTAR else make())  # type: ignore[call-arg]  # draws
+            settings = run.settings if family == MORTAR else _once(run.settings)
+            plan = [(dialogue, len(dialogue.turns) - 1) for dialogue in run.data.dialogues]
+            engine = CampaignEngine(
+                settings,
+                run.data,
+                predictor,
+                run.gold.lexicon,
+                plan=plan,
+                relation=relation,
+                comparison=comparison,
+            )
+            results = list(engine.run())
+            turns.setdefault(family, []).extend(results)
+            found += _found(name, family, relation, results, (asked, sound))
+        requests[family] = asked.requests - before
+    return BotResults(name, turns, tuple(found), requests)
+
+
+def _once(settings: Settings) -> Settings:
+    return settings.replace_options(variants=1)
+
+
+def _found(
+    bot: str,
+    family: str,
+    relation: _Recorded,
+    results: Iterable[TurnResult],
+    replies: tuple[AskedBot, AskedBot],
+) -> Iterator[FoundCheck]:
+    for turn in results:
+        run = [one for one in turn.variants if one.valid and one.state is not None]
+        single = [one for one in run if " " not in one.case]
+        checks = [_one(bot, family, relation, turn, one, replies) for one in single]
+        pairs = [
+            _one(bot, family, relation, turn, one, replies) for one in run if one not in single
+        ]
+        if pairs:
+            # Of a question the pair that breaks the relation by the fault, if there is one.
+            checks.append(max(pairs, key=lambda one: (one.broken, one.true)))
+        yield from checks
+
+
+def _one(
+    bot: str,
+    family: str,
+    relation: _Recorded,
+    turn: TurnResult,
+    variant: VariantResult,
+    replies: tuple[AskedBot, AskedBot],
+) -> FoundCheck:
+    rewrite = relation.rewrites[turn.dialogue_id, turn.turn_index, variant.about]
+    asked, sound = replies
+    contexts = rewrite.reference, rewrite.seen
+    before, after = map(asked.reply, contexts)
+    return FoundCheck(
+        bot=bot,
+        family=family,
+        relation=relation.name,
+        dialogue=turn.dialogue_id,
+        turn=turn.turn_index,
+        case=variant.case,
+        contexts=(asked.seen(contexts[0]), asked.seen(contexts[1])),
+        before=before,
+        after=after,
+        broken=variant.outcome == "violation",
+        true=(before, after) != tuple(map(sound.reply, contexts)),
+    )
+
+
+DRAWN: Final = 100
+DECOYS: Final = 25
+_HEAD: Final = """# Is a reply wrong?
+
+Each item shows one bot, asked twice in a row of questions about an article of an encyclopedia, of
+which it is told the title and the section alone. The last question is the same in both
+conversations (or the same but for some words or letters), what was asked before it may differ. All
+replies are the bot's own. The bot is to reply with a passage of the article wherever question,
+title and what was said before tell what is asked about, and to say that it cannot tell what is
+meant, or does not know, where they do not. It knows the article; you may take what it quotes for
+true where it fits the question.
+
+For each item: is **at least one of the two last replies** (marked **A** and **B**) wrong for such a
+bot? Wrong is: an answer to another question, a reply that repeats what was said before instead of
+an answer, giving up though what was said makes clear what is meant, or an answer where nothing that
+was said makes clear what is meant. Write a line for each item, `number,wrong` or `number,fine`, to
+a file of your own. Judge each item alone; some are fine. Do not look for the code of the bot.
+"""
+
+
+def drawn(
+    found: Sequence[FoundCheck], family: str, seed: int, decoys: int = DECOYS
+) -> list[tuple[FoundCheck, bool]]:
+    """Return detections of a family drawn uniformly, and held checks as decoys, mixed.
+
+    Each with whether it is a detection.
+    """
+    rng = stream(seed, "sheet", family)
+    chosen: list[tuple[FoundCheck, bool]] = []
+    for broken, count in ((True, DRAWN), (False, decoys)):
+        of = [one for one in found if one.family == family and one.broken == broken]
+        places = rng.choice(len(of), size=min(count, len(of)), replace=False)
+        chosen += [(of[place], broken) for place in sorted(places.tolist())]
+    return [chosen[place] for place in rng.permutation(len(chosen))]
+
+
+def sheet_text(items: Iterable[tuple[FoundCheck, bool]]) -> str:
+    """Return a sheet in Markdown."""
+    lines = [_HEAD]
+    for number, (one, _) in enumerate(items, start=1):
+        lines += [f"## {number}", "", *_conversation("A", one.contexts[0], one.before)]
+        lines += ["", *_conversation("B", one.contexts[1], one.after), ""]
+    return "\n".join(lines) + "\n"
+
+
+def _conversation(name: str, context: Context, reply: str) -> Iterator[str]:
+    """Yield one conversation, its last reply marked with the name."""
+    opening = context.exchanges[0].system.replace("\n", " / ")
+    yield f"Conversation {name}. Title: {opening or '(withheld)'}"
+    yield ""
+    for place, exchange in enumerate(context.exchanges):
+        if place:
+            yield f"- bot: {exchange.system}"
+        yield f"- user: {exchange.user}"
+    yield f"- **{name}: bot: {reply}**"
+
+
+def key_text(items: Sequence[tuple[FoundCheck, bool]]) -> str:
+    """Return the key as CSV: ids, whether it is a detection, and whether the fault made it."""
+    rows = [(number, *item) for number, item in enumerate(items, start=1)]
+    return csv_text(
+        {
+            "number": lambda row: row[0],
+            "bot": lambda row: row[1].bot,
+            "relation": lambda row: row[1].relation,
+            "dialogue": lambda row: row[1].dialogue,
+            "turn": lambda row: row[1].turn,
+            "case": lambda row: row[1].case,
+            "detection": lambda row: "yes" if row[2] else "decoy",
+            "true": lambda row: "yes" if row[1].true else "no",
+        },
+        rows,
+    )
+
+
+#: Published means over six chat models on another data set: RETC, BPTC, Rate+, precision.
+_PUBLISHED: Final = {
+    MORTAR: ("100.0 %", "11.36", "62.0 %", "70.5 %"),
+    METAL: ("99.7 %", "4.49", "61.2 %", "45.5 %"),
+}
+#: Likewise: shares of MORTAR's bugs by relation, and by perturbation.
+_SHARES: Final = {
+    "same-context": "80.0 %",
+    "lost-context": "0.04 %",
+    "contexts-agree": "19.4 %",
+    "contexts-differ": "0.5 %",
+    "DRS": "36.1 %",
+    "DRR": "21.3 %",
+    "DRD": "26.1 %",
+    "DSR": "14.0 %",
+    "DSD": "22.5 %",
+}
+#: Likewise: mean numbers of L1, L2 and L3, and CV.
+_LEVELS: Final = {MORTAR: "17,366 / 5,422 / 104, 0.65", METAL: "6,799 / 2,138 / 31, 0.66"}
+_NAMES: Final = {MORTAR: "MORTAR", METAL: "METAL"}
+
+
+@dataclass(frozen=True, slots=True)
+class MortarTable:
+    """What was run so far: the first way to test is the main one."""
+
+    data: DialogueSet
+    #: Name of a way to test -> bots.
+    ways: dict[str, list[BotResults]]
+    command: str
+    seed: int
+    history: str
+
+
+class _FaultRow(NamedTuple):
+    way: str
+    bot: str
+    family: str
+    relation: str
+    checks: int
+    detections: int
+    true: int
+
+
+def _rows(table: MortarTable) -> Iterator[_FaultRow]:
+    for way, bots in table.ways.items():
+        for bot in bots:
+            for name, group in groupby(bot.found, key=lambda one: (one.family, one.relation)):
+                found = list(group)
+                broken = [one for one in found if one.broken]
+                yield _FaultRow(
+                    way, bot.bot, *name, len(found), len(broken), sum(b.true for b in broken)
+                )
+
+
+def tables(table: MortarTable) -> dict[str, str]:
+    """Return the texts of the files, by name."""
+    rows = list(_rows(table))
+    fields = {name: _getter(name) for name in _FaultRow._fields}
+    return {"mortar.md": _markdown(table, rows), "mortar.csv": csv_text(fields, rows)}
+
+
+def _getter(name: str) -> Callable[[object], object]:
+    return lambda row: getattr(row, name)
+
+
+def _markdown(table: MortarTable, rows: Sequence[_FaultRow]) -> str:
+    main, *_ = table.ways
+    draws = Resamples([dialogue.id for dialogue in table.data.dialogues], table.seed)
+    lines = [
+        "# Planted faults",
+        "",
+        (
+            "**Not comparable with the published figures**, which are of six chat models on CoQA "
+            "and stand in rows and columns of their own; these are of a bot that looks answers up, "
+            "on CANARD."
+        ),
+        "",
+        f"- command: `{table.command}` (pytest-dstfuzz {__version__})",
+        (
+            f"- data: CANARD's development split, {len(table.data.dialogues):,} dialogues, "
+            f"{table.data.turn_count():,} questions; history: {table.history}"
+        ),
+        (
+            "- a detection is true where the fault shows in one of the two replies compared; what "
+            "the sound bot does, too, is false by definition"
+        ),
+        *_requests(table.ways[main]),
+    ]
+    lines += ["", "## Which relation finds which fault", ""]
+    lines.append(
+        f"Detections, and the share that the fault made ({main}). Of the sound bot all are "
+        "false: errors of the check of contexts, or of the edit."
+    )
+    lines += ["", *_by_fault([row for row in rows if row.way == main])]
+    lines += ["", "## Precision", ""]
+    lines.append(
+        "Of the detections in the bots with a fault, in brackets 95 % intervals over dialogues."
+    )
+    lines += ["", *_precision(table, draws)]
+    lines += ["", f"## Test cases ({main})", ""]
+    lines.append("MORTAR divides bugs by test cases: a dialogue under one perturbation.")
+    lines += ["", *_cases(table.ways[main])]
+    lines += ["", "## What contributes", "", *_contributions(table.ways[main])]
+    lines += _levels(table)
+    return "\n".join(lines) + "\n"
+
+
+def _requests(bots: Sequence[BotResults]) -> Iterator[str]:
+    sums = {name: sum(bot.requests.get(name, 0) for bot in bots) for name in FAMILIES}
+    if all(sums.values()):
+        yield (
+            f"- questions asked over all bots, those of histories included: MORTAR "
+            f"{sums[MORTAR]:,} (the clean dialogues among them, which METAL is held against, too), "
+            f"METAL {sums[METAL]:,}"
+        )
+
+
+def _by_fault(rows: Sequence[_FaultRow]) -> list[str]:
+    names = [_name(make) for makes in FAMILIES.values() for make in makes]
+    cells = []
+    for bot in dict.fromkeys(row.bot for row in rows):
+        of = {row.relation: row for row in rows if row.bot == bot}
+        cells.append([bot, *(_cell(of.get(name), sound=bot == SOUND) for name in names)])
+    return markdown_table(["bot", *(f"`{name}`" for name in names)], cells)
+
+
+def _name(make: type[Relation]) -> str:
+    return str(make.name)
+
+
+def _cell(row: _FaultRow | None, *, sound: bool) -> str:
+    if row is None:
+        return "0"
+    if sound or not row.detections:
+        return f"{row.detections:,} of {row.checks:,}"
+    return f"{row.detections:,} ({share(row.true / row.detections, 0)})"
+
+
+def _precision(table: MortarTable, draws: Resamples) -> list[str]:
+    cells = []
+    bots = list(dict.fromkeys(bot.bot for of in table.ways.values() for bot in of))
+    bots.remove(SOUND)
+    for way, of in table.ways.items():
+        for family in FAMILIES:
+            found = [one for bot in of for one in bot.found if _counts(one, family)]
+            if not found:
+                continue
+            shares = [_share([one for one in found if one.bot == bot]) for bot in bots]
+            known = [one for one in shares if one is not None]
+            pooled = rate_text(_pooled(found, draws))
+            head = [_NAMES[family], way, f"{len(found):,}", pooled, share(fmean(known))]
+            cells.append([*head, *map(share, shares)])
+    head = ["relations", "way", "detections", "pooled", "mean of the faults", *bots]
+    return markdown_table(head, cells)
+
+
+def _counts(one: FoundCheck, family: str) -> bool:
+    return one.broken and one.family == family and one.bot != SOUND
+
+
+def _share(found: Sequence[FoundCheck]) -> float | None:
+    return ratio(sum(one.true for one in found), len(found))
+
+
+def _pooled(found: Iterable[FoundCheck], draws: Resamples) -> Rate:
+    tally: dict[str, tuple[float, float]] = {}
+    for one in found:
+        part, whole = tally.get(one.dialogue, (0.0, 0.0))
+        tally[one.dialogue] = (part + one.true, whole + 1)
+    return draws.rate([tally])
+
+
+def _together(bot: BotResults, family: str) -> CaseFigures | None:
+    found = tallied(CasesTally(), bot.turns.get(family, [])).figures
+    return found[-1] if found else None
+
+
+def _cases(bots: Sequence[BotResults]) -> list[str]:
+    cells = []
+    for bot in bots:
+        for family, name in _NAMES.items():
+            one = _together(bot, family)
+            if one is not None:
+                bptc = "n/a" if one.bptc is None else f"{one.bptc:.2f}"
+                counts = [f"{n:,}" for n in (one.cases, one.detections, one.bugs)]
+                cells.append([bot.bot, name, *counts, share(one.retc), bptc, share(one.rate)])
+    for family, (retc, bptc, rate, _) in _PUBLISHED.items():
+        cells.append(["*published mean*", _NAMES[family], "", "", "", retc, bptc, rate])
+    head = ["bot", "relations", "test cases", "checks", "bugs", "RETC", "BPTC", "Rate+"]
+    return markdown_table(head, cells)
+
+
+def _contributions(bots: Sequence[BotResults]) -> list[str]:
+    faulty = [bot for bot in bots if bot.bot != SOUND]
+    parts: dict[str, int] = {}
+    whole = 0
+    for bot in faulty:
+        for one in tallied(CasesTally(), bot.turns[MORTAR]).figures[:-1]:
+            parts[one.name] = parts.get(one.name, 0) + one.bugs
+            whole += one.bugs
+            for name, count in one.perturbations.items():
+                parts[name] = parts.get(name, 0) + count
+    cells = (
+        [
+            f"`{name}`" if "-" in name else name,
+            f"{parts.get(name, 0):,}",
+            share(ratio(parts.get(name, 0), whole)),
+            published,
+        ]
+        for name, published in _SHARES.items()
+    )
+    return markdown_table(["by", "bugs", "of all of the faulty bots", "published"], cells)
+
+
+def _levels(table: MortarTable) -> list[str]:
+    bots = table.ways.get("against recorded answers")
+    if bots is None:
+        return []
+    cells = []
+    for bot in bots:
+        for family, name in _NAMES.items():
+            one = _together(bot, family)
+            if one is not None and one.levels is not None:
+                cv = "n/a" if one.variation is None else f"{one.variation:.2f}"
+                cells.append([bot.bot, name, *(f"{n:,}" for n in one.levels), cv, ""])
+    for family, text in _LEVELS.items():
+        cells.append(["*published mean*", _NAMES[family], "", "", "", "", text])
+    head = ["bot", "relations", "L1", "L2", "L3", "CV", "published"]
+    told = (
+        "L1: the clean reply is wrong, too; L2: right, in a dialogue with a wrong one; L3: in a "
+        "dialogue without any. Checks compare with the recorded answers here, as the published "
+        "ones do."
+    )
+    return ["", "## Levels of bugs", "", told, "", *markdown_table(head, cells)]
+
 
 _ALL: Final = "all"
 #: Ways to test: what the command calls them, and what the tables do. The first one that is run

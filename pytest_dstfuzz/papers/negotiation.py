@@ -1,34 +1,343 @@
-"""Who talks a trained negotiator into a bad deal, and what training against that helps?
-
-``dstfuzz experiment negotiation --data DIR --output DIR`` repeats the tables of Cheng et al. (2019,
-"Evaluating and Enhancing the Robustness of Dialogue Systems") on negotiators that it trains: a
-supervised one, one trained further by policy gradient, attacks on both, one hardened by iterative
-adversarial training, and an attack that is trained against that one anew. ``--data`` is the folder
-of data.txt, val.txt and test.txt of Lewis et al. (2017), which is for research and not for trade.
-
-What was trained and played is kept in the output folder, and the same command goes on from there.
-"""
+"""The tables of negotiation."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from pytest_dstfuzz import __version__
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
-from pytest_dstfuzz.errors import UserError, needs_extra
-from pytest_dstfuzz.files import write_json, write_text
+from pytest_dstfuzz.errors import DataError, UserError, needs_extra
+from pytest_dstfuzz.files import read_json, write_json, write_text
+from pytest_dstfuzz.games.adversaries import (
+    AFTER,
+    SHORTLIST,
+    DelayedAdversary,
+    HandedOnAdversary,
+    HearingAdversary,
+    LookaheadAdversary,
+    PreemptiveAdversary,
+    ReactiveAdversary,
+    TransferredAdversary,
+    VoicedAdversary,
+    WhiteBoxAttack,
+)
+from pytest_dstfuzz.games.attack import unlike
 from pytest_dstfuzz.games.deal import TRAINING_SEED, DealGame
-from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.games.game import Fluency, GameFigures, TargetView, TransparentAgent, perplexity
+from pytest_dstfuzz.games.playing import AdversarySide, Arena, PlayedGame
+from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.papers.command_line import command_line, hand_out, say, several
-from pytest_dstfuzz.papers.negotiation_rows import ROWS, TARGETS, PlayedRow, read_kept
-from pytest_dstfuzz.papers.negotiation_tables import tables
+from pytest_dstfuzz.papers.formatting import NONE, Columns, csv_number, csv_text, markdown_table
 
 if TYPE_CHECKING:
+    from pytest_dstfuzz.games.negotiation.agent import NegotiatorAgent
     from pytest_dstfuzz.games.negotiation.reinforce import Aim
+
+
+T = TypeVar("T")
+
+#: Target -> what it is.
+TARGETS: Final = {
+    "sv": "supervised",
+    "rl": "trained by its score",
+    "hardened": "after iterative adversarial training",
+}
+#: Games in which winning lines are gathered, in scenarios that are not reported.
+_LEARNING: Final = 100
+_ALL: Final = tuple(TARGETS)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table."""
+
+    about: str
+    make: Callable[[Arena], HearingAdversary] | None  #: ``None``: two negotiators, no attack.
+    targets: tuple[str, ...] = _ALL
+    speaks: str = "rl"  #: Who speaks for the adversary; ``attack`` = the one on the target.
+    most_perplexity: float | None = None
+    #: Whether what the target would select counts, though it would go on talking.
+    forced: bool = False
+
+
+def _reactive(after: int, shortlist: int = SHORTLIST) -> Callable[[Arena], HearingAdversary]:
+    def make(arena: Arena) -> HearingAdversary:
+        adversary = ReactiveAdversary(arena)
+        adversary.after, adversary.shortlist = after, shortlist
+        return adversary
+
+    return make
+
+
+#: More words than any negotiator knows: all are tried.
+_EVERY: Final = 1_000_000
+
+
+#: Name -> row, in the order of the paper's table; what is ours comes last.
+ROWS: Final[dict[str, Row]] = {
+    "no-attack": Row("RL model (w/o attack)", None),
+    # What the attacks go on from: they are worth what they have more than this.
+    "voice": Row("the voice of the attacks alone, taking what is left", VoicedAdversary),
+    "transfer": Row("Transfer attack", HandedOnAdversary),
+    "rl-attack": Row("RL attack", VoicedAdversary, speaks="attack"),
+    "reactive": Row("Reactive attack", _reactive(2)),
+    "preemptive": Row("Preemptive attack", PreemptiveAdversary),
+    "delayed": Row("RA+PA+DA", DelayedAdversary),
+    "transferred": Row("RA+PA+TA", TransferredAdversary),
+    "reactive-1": Row("Reactive attack, n = 1", _reactive(1), ("rl",)),
+    "reactive-3": Row("Reactive attack, n = 3", _reactive(3), ("rl",)),
+    "reactive-4": Row("Reactive attack, n = 4", _reactive(4), ("rl",)),
+    # Where the figures differ from the paper's: what the shortlist costs, and what counting costs.
+    "reactive-every": Row("Reactive attack, every word tried", _reactive(2, _EVERY), ("sv", "rl")),
+    "reactive-forced": Row(
+        "Reactive attack, what the target would select if it did",
+        _reactive(2),
+        ("sv", "rl"),
+        forced=True,
+    ),
+    "lookahead": Row("Lookahead (ours)", LookaheadAdversary),
+    "lookahead-fluent": Row(
+        "Lookahead (ours), lines at perplexity 20 at most",
+        LookaheadAdversary,
+        ("sv",),
+        most_perplexity=20.0,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class PlayedRow:
+    """What came of a row."""
+
+    target: str
+    name: str
+    figures: GameFigures
+    perplexity: float | None  #: Of all that the adversary said, under the supervised model.
+    #: Share of the games in which it attacked, by the adversary's own count; ``None`` where its
+    #: voice is the attack.
+    attacked: float | None
+    line: str  #: The last line with which it won most games,
+    line_share: float  #: and the share of the won games that ended with it.
+
+
+def read_kept(path: Path, kind: type[T]) -> T:
+    """Return what the experiment wrote before.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    try:
+        return from_json(kind, read_json(path, "file of this experiment"))
+    except ValueError as error:
+        raise DataError(f"{path} is damaged ({error}): remove it to have it made again") from None
+
+
+def forced(arena: Arena, played: PlayedGame) -> PlayedGame:
+    """Return a game with the first attack in it counted as if the target selected after it.
+
+    So the code that Cheng et al. published counts: by what the target would select, whether or not
+    it would end the talk.
+    """
+    agent, scenario = arena.agent, played.scenario
+    assert isinstance(agent, TransparentAgent)  # noqa: S101 - its adversary has looked into it
+    view = TargetView(agent, arena.game, scenario)
+    places = [at for at, (target, _) in enumerate(played.lines) if at >= AFTER and not target]
+    if not places:
+        return played
+    said, (_, text) = played.lines[: places[0]], played.lines[places[0]]
+    found = WhiteBoxAttack(view, Fluency()).unconstrained(said, text)
+    best = int(view.scores(view.talks(said, [found.text]))[0].argmax())
+    selection = view.selections[best]
+    scores = arena.game.scores(scenario, selection)
+    return PlayedGame(scenario, (*said, (False, found.text)), selection, scores)
+
+
+class RowPlayer:
+    """Plays rows with negotiators that were trained."""
+
+    def __init__(self, models: Mapping[str, Path], games: int, seed: int) -> None:
+        self._models, self._games, self._seed = models, games, seed
+        self._known: dict[tuple[str, int], NegotiatorAgent] = {}
+
+    def _agent(self, name: str, seed: int) -> NegotiatorAgent:
+        """Return a negotiator; another seed is another object, which draws other words."""
+        from pytest_dstfuzz.games.negotiation.agent import NegotiatorAgent  # noqa: PLC0415 - torch
+
+        if (name, seed) not in self._known:
+            self._known[name, seed] = NegotiatorAgent.load(self._models[name], seed=seed)
+        return self._known[name, seed]
+
+    def play(self, target: str, name: str) -> PlayedRow:
+        """Play one row."""
+        row = ROWS[name]
+        if row.make is None:
+            return self._plain(target, name)
+        attack = f"attack-{target}"
+        side = AdversarySide(
+            voice=self._agent(attack if row.speaks == "attack" else row.speaks, 1),
+            teacher=self._agent(attack, 2),
+            fluency=self._agent("sv", 3),
+            most_perplexity=row.most_perplexity,
+        )
+        game = DealGame()
+        arena = Arena(game, self._agent(target, 0), self._seed, side)
+        adversary = row.make(arena)
+        every = game.scenarios(self._games + _LEARNING, self._seed)
+        if adversary.learns:
+            adversary.learn(unlike(every[self._games :], every[: self._games]), _LEARNING)
+        games = [arena.hear(one, adversary.speaker(one)) for one in every[: self._games]]
+        if row.forced:
+            games = [forced(arena, game) for game in games if len(game.lines) > AFTER]
+        voiced = isinstance(adversary, VoicedAdversary)
+        struck = None if voiced else len(adversary.struck) / len(games)
+        return self._row(target, name, arena, games, struck)
+
+    def _plain(self, target: str, name: str) -> PlayedRow:
+        """Let the negotiator trained by its score play, where both have to agree."""
+        from pytest_dstfuzz.games.negotiation.reinforce import played  # noqa: PLC0415 - torch
+
+        pair = self._agent("rl", 1).network, self._agent(target, 0).network
+        figures = played(*pair, self._games, self._seed)
+        return PlayedRow(target, name, figures, None, None, "", 0.0)
+
+    def _row(
+        self,
+        target: str,
+        name: str,
+        arena: Arena,
+        games: Sequence[PlayedGame],
+        struck: float | None,
+    ) -> PlayedRow:
+        odd = [arena.fluency(game.scenario).surprise(game.lines) for game in games]
+        won = [game.script[-1] for game in games if game.advantage > 0 and game.script]
+        line, count = Counter(won).most_common(1)[0] if won else ("", 0)
+        return PlayedRow(
+            target,
+            name,
+            GameFigures.of([game.scores for game in games]),
+            perplexity(sum(nats for nats, _ in odd), sum(words for _, words in odd)),
+            struck,
+            line,
+            count / max(1, len(won)),
+        )
+
+
+#: Advantage of the adversary as published (Cheng et al. 2019, tables 2, 6 and 7, 2,000 games):
+#: row -> by target.
+PUBLISHED: Final[Mapping[str, Mapping[str, float]]] = {
+    "no-attack": {"sv": 2.68, "rl": 0.05, "hardened": -0.13},
+    "transfer": {"sv": -0.13, "rl": -1.19, "hardened": -2.66},
+    "rl-attack": {"sv": 4.25, "rl": 2.32, "hardened": -1.80},
+    "reactive": {"sv": 5.40, "rl": 4.95, "hardened": 4.52},
+    "preemptive": {"sv": 2.81, "rl": 0.77, "hardened": -1.77},
+    "delayed": {"sv": 5.83, "rl": 5.78, "hardened": 3.98},
+    "transferred": {"sv": 5.62, "rl": 5.70, "hardened": 3.93},
+    "reactive-1": {"rl": 5.52},
+    "reactive-3": {"rl": 5.19},
+    "reactive-4": {"rl": 4.84},
+}
+#: What Lewis et al. (2017) and Cheng et al. (2019) give for the negotiators themselves.
+_PUBLISHED_FIT: Final = (
+    "Published: perplexity 5.47 (supervised) and 5.86 (by score) on test, counted over all words "
+    "of a talk, of which the first is not predicted; in games against the supervised one the one "
+    "by score has 7.23 to 4.55, agreed 89.57 % (Cheng et al. 2019, section 7.1 and table 2), and "
+    "two supervised ones 5.4 to 5.5, agreed 87.9 % (Lewis et al. 2017, table 1)."
+)
+
+
+def tables(
+    measured: Mapping[str, Any], rows: Sequence[PlayedRow], command: str, game: str
+) -> dict[str, str]:
+    """Return the tables as Markdown and CSV, by the names of their files."""
+    lines = [
+        "# Attacks on negotiators",
+        "",
+        f"- command: `{command}` (pytest-dstfuzz {__version__})",
+        f"- game: {game}, scenarios drawn by chance; in brackets 95 % intervals over games",
+        "",
+        "## The negotiators",
+        "",
+        *_fits(measured),
+        "",
+        _PUBLISHED_FIT,
+    ]
+    for target, about in TARGETS.items():
+        found = [row for row in rows if row.target == target]
+        if found:
+            lines += ["", f"## Against `{target}`: {about}", "", *_attacks(found)]
+    csv = csv_text(_COLUMNS, rows)
+    return {"negotiation.md": "\n".join(lines) + "\n", "negotiation.csv": csv}
+
+
+def _fits(measured: Mapping[str, Any]) -> list[str]:
+    head = ["negotiator", "perplexity", "as published counts", "selections right", "against"]
+    head += ["own score", "other's", "agreed"]
+    rows = []
+    for name, one in measured.items():
+        fit = one["test"]
+        for other, figures in one["against"].items():
+            rows.append(
+                [
+                    f"`{name}`",
+                    f"{fit['perplexity']:.2f}",
+                    f"{fit['published']:.2f}",
+                    f"{100 * fit['selected']:.1f} %",
+                    f"`{other}`",
+                    f"{figures['adversary']:.2f}",
+                    f"{figures['target']:.2f}",
+                    f"{100 * figures['agreement']:.1f} %",
+                ]
+            )
+    return markdown_table(head, rows)
+
+
+def _attacks(rows: Iterable[PlayedRow]) -> list[str]:
+    head = ["attack", "games", "positive", "score", "advantage", "published", "agreed", "attacked"]
+    head += ["perplexity", "last line that won most"]
+    cells = []
+    for row in rows:
+        found = row.figures
+        known = PUBLISHED.get(row.name, {}).get(row.target)
+        cells.append(
+            [
+                ROWS[row.name].about,
+                f"{found.games:,}",
+                f"{100 * found.positive.value:.1f} %",
+                f"{found.adversary:.2f} : {found.target:.2f}",
+                found.advantage.text(),
+                NONE if known is None else f"{known:.2f}",
+                f"{100 * found.agreement:.1f} %",
+                NONE if row.attacked is None else f"{100 * row.attacked:.0f} %",
+                NONE if row.perplexity is None else f"{row.perplexity:.1f}",
+                f"{row.line} ({100 * row.line_share:.0f} %)" if row.line else NONE,
+            ]
+        )
+    return markdown_table(head, cells)
+
+
+_COLUMNS: Final[Columns] = {
+    "target": lambda row: row.target,
+    "row": lambda row: row.name,
+    "games": lambda row: row.figures.games,
+    "positive": lambda row: csv_number(row.figures.positive.value),
+    "adversary": lambda row: csv_number(row.figures.adversary),
+    "target_score": lambda row: csv_number(row.figures.target),
+    "advantage": lambda row: csv_number(row.figures.advantage.value),
+    "advantage_low": lambda row: csv_number(row.figures.advantage.low),
+    "advantage_high": lambda row: csv_number(row.figures.advantage.high),
+    "published": lambda row: csv_number(PUBLISHED.get(row.name, {}).get(row.target)),
+    "agreement": lambda row: csv_number(row.figures.agreement),
+    "attacked": lambda row: csv_number(row.attacked),
+    "perplexity": lambda row: csv_number(row.perplexity),
+    "line_share": lambda row: csv_number(row.line_share),
+}
+
 
 #: Folder -> what is trained into it.
 TRAINED: Final = {
@@ -170,8 +479,6 @@ def refuse_another(run: NegotiationRun) -> None:
 
 def play(run: NegotiationRun, targets: Sequence[str], rows: Sequence[str]) -> list[PlayedRow]:
     """Play what is missing of the table, a file for each row."""
-    from pytest_dstfuzz.papers.negotiation_rows import RowPlayer  # noqa: PLC0415 - with it
-
     player = RowPlayer({name: run.model(name) for name in TRAINED}, run.games, run.seed)
     found = []
     for target in targets:

@@ -16,13 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz import __version__, load_dialogues
-from pytest_dstfuzz.agents.training.right_dialogues import Paced, Say
+from pytest_dstfuzz.agents.training.environment import Paced, Say
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
-from pytest_dstfuzz.campaign.events import Event, TurnDone
-from pytest_dstfuzz.campaign.intervals import ratio_interval
-from pytest_dstfuzz.campaign.ledger import ratio
+from pytest_dstfuzz.campaign.figures import ratio, ratio_interval
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import Event, TurnDone, TurnResult, VariantResult
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -39,17 +37,16 @@ from pytest_dstfuzz.papers.command_line import (
 from pytest_dstfuzz.papers.comparison import GroundConfig, common_settings, drawn
 from pytest_dstfuzz.papers.formatting import (
     Columns,
+    Rate,
     csv_text,
     markdown_table,
     rate_columns,
     rate_text,
 )
-from pytest_dstfuzz.papers.resampling import Rate
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.relations.applicable import reasons_by_label
+from pytest_dstfuzz.relations.checks import reasons_by_label
 from pytest_dstfuzz.relations.registry import relations_named
-from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.scene import Scenes
+from pytest_dstfuzz.relations.relation import Relation, Scenes
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
 

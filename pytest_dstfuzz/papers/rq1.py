@@ -15,15 +15,11 @@ from operator import attrgetter
 from pathlib import Path
 
 from pytest_dstfuzz import __version__, load_dialogues
-from pytest_dstfuzz.agents.training.right_dialogues import Say, right_dialogues
-from pytest_dstfuzz.campaign.intervals import ratio_interval
-from pytest_dstfuzz.campaign.ledger import Counts, ratio
+from pytest_dstfuzz.agents.training.environment import Say, right_dialogues
+from pytest_dstfuzz.campaign.figures import Counts, ratio, ratio_interval
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.config.parsers import integer
-from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.config.parsers import integer, percent
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.papers.campaign_figures import CampaignFigures
-from pytest_dstfuzz.papers.campaigns import CampaignRunner
 from pytest_dstfuzz.papers.command_line import (
     command_line,
     experiment_parser,
@@ -32,10 +28,19 @@ from pytest_dstfuzz.papers.command_line import (
     say,
     taken,
 )
-from pytest_dstfuzz.papers.comparison import GroundConfig, common_settings, drawn
-from pytest_dstfuzz.papers.contenders import RATES, inertia_share, tallies
+from pytest_dstfuzz.papers.comparison import (
+    RATES,
+    CampaignFigures,
+    CampaignRunner,
+    GroundConfig,
+    common_settings,
+    drawn,
+    inertia_share,
+    tallies,
+)
 from pytest_dstfuzz.papers.formatting import (
     Columns,
+    Rate,
     csv_number,
     csv_text,
     markdown_table,
@@ -44,7 +49,6 @@ from pytest_dstfuzz.papers.formatting import (
     rate_columns,
     rate_text,
 )
-from pytest_dstfuzz.papers.resampling import Rate
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker

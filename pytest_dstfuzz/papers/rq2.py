@@ -18,18 +18,20 @@ from pytest_dstfuzz.config import PROFILES
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.papers.command_line import begin, comparison_parser, hand_out, say, taken
-from pytest_dstfuzz.papers.comparison import Contest, SearchComparison
-from pytest_dstfuzz.papers.contenders import (
+from pytest_dstfuzz.papers.comparison import (
     AGENT,
     COUNT_COLUMNS,
     RATE_COLUMNS,
     Contender,
+    Contest,
     MeanFigures,
+    SearchComparison,
     inertia_share,
     parse_contenders,
 )
 from pytest_dstfuzz.papers.formatting import (
     Columns,
+    Rate,
     csv_number,
     csv_text,
     markdown_table,
@@ -38,7 +40,6 @@ from pytest_dstfuzz.papers.formatting import (
     rate_text,
     share,
 )
-from pytest_dstfuzz.papers.resampling import Rate
 from pytest_dstfuzz.report.charts import Chart, ChartLine, line_charts
 
 #: The thesis on TRADE, MultiWOZ 2.1 (figures 4.1 and 4.2, appendix A; table 4.6): k, then

@@ -22,7 +22,6 @@ from itertools import product
 from pytest_dstfuzz.config import PROFILES
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
-from pytest_dstfuzz.papers.campaign_figures import CampaignFigures
 from pytest_dstfuzz.papers.command_line import (
     begin,
     comparison_parser,
@@ -31,13 +30,15 @@ from pytest_dstfuzz.papers.command_line import (
     switches,
     taken,
 )
-from pytest_dstfuzz.papers.comparison import Contest, SearchComparison
-from pytest_dstfuzz.papers.contenders import (
+from pytest_dstfuzz.papers.comparison import (
     COUNT_COLUMNS,
     RATE_COLUMNS,
     Against,
+    CampaignFigures,
     Contender,
+    Contest,
     MeanFigures,
+    SearchComparison,
     Weaknesses,
     inertia_share,
     parse_contenders,

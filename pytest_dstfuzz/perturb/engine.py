@@ -1,4 +1,4 @@
-"""From an utterance and an action to a variant: masks, draws, second check, status."""
+"""From an action to a variant."""
 
 from __future__ import annotations
 
@@ -9,27 +9,257 @@ from functools import cached_property, lru_cache
 from itertools import chain, repeat
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from pytest_dstfuzz.config import PROFILES, VALIDITIES, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.perturb import rates
-from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, ActionStep
-from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, EditResult, Mask, Source, Token
-from pytest_dstfuzz.perturb.edit_policy import EditPolicy
+from pytest_dstfuzz.perturb import validity
+from pytest_dstfuzz.perturb.draft import (
+    FREE,
+    LOCKED,
+    Draft,
+    EditResult,
+    Mask,
+    Source,
+    Token,
+    value_distances,
+)
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.perturb.masks import value_distances
-from pytest_dstfuzz.perturb.operators import Candidates, candidates, transform
-from pytest_dstfuzz.perturb.support import NoiseInUse, NoiseSupport
-from pytest_dstfuzz.perturb.types import Action, Edit, Status, Variant
-from pytest_dstfuzz.perturb.typos import typo_limit
+from pytest_dstfuzz.perturb.operators import (
+    Candidates,
+    EditPolicy,
+    NoiseInUse,
+    NoiseSupport,
+    candidates,
+    transform,
+    typo_limit,
+)
 from pytest_dstfuzz.perturb.validity import StrictCheck
-from pytest_dstfuzz.perturb.words import Parts, take_apart
+from pytest_dstfuzz.perturb.words import Action, Edit, Parts, Status, Variant, take_apart
 from pytest_dstfuzz.selection import Edits, Selection, select
-from pytest_dstfuzz.transformations import TRANSFORMATIONS, of_word_level
+from pytest_dstfuzz.transformations import SHIPPED, TRANSFORMATIONS, of_word_level
 
-__all__ = ["ORDERS", "Perturber"]
+__all__ = ["GRID", "ORDERS", "ActionSpace", "Perturber", "inertia"]
+
+
+#: Every coordinate is a multiple of ``1 / GRID``.
+GRID: Final = 1024
+#: From this trigger on, a further repetition is active.
+TRIGGER: Final = 0.5
+#: Share of the words of an utterance that bounds the repetitions of a transformation.
+WORD_SHARE: Final = 0.25
+#: Of a coordinate without effect: the mean of uniform draws, so that it adds nothing to the spread
+#: of one that has an effect at times.
+_NEUTRAL: Final = 0.5
+
+
+class ActionStep(NamedTuple):
+    """One chosen transformation."""
+
+    transformation: str  #: Its name.
+    importance: float  #: In [0, 1].
+    #: Parameters of the active repetitions, at least one: ``(position, operator, choice)`` each,
+    #: without the choice for the drops.
+    repetitions: tuple[tuple[float, ...], ...]
+    slots: int  #: The number ``m`` of repetitions that the action space has.
+
+    def active(self, words: int) -> tuple[tuple[float, ...], ...]:
+        """Return the repetitions to run on an utterance of ``words`` words.
+
+        At most ``max(1, round(importance * min(m, cap)))``, where ``cap`` is a quarter
+        of the words and at least one (method of the thesis).
+        """
+        if len(self.repetitions) == 1:
+            return self.repetitions
+        cap = max(1, math.floor(words * WORD_SHARE))
+        return self.repetitions[: max(1, round(self.importance * min(self.slots, cap)))]
+
+
+class ActionSpace:
+    """The unit cube of actions with ``repetitions`` (m) repetitions a transformation.
+
+    Attributes:
+        dimension: of the cube.
+        most: highest ``k``: the number of transformations that the cube has.
+    """
+
+    __slots__ = ("_offsets", "_widths", "dimension", "most", "repetitions", "selection")
+
+    def __init__(self, selection: Selection | None = None, repetitions: int = 2) -> None:
+        """Lay the cube out.
+
+        Args:
+            selection: what a run uses: the transformations that `decode` chooses among, the six
+                by default. The cube has a place for each of the six, used or not.
+            repetitions: of a transformation in one action.
+
+        Raises:
+            ValueError: ``repetitions`` is below 1.
+        """
+        if repetitions < 1:
+            raise ValueError(f"repetitions must be at least 1, not {repetitions}")
+        self.selection = selection or select()
+        self.repetitions = repetitions
+        self._offsets: dict[str, int] = {}
+        self._widths: dict[str, int] = {}
+        self.dimension = 0
+        others = [item for item in self.selection.transformations if item not in SHIPPED]
+        for item in (*SHIPPED, *sorted(others, key=lambda item: item.name)):
+            self._offsets[item.name] = self.dimension
+            self._widths[item.name] = 1 + len(item.parameters)
+            self.dimension += 1 + repetitions * self._widths[item.name]
+        self.most = len(self._offsets)
+
+    def sample(self, rng: np.random.Generator, k: int) -> Action:
+        """Draw a uniform point, snapped to the grid, that associates ``k`` transformations."""
+        self._check_k(k)
+        grid = np.rint(rng.random(self.dimension) * GRID) / GRID
+        return Action(tuple(grid.tolist()), k)
+
+    def block(self, transformation: str) -> slice:
+        """Return where the triggers and parameters of a transformation are in the vector.
+
+        Its importance is right before them.
+        """
+        start = self._offsets[transformation] + 1
+        return slice(start, start + self.repetitions * self._widths[transformation])
+
+    def parameters(self, transformation: str) -> int:
+        """Return how many parameters each repetition of a transformation has."""
+        return self._widths[transformation] - 1
+
+    def single(self, action: Action, transformation: str) -> Action:
+        """Return the action that carries one transformation out once, with its parameters."""
+        start = self._offsets[transformation]
+        width = self._widths[transformation]
+        parameters = action.vector[start + 2 : start + 1 + width]
+        return self.encode([ActionStep(transformation, 1.0, (parameters,), self.repetitions)])
+
+    def decode(self, action: Action) -> tuple[ActionStep, ...]:
+        """Return the ``k`` most important transformations, word level first.
+
+        Args:
+            action: coordinates between grid points are snapped to the nearest one. Where fewer
+                than ``k`` transformations are in use, all are taken; of equal importances the
+                earlier in the order of application wins.
+
+        Raises:
+            ValueError: wrong dimension, a coordinate outside [0, 1] or not a number.
+            UserError: ``k`` is not from 1 to `most`.
+        """
+        self._check_k(action.k)
+        vector = action.vector
+        if len(vector) != self.dimension:
+            raise ValueError(f"an action has {self.dimension} coordinates, not {len(vector)}")
+        # NaN compares as it likes in min and max, but no sum with it equals itself.
+        total = sum(vector)
+        if not (min(vector) >= 0.0 and max(vector) <= 1.0 and total == total):  # noqa: PLR0124
+            raise ValueError("every coordinate of an action must be a number in [0, 1]")
+        names = self.selection.names
+        snapped = [_snap(vector[self._offsets[name]]) for name in names]
+        chosen: Sequence[int] = range(len(names))
+        if action.k < len(names):
+            chosen = sorted(sorted(chosen, key=lambda index: -snapped[index])[: action.k])
+        steps = []
+        for index in chosen:
+            parameters = self._parameters(names[index], vector)
+            steps.append(ActionStep(names[index], snapped[index], parameters, self.repetitions))
+        return tuple(steps)
+
+    def _parameters(self, name: str, vector: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
+        width = self._widths[name]
+        start = self._offsets[name] + 1
+        active = []
+        for at in range(start, start + self.repetitions * width, width):
+            if at == start or _snap(vector[at]) >= TRIGGER:
+                parameters = vector[at + 1 : at + width]
+                active.append(tuple([round(value * GRID) / GRID for value in parameters]))
+        return tuple(active)
+
+    def effective(self, action: Action) -> Action:
+        """Return an action that does the same, with every coordinate without effect at one half.
+
+        Those are the parameters of transformations that are not associated and of repetitions
+        that are not triggered, the trigger of the first repetition, which is always active, and
+        all that is for transformations not in use. What a search has there is chance.
+        """
+        vector = [_NEUTRAL] * self.dimension
+        for name in self.selection.names:
+            vector[self._offsets[name]] = action.vector[self._offsets[name]]
+        for step in self.decode(action):
+            width, start = self._widths[step.transformation], self.block(step.transformation).start
+            for at in range(start, start + self.repetitions * width, width):
+                if at > start:
+                    vector[at] = action.vector[at]
+                if at == start or _snap(vector[at]) >= TRIGGER:
+                    vector[at + 1 : at + width] = action.vector[at + 1 : at + width]
+        return Action(tuple(vector), action.k)
+
+    def uniform_inertia(self, k: int) -> float:
+        """Return the `inertia` of uniform draws that associate ``k`` transformations.
+
+        Every importance counts; parameters do as often as they have an effect. For the six and
+        ``m = 2`` that is (6 + 5 k) / 12, of D / 12 for whole vectors.
+        """
+        self._check_k(k)
+        names = self.selection.names
+        further = self.repetitions - 1
+        effective = sum(
+            self.parameters(name) + further * (1 + self.parameters(name) * (1 - TRIGGER))
+            for name in names
+        )
+        return (len(names) + effective * min(k / len(names), 1.0)) / 12
+
+    def encode(self, steps: Sequence[ActionStep]) -> Action:
+        """Return an action that `decode` turns into ``steps`` again.
+
+        Transformations left out get importance 0 and zeros, active repetitions trigger 1.
+
+        Raises:
+            ValueError: no or repeated steps, wrong number of parameters or repetitions,
+                or importances that would let a left-out transformation go first.
+        """
+        vector = [0.0] * self.dimension
+        for step in steps:
+            start = self._offsets[step.transformation]
+            width = self._widths[step.transformation]
+            if not 1 <= len(step.repetitions) <= self.repetitions:
+                raise ValueError(f"{step.transformation} takes 1 to {self.repetitions} repetitions")
+            vector[start] = step.importance
+            for index, parameters in enumerate(step.repetitions):
+                if len(parameters) != width - 1:
+                    raise ValueError(f"{step.transformation} takes {width - 1} parameters")
+                at = start + 1 + index * width
+                vector[at : at + width] = [1.0, *parameters]
+        action = Action(tuple(vector), len(steps))
+        if self.decode(action) != tuple(steps):
+            raise ValueError("these steps are not what any action decodes to")
+        return action
+
+    def _check_k(self, k: int) -> None:
+        if not 1 <= k <= self.most:
+            raise UserError(
+                f"k, the number of associated transformations, must be from 1 to {self.most}, "
+                f"not {k}"
+            )
+
+
+def inertia(space: ActionSpace, actions: Sequence[Action]) -> float:
+    """Return the sum over dimensions of the variance of actions (0 for none).
+
+    Coordinates without effect are set alike for every search, see `ActionSpace.effective`;
+    variants whose edits were drawn one by one have no action.
+    """
+    vectors = [space.effective(action).vector for action in actions if action.vector]
+    return float(np.var(np.array(vectors), axis=0).sum()) if vectors else 0.0
+
+
+def _snap(value: float) -> float:
+    return round(value * GRID) / GRID
+
 
 #: What a position parameter may count through.
 ORDERS: Final = ("reading", "distance")
@@ -204,7 +434,7 @@ class Perturber:
 
         One of more than `rates.LONGEST_EDITED` characters has nothing that may be edited.
         """
-        if len(utterance) > rates.LONGEST_EDITED:
+        if len(utterance) > validity.LONGEST_EDITED:
             return _unedited(utterance)
         parts = take_apart(utterance)
         distances: Iterable[int] = repeat(0)
@@ -217,8 +447,8 @@ class Perturber:
         if utterance.isascii():
             different = frozenset([word.lower for word in parts.words])
         else:  # In a few scripts the lower case of a word depends on its neighbours.
-            different = rates.distinct_words(utterance)
-        limit = rates.word_limit(different, self.max_edit_rate, flat=self._flat_rate)
+            different = validity.distinct_words(utterance)
+        limit = validity.word_limit(different, self.max_edit_rate, flat=self._flat_rate)
         draft = _draft(utterance, parts, mask, distances)
         if not self._support:
             return Source(utterance, parts, mask, draft, different, limit)
@@ -295,7 +525,7 @@ class Perturber:
         """Say whether ``strict`` makes a word edit: over the rate it is masked like any other."""
         if self._check is None or not of_word_level(made.edit.transformation):
             return True
-        return rates.edit_w(source.different, made.draft.text) <= source.word_limit
+        return validity.edit_w(source.different, made.draft.text) <= source.word_limit
 
     def check(self, source: Source, text: str, edits: Sequence[Edit]) -> tuple[Status, str]:
         """Judge any list of edits of an utterance.
@@ -314,7 +544,7 @@ class Perturber:
 
     def _finish(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
         middle = source.text
-        if edits and max(len(middle), len(text) // 2) > rates.LONGEST_EDITED:
+        if edits and max(len(middle), len(text) // 2) > validity.LONGEST_EDITED:
             return Variant(middle, text, edits, 0.0, 0.0, "vetoed", "length")
         words_done = len(edits)
         while words_done and not of_word_level(edits[words_done - 1].transformation):
@@ -322,8 +552,8 @@ class Perturber:
         word_rate = 0.0
         if words_done:
             middle = apply_edits(source.text, edits[:words_done])
-            word_rate = rates.edit_w(source.different, middle)
-        char_rate = rates.edit_c(middle, text)
+            word_rate = validity.edit_w(source.different, middle)
+        char_rate = validity.edit_c(middle, text)
         status: Status = "valid"
         reason = ""
         if text == source.text:

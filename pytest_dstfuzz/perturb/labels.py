@@ -10,17 +10,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pytest_dstfuzz.perturb.masks import WordFacts
-from pytest_dstfuzz.perturb.words import listed
+from pytest_dstfuzz.perturb.draft import WordFacts
+from pytest_dstfuzz.perturb.words import word_set
 
 Span = tuple[int, int]
 
 _ROMAN: Final = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 _ROMAN_LETTERS: Final = frozenset("ivxlcdm")
 #: Numerals that are words as well, and count as numerals after a word for a part alone.
-_ROMAN_WORDS: Final = listed("mix di dim mi li")
+_ROMAN_WORDS: Final = word_set("mix di dim mi li")
 #: Words for what is told apart by letters or numerals.
-_PARTS: Final = listed(
+_PARTS: Final = word_set(
     """option group terminal vitamin row building section zone size plan drive class note grade key
     type part platform gate block team room seat floor line bus route hepatitis appendix exhibit
     schedule form unit model version question answer choice category level phase series bay pier
@@ -32,28 +32,28 @@ _PARTS: Final = listed(
     cluster node influenza protein brand batch lab ring string chord major minor program
     programme language"""
 )
-_TESTED: Final = listed("positive negative pos neg plus minus")
-_BLOOD: Final = listed("a b ab o")
+_TESTED: Final = word_set("positive negative pos neg plus minus")
+_BLOOD: Final = word_set("a b ab o")
 #: Letters that are words.
-_WORD_LETTERS: Final = listed("a i")
+_WORD_LETTERS: Final = word_set("a i")
 #: Clitics without their apostrophe: `that s`.
-_CLITICS: Final = listed("s m d t")
+_CLITICS: Final = word_set("s m d t")
 #: Words after which no clitic stands.
-_HOSTLESS: Final = listed("is was are be an a the of or and with for in to letter size")
+_HOSTLESS: Final = word_set("is was are be an a the of or and with for in to letter size")
 #: `i` after a word for a part is the user before these, and before a verb in its plain form if
 #: that word has a determiner: `the option i booked`.
-_OF_MINE: Final = listed("am 'm ’m have 've ’ve want need like love prefer do don't think mean")
-_POINTING: Final = listed("the this that these those which every any")
+_OF_MINE: Final = word_set("am 'm ’m have 've ’ve want need like love prefer do don't think mean")
+_POINTING: Final = word_set("the this that these those which every any")
 #: Keys of music. `a flat` is one only beside a word of music.
-_KEYS: Final = listed("a b c d e f g")
-_MODES: Final = listed("flat sharp major minor")
-_MUSIC: Final = listed(
+_KEYS: Final = word_set("a b c d e f g")
+_MODES: Final = word_set("flat sharp major minor")
+_MUSIC: Final = word_set(
     "key chord song scale piano guitar violin sonata concerto symphony note tune melody music"
 )
 #: Letters in a row that spell something, at least.
 _SPELLED: Final = 3
 #: A word for what is secret, or exact; of those of two words the last one.
-_SECRETS: Final = listed(
+_SECRETS: Final = word_set(
     """password passwords pw pwd passwd passcode passphrase passkey codeword pin username userid
     login nickname keyword watchword pseudonym serial passwort voucher coupon promo captcha otp puk
     cvv handle gamertag reference pnr ref locator registration plate hashtag alias keyphrase"""
@@ -86,12 +86,12 @@ _SECRET_PAIRS: Final = frozenset(
     for second in seconds.split()
 )
 #: Words that may stand between the cue and the secret.
-_LINKS: Final = listed("is was are be to as = equals reads 's has always been")
-_MODALS: Final = listed("should will shall must")
+_LINKS: Final = word_set("is was are be to as = equals reads 's has always been")
+_MODALS: Final = word_set("should will shall must")
 #: With one of these, a key is a password.
-_NETWORKS: Final = listed("wifi wi-fi wlan network router hotspot")
+_NETWORKS: Final = word_set("wifi wi-fi wlan network router hotspot")
 #: After these it is said of the secret how it does.
-_STATES: Final = listed(
+_STATES: Final = word_set(
     """not wrong incorrect invalid expired working right correct changed forgotten lost gone locked
     being no n't too very also still now the a an my your protected required needed reset
     number numbers code codes id name details field box page"""
@@ -99,17 +99,17 @@ _STATES: Final = listed(
 #: Words before a numeral that belong to it, at most: `pope john paul`.
 _LONGEST_HEAD: Final = 3
 #: Words between a secret and the word for it, and those of them that come first.
-_BETWEEN: Final = listed("as the my a our that is this was for its it 's")
-_LEADS: Final = listed("as that is this was it")
+_BETWEEN: Final = word_set("as the my a our that is this was for its it 's")
+_LEADS: Final = word_set("as that is this was it")
 #: After these and a form of `be`, and after what a program does, words are said as they are.
-_WORDS: Final = listed("word phrase")
-_IS: Final = listed("is was 's")
-_ARTICLES: Final = listed("a an the my your his her our their")
-_SAYING: Final = listed(
+_WORDS: Final = word_set("word phrase")
+_IS: Final = word_set("is was 's")
+_ARTICLES: Final = word_set("a an the my your his her our their")
+_SAYING: Final = word_set(
     "prints printed print outputs displays echoes logs typed spells spelled spelt"
 )
 #: Words that end a secret, and a label.
-_CLOSING: Final = listed("please thanks thank ok okay hi hello yesterday today tomorrow tonight")
+_CLOSING: Final = word_set("please thanks thank ok okay hi hello yesterday today tomorrow tonight")
 #: Links between the word and what is secret, at most.
 _LINKED: Final = 4
 #: Words of a secret, at most.

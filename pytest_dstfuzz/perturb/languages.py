@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Final
 
-from pytest_dstfuzz.perturb.words import Word, listed
+from pytest_dstfuzz.perturb.words import Word, word_set
 
 #: Words of requests in other languages, none of which is a name of places or dishes there. Those
 #: that English has too are left out when it is asked.
-_WORDS: Final = listed(
+_WORDS: Final = word_set(
     # German
     """ich mich mir wir uns du dich dir sie ihr ihnen ist sind bin war kein keine keinen keiner
     nicht nichts möchte möchten brauche brauchen suche suchen haben habe hätte gerne bitte

@@ -1,9 +1,4 @@
-"""Which words of an utterance carry its slots, and which lock guards each of them.
-
-`Locks` is built once for a lexicon, an ontology and the user's own locks; `Locks.mask`
-finds the locked words of one utterance by position. The rules are (a) to (c) of the
-profile ``strict``.
-"""
+"""Locks: which words of a turn no edit may touch, and why."""
 
 from __future__ import annotations
 
@@ -18,16 +13,14 @@ from pytest_dstfuzz.dialogue.dialogues import Ontology
 from pytest_dstfuzz.dialogue.quantities import NUMBER_MARKS
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb import labels, names
-from pytest_dstfuzz.perturb.draft import LOCKED, SHUT, Mask
-from pytest_dstfuzz.perturb.exact import EXACT, ExactSpan, exact_spans
-from pytest_dstfuzz.perturb.languages import OtherLanguages
-from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.perturb.lower_names import lower_names, name_lists
-from pytest_dstfuzz.perturb.masks import (
+from pytest_dstfuzz.perturb.draft import (
+    LOCKED,
+    SHUT,
     SOLID,
     WEAK,
     Endings,
     Entry,
+    Mask,
     WordFacts,
     finish,
     lock,
@@ -35,9 +28,144 @@ from pytest_dstfuzz.perturb.masks import (
     lock_numbers,
     lock_phrases,
 )
-from pytest_dstfuzz.perturb.scopes import guard_scopes, scope_of
-from pytest_dstfuzz.perturb.value_index import ValuePieces, canonical
-from pytest_dstfuzz.perturb.words import Parts, listed, word_list
+from pytest_dstfuzz.perturb.exact import EXACT, ExactSpan, exact_spans
+from pytest_dstfuzz.perturb.languages import OtherLanguages
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.perturb.names import lower_names, name_lists
+from pytest_dstfuzz.perturb.values import ValuePieces, canonical
+from pytest_dstfuzz.perturb.words import Parts, word_list, word_set
+
+#: Words of degree: in a negated clause they say how far the negation goes.
+DEGREES: Final = word_set(
+    """just so really very too simply truly actually definitely absolutely totally completely
+    quite even only merely hopefully"""
+)
+#: Words of which a negated clause says something else than of their synonyms, or than of nothing.
+_WEIGHED: Final = word_set(
+    """need needs needed needing want wants wanted wanting require requires required requiring
+    some good great nice excellent wonderful fantastic lovely awesome amazing pleasant terrific"""
+)
+_HEDGES: Final = word_set("maybe perhaps possibly")
+_MODALS: Final = word_set("would could can will should shall might")
+_SUBJECTS: Final = word_set("i you we he she they it that this there one someone anyone")
+_WISHES: Final = word_set("like love prefer want need appreciate")
+_QUANTITIES: Final = word_set("few little")
+_REFUSALS: Final = word_set("no nope nah nay")
+#: What may go after `not`.
+_EMPTY: Final = word_set("a an the be been being")
+#: Words of an answer that a comma parts from what is asked for.
+_ANSWERS: Final = _REFUSALS | word_set(
+    """not yes yeah yep ok okay sure thanks thank you sorry well oh um uh yet now that 's that's
+    thats is it all"""
+)
+_CLAUSE_ENDS: Final = frozenset(",;:-–—")
+_SENTENCE_ENDS: Final = frozenset("!?\n")
+
+
+def scope_of(word: str, *, negates: bool) -> str:
+    """Return what a word (lower-cased) does to those around it, ``""`` for nothing.
+
+    >>> scope_of("really", negates=False), scope_of("maybe", negates=False)
+    ('negated', 'request')
+    """
+    if negates:
+        return "negation"
+    if word in _HEDGES:
+        return "request"
+    if word in _MODALS:
+        return "modal"
+    if word in _QUANTITIES:
+        return "quantity"
+    return "negated" if word in DEGREES or word in _WEIGHED else ""
+
+
+@lru_cache(maxsize=1024)
+def without_degrees(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of some words that may be put into a negated clause."""
+    return tuple(word for word in words if word.lower() not in DEGREES)
+
+
+def guard_scopes(
+    facts: Sequence[WordFacts], gaps: Sequence[str], reasons: list[str], glued: list[bool]
+) -> list[bool]:
+    """Lock the words that are harmless elsewhere, and close gaps.
+
+    Returns:
+        For each word whether its clause has a negation; nothing where none has.
+    """
+    negations = []
+    for index, fact in enumerate(facts):
+        if fact.scope == "negation" or reasons[index] == "negation":
+            negations.append(index)
+        elif fact.scope == "request" or (fact.scope == "modal" and _asks(facts, gaps, index)):
+            reasons[index] = reasons[index] or "request"
+        elif fact.scope == "quantity":
+            glued[index] = True
+            if index and facts[index - 1].lower == "a":
+                reasons[index - 1] = reasons[index - 1] or reasons[index]
+    if not negations:
+        return []
+    for index in negations:
+        _guard_next(facts, gaps, reasons, glued, index)
+    clauses = _clauses(facts, gaps)
+    negated = {clauses[index] for index in negations}
+    for index, fact in enumerate(facts):
+        if fact.scope == "negated" and clauses[index] in negated:
+            reasons[index] = reasons[index] or "negated"
+    return [clause in negated for clause in clauses]
+
+
+def _asks(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
+    """Say whether a modal verb asks or wishes."""
+    if index + 1 == len(facts) or not gaps[index + 1].isspace():
+        return False
+    following = facts[index + 1].plain.partition("'")[0]
+    return following in _SUBJECTS or (facts[index].lower == "would" and following in _WISHES)
+
+
+def _guard_next(
+    facts: Sequence[WordFacts],
+    gaps: Sequence[str],
+    reasons: list[str],
+    glued: list[bool],
+    negation: int,
+) -> None:
+    """Keep what is right after a negation there."""
+    index = negation + 1
+    if index == len(facts) or _ends(gaps[index], short=False):
+        return
+    glued[index] = True
+    fact = facts[index]
+    empty = fact.lower in _EMPTY and facts[negation].lower not in _REFUSALS
+    if gaps[index].isspace() and not (empty or fact.clitic):
+        reasons[index] = reasons[index] or "negated"
+
+
+def _clauses(facts: Sequence[WordFacts], gaps: Sequence[str]) -> list[int]:
+    """Return for each word the number of its clause."""
+    clauses: list[int] = []
+    clause = 0
+    answer = True
+    for index, fact in enumerate(facts):
+        if index:
+            before = facts[index - 1]
+            ended = _ends(gaps[index], short=before.unit or len(before.lower) == 1)
+            if ended or (answer and not _CLAUSE_ENDS.isdisjoint(gaps[index])):
+                clause += 1
+                answer = True
+        answer = answer and fact.lower in _ANSWERS
+        clauses.append(clause)
+    return clauses
+
+
+@lru_cache(maxsize=1024)
+def _ends(gap: str, *, short: bool) -> bool:
+    """Say whether a sentence ends in a gap, after what may be short for something (`p.m.`)."""
+    if not _SENTENCE_ENDS.isdisjoint(gap):
+        return True
+    # Several dots are a pause; one without a blank parts no sentences.
+    return gap.count(".") == 1 and gap[-1:].isspace() and not short
+
 
 #: Yes and no in all their spellings: answers to what the system asked.
 _AFFIRMATIONS: Final = (
@@ -47,7 +175,7 @@ _AFFIRMATIONS: Final = (
     *("go ahead", "sounds good", "sounds great", "that works"),
 )
 #: What people write with a capital wherever it stands.
-_GREETINGS: Final = listed("thanks thank please hi hello hey bye goodbye can could")
+_GREETINGS: Final = word_set("thanks thank please hi hello hey bye goodbye can could")
 _CLITIC: Final = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$|^n['’]t$")
 #: Cue words of at least so many letters may take a typing error.
 _TYPO_LENGTH: Final = 5

@@ -1,16 +1,15 @@
-"""Proper names that no list knows: capitals, ``called``, what the system named.
-
-All functions return indices of words; they err on the side of calling a word a name,
-which costs a place to edit and not a false alarm.
-"""
+"""Names in a text, in capitals or in small letters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
+from importlib import resources
+from typing import Final, NamedTuple
 
-from pytest_dstfuzz.perturb.words import Parts, take_apart
+from pytest_dstfuzz.perturb.draft import WordFacts
+from pytest_dstfuzz.perturb.words import Parts, take_apart, word_set
 
 _SENTENCE_END: Final = re.compile(r"[.!?…。]")
 _CALLED: Final = frozenset({"called", "named", "titled", "call"})
@@ -103,3 +102,202 @@ def _may_name(system: str, lowers: Collection[str]) -> bool:
                 return True
             at = spoken.find(lower, at + 1)
     return False
+
+
+_FILE: Final = resources.files("pytest_dstfuzz") / "resources" / "lexicon" / "names.txt"
+#: Words after which a place is named.
+_TOWARDS: Final = word_set(
+    """to from in at near via around towards toward through into outside visit visiting reach
+    reaching leaving between past beyond nearby"""
+)
+_AFTER: Final = _TOWARDS | {"with", "on"}
+#: Words that continue the name of a place and make a name of an adjective before them.
+_PLACED: Final = word_set("airport station city town beach international university cathedral area")
+#: Words after which a person is named.
+_TOWARDS_PERSON: Final = word_set(
+    """for with by under from about tell ask call remind message text email phone ring invite
+    contact meet meeting see seeing and or dear mr mrs ms miss dr prof professor sir madam
+    aunt uncle daughter son friend wife husband sister brother mother father mom mum dad
+    boss colleague partner cousin neighbour neighbor assistant girlfriend boyfriend fiance
+    fiancee niece nephew grandma grandpa grandmother grandfather dog cat baby named"""
+)
+#: Those after which a verb may stand as well.
+_JOINING: Final = word_set("and or")
+_ENDS: Final = frozenset(",.!?;:")
+_DETERMINERS: Final = word_set(
+    "the a an my your his her its our their this that these those some any"
+)
+_BOOKINGS: Final = word_set(
+    "booking bookings booked book reservation reserved reserve table room name order"
+)
+_PLAYS: Final = word_set("play stream watch read hear listening queue")
+#: Last words of the names of streets and the like.
+_STREETS: Final = word_set("street road avenue lane valley boulevard terrace crescent square")
+_FLYING: Final = word_set("fly flying flew flown flies travel sail")
+_FLIGHTS: Final = word_set("flight flights")
+#: Words from one for flying to the name of who flies, at most.
+_FLIGHT: Final = 5
+#: `is grace coming`.
+_ASKING: Final = word_set("is was")
+#: Words of a title, and of a name after the words for one, at most.
+_LONGEST_TITLE: Final = 6
+_LONGEST_NAME: Final = 3
+#: Words that end a name.
+_IDLE: Final = word_set(
+    """please thanks thank is was that on in at for from to now today tonight and i next last this
+    tomorrow yesterday or but with of by as so"""
+)
+
+
+class NameLists(NamedTuple):
+    """The words of `resources/lexicon/names.txt`."""
+
+    #: Names wherever they stand.
+    always: frozenset[str]
+    #: Ordinary words that are a place, or a given name, as well.
+    places: frozenset[str]
+    given: frozenset[str]
+    #: Ordinary words that go on a given name.
+    family: frozenset[str]
+
+
+@cache
+def name_lists() -> NameLists:
+    """Return the lists that ship."""
+    lists = dict(line.split(":", 1) for line in _FILE.read_text(encoding="utf-8").splitlines())
+    return NameLists(*(word_set(lists[name]) for name in NameLists._fields))
+
+
+def lower_names(facts: Sequence[WordFacts], gaps: Sequence[str], locked: Sequence[str]) -> set[int]:
+    """Return the words that are names where they stand.
+
+    Args:
+        facts: what is known about the words.
+        gaps: what is before each, and after the last one.
+        locked: the locks that guard them already.
+    """
+    found: set[int] = set()
+    for index in range(1, len(facts)):
+        if gaps[index] == " " and (
+            _is_place(facts, gaps, index, found, locked) or _is_person(facts, gaps, index)
+        ):
+            found.add(index)
+            if index + 1 < len(facts) and gaps[index + 1] == " ":
+                found.update([index + 1] if facts[index + 1].family and facts[index].given else [])
+    for index in range(1, len(facts)):
+        if facts[index].lower in _STREETS and gaps[index] == " " and not facts[index - 1].stop_word:
+            found.add(index - 1)
+    found.update(_introduced(facts, gaps))
+    found.update(_titles(facts, gaps))
+    return found
+
+
+def _is_place(
+    facts: Sequence[WordFacts],
+    gaps: Sequence[str],
+    index: int,
+    found: set[int],
+    locked: Sequence[str],
+) -> bool:
+    before, fact = facts[index - 1].lower, facts[index]
+    if before not in _AFTER or fact.stop_word:
+        return False
+    following = None
+    if index + 1 < len(facts) and gaps[index + 1] == " ":
+        following = facts[index + 1]
+    ends = following is None or (following.stop_word and following.lower not in _DETERMINERS)
+    ends = ends or (following is not None and following.lower in _IDLE)
+    if fact.place and before in _TOWARDS:
+        if fact.describes or (fact.verb and before == "to" and not fact.lower.endswith("ing")):
+            return ends or (following is not None and following.lower in _PLACED)
+        return not (before == "to" and following is not None and following.lower in _DETERMINERS)
+    if before in {"with", "on"} and index > 1:
+        # `fly with delta`, `a flight to orlando with frontier`.
+        earlier = [other.lower for other in facts[max(index - _FLIGHT, 0) : index - 1]]
+        flown = not _FLYING.isdisjoint(earlier) or not _FLIGHTS.isdisjoint(earlier)
+        return (earlier[-1:] != [] and earlier[-1] in _FLYING) or (fact.rare and ends and flown)
+    # `from Dover to Deal`: the other end of a way is a name, too.
+    return (
+        before == "to"
+        and index > 2
+        and ends
+        and facts[index - 3].lower in {"from", "between"}
+        and (
+            locked[index - 2] in {"name", "value"} or index - 2 in found or facts[index - 2].unknown
+        )
+    )
+
+
+def _is_person(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
+    before, fact = facts[index - 1].lower, facts[index]
+    following = facts[index + 1] if index + 1 < len(facts) and gaps[index + 1] == " " else None
+    if fact.given and before in _ASKING:
+        return following is not None and following.lower.endswith("ing")
+    if fact.given and before == "to":
+        # `write to will`, `send it to faith and hope`; `to grant` may be a verb.
+        paired = following is not None and following.lower == "and"
+        return fact.lower == "will" or (not fact.verb and (following is None or paired))
+    if not fact.given or before not in _TOWARDS_PERSON:
+        return False
+    joins = before == "and" and index > 1 and facts[index - 2].given
+    if before in _JOINING and not joins:
+        return following is not None and following.family and fact.lower != "will"
+    # `for summer holidays`, `with rose wine`: there it describes what follows.
+    described = following is not None and following.noun and not following.family
+    return not described or fact.lower == "will"
+
+
+def _introduced(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[int]:
+    """Yield the words after `my name is`, `in the name of` and `booked under`."""
+    for index, fact in enumerate(facts):
+        lower = fact.lower
+        after = [other.lower for other in facts[index + 1 : index + 2]]
+        if (
+            lower in {"name", "names"}
+            and after
+            and after[0] in {"is", "'s", "’s", "of", "are", "as"}
+        ):
+            yield from _run(facts, gaps, index + 2, _LONGEST_NAME)
+        elif lower == "name" and index and facts[index - 1].lower in {"last", "first", "family"}:
+            yield from _run(facts, gaps, index + 1, _LONGEST_NAME)
+        elif lower in {"name's", "name’s", "surname"}:
+            skip = int(after[:1] in (["is"], ["'s"]))
+            yield from _run(facts, gaps, index + 1 + skip, _LONGEST_NAME)
+        elif lower == "under" and any(
+            other.lower in _BOOKINGS for other in facts[max(index - 5, 0) : index]
+        ):
+            yield from _run(facts, gaps, index + 1, _LONGEST_NAME)
+
+
+def _titles(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[int]:
+    """Yield what is played, and by whom: `play hello by adele`."""
+    for index, fact in enumerate(facts):
+        if fact.lower not in _PLAYS:
+            continue
+        first = index + 1
+        while first < len(facts) and facts[first].lower in {"me", "us", "the", "song", "a", "to"}:
+            first += 1
+        for by in range(first + 1, min(first + _LONGEST_TITLE + 1, len(facts) - 1)):
+            if facts[by].lower == "by" and gaps[by] == " ":
+                yield from range(first, by)
+                yield from _run(facts, gaps, by + 1, _LONGEST_NAME)
+                break
+            if not _ENDS.isdisjoint(gaps[by]):
+                break
+
+
+def _run(
+    facts: Sequence[WordFacts], gaps: Sequence[str], first: int, longest: int
+) -> Iterator[int]:
+    """Yield words from one on, up to the end of a clause or a function word.
+
+    The first one may be one, if it is a name too (`will`).
+    """
+    for place in range(first, min(first + longest, len(facts))):
+        fact = facts[place]
+        idle = fact.stop_word or fact.lower in _IDLE
+        if (idle and not fact.given) or (not _ENDS.isdisjoint(gaps[place]) and place > first):
+            break
+        if not _ENDS.isdisjoint(gaps[place].replace(":", "")):
+            break
+        yield place

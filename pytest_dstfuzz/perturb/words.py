@@ -1,21 +1,71 @@
-"""Words of an utterance as typed, with their spans.
-
-A word is a run of characters that are neither blank nor punctuation, held together by
-apostrophes and hyphens between letters and by ``. : , /`` between digits (``don't``,
-``pre-book``, ``17:15``). Clitics that stand alone (``I 'm``, ``John 's``) are words with
-their apostrophe. Emoji, combining marks, zero-width characters and every script count as
-word characters, so that no utterance is without something to work on unless it is blank.
-"""
+"""Words of a text, and the types of edits."""
 
 from __future__ import annotations
 
 import re
 import string
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-__all__ = ["word_list"]
+__all__ = ["Action", "Edit", "Variant", "word_list"]
+
+
+#: What became of one generated variant before any tracker saw it.
+Status = Literal["valid", "vacuous", "vetoed", "over_rate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A point of the unit cube, and how many transformations it associates."""
+
+    #: Reals in [0, 1] on the grid of 1/1024; see `ActionSpace` for the layout.
+    vector: tuple[float, ...]
+    k: int  #: Number of associated transformations: those of largest importance.
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One edit, as made on the text that the edits before it had produced.
+
+    ``text[start:end] == before`` holds for that text, and the edit puts ``after``
+    in its place; offsets are in code points.
+    """
+
+    transformation: str
+    operator: str
+    start: int
+    end: int
+    before: str
+    after: str
+
+
+class Variant(NamedTuple):
+    """A perturbed utterance and how it came about."""
+
+    #: The clean utterance.
+    source: str
+    text: str
+    #: In the order in which they were made.
+    edits: tuple[Edit, ...]
+    #: Jaccard distance of the word sets, before and after the word-level edits, in [0, 1].
+    edit_w: float
+    #: 1 - Jaro similarity, before and after the character-level edits, in [0, 1].
+    edit_c: float
+    status: Status
+    #: Why it is not valid: the lock that vetoed it, or the rate that is over its limit;
+    #: ``""`` for a valid variant.
+    reason: str = ""
+    #: Natural logarithm of how likely the noise model makes the text, given that no lock is
+    #: touched; ``None`` in profiles without one, and for what it cannot make.
+    log_probability: float | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether the variant passed the validity profile."""
+        return self.status == "valid"
+
 
 #: Punctuation that ends a word. Currency signs are not in it: ``£20`` is one word.
 PUNCTUATION: Final = (
@@ -88,7 +138,7 @@ def one_letter_away(word: str) -> set[str]:
     return found - {word}
 
 
-def listed(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     """Return the words of a list written as text, parted by blanks."""
     return frozenset(text.split())
 

@@ -12,28 +12,33 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.engine import CampaignEngine
-from pytest_dstfuzz.campaign.events import (
+from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.results import (
     BatchDone,
     BudgetReached,
     CampaignStarted,
     Event,
     Listener,
     TurnDone,
+    TurnResult,
 )
-from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.plugin.context import RunContext
-from pytest_dstfuzz.plugin.items import TurnParam, own_settings, param_of
-from pytest_dstfuzz.plugin.origins import CampaignKey, FixtureValues, Origins
-from pytest_dstfuzz.plugin.result_collector import OWN_EDITS, Found, group_key
-from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
+from pytest_dstfuzz.plugin.context import RunContext, TrackerPool
+from pytest_dstfuzz.plugin.items import (
+    CampaignKey,
+    FixtureValues,
+    Origins,
+    TurnParam,
+    own_settings,
+    param_of,
+)
+from pytest_dstfuzz.plugin.results import OWN_EDITS, Found, group_key
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstProposer
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.relations.registry import relation_by_name

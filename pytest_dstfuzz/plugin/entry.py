@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.gate.limits import Limit
+    from pytest_dstfuzz.gate.verdict import Limit
     from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
     from pytest_dstfuzz.plugin.hooks import SessionHooks
     from pytest_dstfuzz.plugin.turn import DstConformance, DstProposer, DstReport, DstTurn

@@ -1,8 +1,8 @@
-"""The gate of a session: its limits and baseline, found before the run and judged at its end."""
+"""The gate of a session, its baseline, and its JUnit case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -12,41 +12,144 @@ import pytest
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.config.rates import percent, points
+from pytest_dstfuzz.config.parsers import percent, points
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
-from pytest_dstfuzz.files import check_writable
+from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     Session,
+    Update,
+    baselines_text,
     campaign_identity,
     contents_of,
+    make_baseline,
+    read_baselines,
+    update_all,
 )
-from pytest_dstfuzz.gate.baseline_file import read_baselines
-from pytest_dstfuzz.gate.judge import judge, judge_answers
-from pytest_dstfuzz.gate.limits import Gates, check_names, check_relations
-from pytest_dstfuzz.gate.models import baseline_of, worst_status
-from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, LimitFinding, Verdict
+from pytest_dstfuzz.gate.judge import baseline_of, judge, judge_answers, worst_status
+from pytest_dstfuzz.gate.verdict import (
+    FAILED,
+    INFRASTRUCTURE,
+    Gates,
+    Judgement,
+    LimitFinding,
+    Verdict,
+    check_names,
+    check_relations,
+)
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.perturb.support import NoiseInUse
-from pytest_dstfuzz.plugin.baseline_writing import write_baselines
-from pytest_dstfuzz.plugin.model_results import ModelResults
+from pytest_dstfuzz.perturb.operators import NoiseInUse
 from pytest_dstfuzz.plugin.options import gates_of
-from pytest_dstfuzz.plugin.selection import selection_of
-from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.plugin.results import ModelResults
+from pytest_dstfuzz.plugin.selection import NODE, selection_of
+from pytest_dstfuzz.printable import counted, listed
 from pytest_dstfuzz.relations.registry import ALL, RELATIONS
-from pytest_dstfuzz.report.edits import visible
-from pytest_dstfuzz.report.json_report import RunInfo
-from pytest_dstfuzz.report.page import Style, StyledLine
-from pytest_dstfuzz.report.tally import (
+from pytest_dstfuzz.report.figures import (
     changed_answers,
     expected_text,
     moved_dialogues,
     relation_lines,
     unlimited_text,
 )
+from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.weaknesses import moved_weaknesses
+from pytest_dstfuzz.report.wording import Style, StyledLine, visible
 from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.trackers.tracker import NAMELESS
+
+_NAME: Final = "gate"
+
+
+def record_failed_gate(config: pytest.Config, reasons: Sequence[str]) -> None:
+    """Put a test case that failed into the file of --junitxml, where there is one.
+
+    Under a gate tests pass, and what reads the file alone would see nothing but green. The test
+    case counts nowhere else: the exit status says what failed.
+
+    Args:
+        config: of the session.
+        reasons: why the gate failed, a sentence each; none if it did not.
+    """
+    if not reasons:
+        return
+    place, node = (NODE, None, _NAME), f"{NODE}::{_NAME}"
+    failed = pytest.TestReport(node, place, {}, "failed", "\n".join(reasons), "call")
+    over = pytest.TestReport(node, place, {}, "passed", None, "teardown")
+    for plugin in config.pluginmanager.get_plugins():
+        # What takes properties of the suite writes the file; it has no public name.
+        if callable(getattr(plugin, "add_global_property", None)):
+            for report in (failed, over):
+                plugin.pytest_runtest_logreport(report)
+
+
+def write_baselines(
+    judged: Mapping[str, tuple[Session, Judgement]], settings: Settings, *, narrowed: bool
+) -> StyledLine:
+    """Write the baselines of all trackers, and say so; or why not.
+
+    Args:
+        judged: by the name of a tracker its results and the verdict on them.
+        settings: the options.
+        narrowed: whether some of the tests were selected.
+    """
+    path, variants = Path(settings.gate.baseline or ""), 0
+    if settings.variant.variant is not None:
+        return _not_written("with --dst-variant a turn has one variant alone")
+    baselines: dict[str, Baseline] = {}
+    contents: dict[str, tuple[str, ...]] = {}
+    for name, (session, judgement) in judged.items():
+        answers = (each.reason for each in judgement.findings if each.gate == "clean-answers")
+        if why := session.ended or "; ".join([*judgement.troubles, *answers]):
+            return _not_written(f"{name}: {why}" if name else why)
+        baselines[name] = make_baseline(
+            session.groups,
+            session.campaign,
+            name or str(settings.tracker.model or NAMELESS),
+            session.contents,
+            # Keeps back what the reports do.
+            hidden=settings.output.redact,
+            varies=session.varies,
+        )
+        contents |= {name: tuple(keys) for name, keys in session.contents.items()}
+        variants += sum(len(turn.variants) for turn in session.results)
+    try:
+        updated = _updated(path, baselines, contents, narrowed=narrowed)
+        if updated.refused:
+            return _not_written(updated.refused)
+        write_text(path, baselines_text(updated.baselines))
+    except UserError as error:
+        return _not_written(str(error))
+    outcomes = f"the outcomes of {variants:,} variants"
+    if not updated.kept:
+        return StyledLine(f"{outcomes} are now the baseline {path}", "good")
+    stay = "stays as it was" if updated.kept == 1 else "stay as they were"
+    rest = f"{counted(updated.kept, 'turn')} that this run did not test {stay}"
+    return StyledLine(f"{outcomes} are now in the baseline {path}; {rest}", "good")
+
+
+def _not_written(why: str) -> StyledLine:
+    return StyledLine(f"failed: the baseline was not written: {why}", "bad")
+
+
+def _updated(
+    path: Path,
+    baselines: Mapping[str, Baseline],
+    contents: Mapping[str, tuple[str, ...]],
+    *,
+    narrowed: bool,
+) -> Update:
+    """Return what is to be written: turns that were not run stay."""
+    if not path.exists():
+        return Update(baselines)
+    try:
+        old = read_baselines(path)
+    except UserError:
+        if narrowed:  # A file that cannot be read may hold all the other turns.
+            raise
+        return Update(baselines)
+    return update_all(old, baselines, contents, narrowed=narrowed)
+
 
 _STYLES: Final[Mapping[Verdict, Style]] = {
     "pass": "good",

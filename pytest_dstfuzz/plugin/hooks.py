@@ -16,10 +16,10 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.perturb.support import NoiseInUse
+from pytest_dstfuzz.perturb.operators import NoiseInUse
 from pytest_dstfuzz.plugin.campaigns import Progress, SessionCampaigns
-from pytest_dstfuzz.plugin.context import RunContext
-from pytest_dstfuzz.plugin.ending import SessionEnd
+from pytest_dstfuzz.plugin.context import RunContext, TrackerPool
+from pytest_dstfuzz.plugin.ending import SessionEnd, check_outputs
 from pytest_dstfuzz.plugin.gate import SessionGate
 from pytest_dstfuzz.plugin.items import (
     TurnParam,
@@ -29,14 +29,19 @@ from pytest_dstfuzz.plugin.items import (
     properties,
     suite_items,
 )
-from pytest_dstfuzz.plugin.kept_back import is_about_dialogues, keep_back, keep_back_end
-from pytest_dstfuzz.plugin.model_results import models_of
-from pytest_dstfuzz.plugin.outputs import check_outputs
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
-from pytest_dstfuzz.plugin.result_collector import FOUND, Found, ResultCollector
+from pytest_dstfuzz.plugin.results import (
+    FOUND,
+    Found,
+    Items,
+    ResultCollector,
+    StoredCollector,
+    is_about_dialogues,
+    keep_back,
+    keep_back_end,
+    models_of,
+)
 from pytest_dstfuzz.plugin.stored import judged, refuse_other_data, refuse_workers
-from pytest_dstfuzz.plugin.stored_results import Items, StoredCollector
-from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import DstConformance, DstReport, DstTurn
 from pytest_dstfuzz.printable import printable
 

@@ -29,12 +29,11 @@ from pytest_dstfuzz.config import (
     parse_option,
     split_named,
 )
-from pytest_dstfuzz.config.call_options import table_rules
-from pytest_dstfuzz.config.tracker_keys import TABLE as KEY_TABLE
-from pytest_dstfuzz.config.tracker_keys import table_keys
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
+from pytest_dstfuzz.config.options import TABLE as KEY_TABLE
+from pytest_dstfuzz.config.options import table_keys, table_rules
+from pytest_dstfuzz.dialogue.calls import TOOL_CALLS
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.gate.limits import LIMITS, Gates, Limits, read_gates
+from pytest_dstfuzz.gate.verdict import LIMITS, Gates, Limits, read_gates
 
 __all__ = ["read_settings"]
 

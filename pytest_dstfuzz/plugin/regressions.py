@@ -14,34 +14,35 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.registry import as_comparison
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import SlotChange
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
-from pytest_dstfuzz.plugin.items import own_items
-from pytest_dstfuzz.plugin.origins import brings_its_own
-from pytest_dstfuzz.plugin.result_collector import FOUND, Found, ResultCollector
+from pytest_dstfuzz.plugin.items import brings_its_own, own_items
+from pytest_dstfuzz.plugin.results import FOUND, Found, ResultCollector
 from pytest_dstfuzz.plugin.selection import uses_fixtures
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.regressions.corpus import (
+from pytest_dstfuzz.regressions.regression import (
     FOLDER,
     MOST_OF_ONE,
     Corpus,
     FoundTally,
+    Regression,
+    Replayed,
     corpus_path,
+    is_kept,
     one,
     read_corpus,
     reasons_by_weakness,
     remembered,
     update_corpus,
 )
-from pytest_dstfuzz.regressions.regression import Regression, Replayed, is_kept
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
-from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import masked_text
+from pytest_dstfuzz.report.wording import StyledLine
 from pytest_dstfuzz.trackers.validation import unknown_slot
 
 _MOST_NAMED = 10

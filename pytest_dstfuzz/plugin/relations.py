@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.rewrite import Side
+from pytest_dstfuzz.relations.relation import Relation, Side
 
 #: What is tested of an answer -> the tests of the built-in suite, each with the side of the
 #: relations that it is about.

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option, parse_option
-from pytest_dstfuzz.config.call_options import rule_lines
+from pytest_dstfuzz.config.options import rule_lines
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.plugin.options import Given
 from pytest_dstfuzz.printable import listed

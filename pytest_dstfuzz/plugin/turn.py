@@ -20,7 +20,7 @@ from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.perturb.types import Variant
+from pytest_dstfuzz.perturb.words import Variant
 from pytest_dstfuzz.plugin.options import repeat_options
 from pytest_dstfuzz.plugin.relations import ASSERTIONS, other_side
 from pytest_dstfuzz.printable import printable

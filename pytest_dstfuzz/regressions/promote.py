@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pytest_dstfuzz.comparisons.argument_table import ArgumentTable
+from pytest_dstfuzz.comparisons.arguments import ArgumentTable
 from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.regressions.regression import Regression
-from pytest_dstfuzz.relations.rewrite import Delta
+from pytest_dstfuzz.relations.relation import Delta
 
 _IMPORTS = (
     "from pytest_dstfuzz import Context, Exchange",

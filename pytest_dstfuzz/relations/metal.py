@@ -22,9 +22,15 @@ from pytest_dstfuzz.comparisons.embedding import meaning_shift
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.words import Word, match_case, word_list
 from pytest_dstfuzz.relations.registry import register_relation
-from pytest_dstfuzz.relations.relation import MOST, Relation
-from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable, Rewrite
-from pytest_dstfuzz.relations.scene import Replacement, Scene
+from pytest_dstfuzz.relations.relation import (
+    MOST,
+    Begun,
+    Inapplicable,
+    Relation,
+    Replacement,
+    Rewrite,
+    Scene,
+)
 
 __all__ = ["MetalLeet", "MetalSynonyms", "MetalTypos", "MetalWord"]
 

@@ -1,24 +1,32 @@
-"""Relations by name: those that ship, those that packages bring, those of a suite.
-
-Those that ship register themselves as everybody else does, when their modules are imported, which
-the first look-up does. From then on nobody else can have their names.
-"""
+"""Relations by name: those that ship, those of packages, those of a suite."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Final, TypeVar
 
+from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.registry import Registry, blamed
-from pytest_dstfuzz.relations.checked import CheckedRelation, overrides
+from pytest_dstfuzz.relations.checks import CheckedRelation, overrides
 from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.shipped import MODULES
 
 __all__ = ["relations_named"]
+
+
+MODULES: Final = (
+    "unchanged",
+    "should_change.relations",
+    "paraphrase",
+    "sources",
+    "rounds",
+    "tools",
+    "contexts",
+    "metal",
+)
+
 
 #: A package brings a relation by an entry point of this group that names an object, or a class
 #: that is made without arguments.

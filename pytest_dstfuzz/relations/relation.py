@@ -1,31 +1,548 @@
-"""What a relation is: how an input is edited, and what is expected of the answer."""
+"""The protocol of a relation, the scene that it sees, and the rewrites that it makes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from itertools import islice
-from typing import Final, Literal, Protocol, get_args
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeVar, cast, get_args
 
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
-from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
-from pytest_dstfuzz.relations.rewrite import (
-    OTHER_LANGUAGE,
-    Begun,
-    BySearch,
-    Inapplicable,
-    Rewrite,
-    Shown,
-    Side,
-    TurnRelation,
-    Unit,
-    Verdict,
+from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.calls import REPLY, AnswerPath, Outcome, OutcomeKind, shown_value
+from pytest_dstfuzz.dialogue.dialogues import (
+    Context,
+    Dialogue,
+    DialogueSet,
+    SlotChange,
+    Turn,
+    diff_states,
 )
-from pytest_dstfuzz.relations.scene import Scene
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.kinds.kind import AnswerKind
+from pytest_dstfuzz.perturb.validity import LONGEST_EDITED
+from pytest_dstfuzz.perturb.words import Edit, Parts, take_apart
+from pytest_dstfuzz.seeding import stream
 
-__all__ = ["MOST", "Relation"]
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pytest_dstfuzz.perturb.draft import Mask
+    from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+    from pytest_dstfuzz.perturb.locks import Locks
+
+__all__ = ["MOST", "Begun", "BySearch", "Inapplicable", "Relation", "Rewrite", "Scene", "Scenes"]
+
+
+#: Whether the state is to stay (over-sensitive trackers fail) or to follow (over-stable ones do).
+Side = Literal["should-not-change", "should-change"]
+#: What is edited. A relation of dialogues has one result for each of them, at its last turn.
+Unit = Literal["turn", "dialogue"]
+#: How a rewrite fails. ``changed``: a state that was to stay did not. Where something was to
+#: change: ``stuck`` = nothing did, ``partial`` = some of it did and all else is as it was,
+#: ``other`` = something else happened.
+Failure = Literal["changed", "stuck", "partial", "other"]
+#: ``improved`` = the clean prediction was wrong by the label and the perturbed one is right;
+#: ``inapplicable`` = the relation says nothing about this turn.
+VerdictKind = Literal["held", "violation", "improved", "inapplicable"]
+
+#: Why a turn is not edited whose words the locks do not know.
+OTHER_LANGUAGE: Final = "the utterance is not in English, or not all of it"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a relation says about a pair of predictions.
+
+    Provisional: a relation between richer answers than belief states may say more.
+    """
+
+    kind: VerdictKind
+    #: Slots that are not as expected, sorted; also of an improvement. A violation has at least one.
+    #: Of a slot that was to change and did not, ``before`` equals ``after``.
+    changes: tuple[SlotChange, ...] = ()
+    #: Of a violation: how it failed; ``None`` = ``changed``.
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Admissible:
+    """The values of which a slot is to have one; ``None`` = absent."""
+
+    values: tuple[str | None, ...]
+    #: All others are admissible, and these are not.
+    anything_but: bool = False
+    #: Of an argument of a tool call: it is right, too, not to make the call at all.
+    or_no_call: bool = False
+
+    def __contains__(self, value: str | None) -> bool:
+        return (value in self.values) != self.anything_but
+
+    def __str__(self) -> str:
+        return self.told()
+
+    def told(self, show: Callable[[str | None], str] = shown_value) -> str:
+        """Say which values are admissible, each as ``show`` makes it.
+
+        >>> Admissible(("north",), anything_but=True, or_no_call=True).told()
+        'anything but north, or no call'
+        """
+        listed = " or ".join(map(show, self.values))
+        no_call = ", or no call" if self.or_no_call else ""
+        return f"{'anything but ' if self.anything_but else ''}{listed}{no_call}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What is to become of one slot.
+
+    Raises:
+        ValueError: the value that it has is admissible: nothing would have to happen.
+    """
+
+    slot: str
+    before: str | None
+    after: Admissible
+
+    def __post_init__(self) -> None:
+        if self.before in self.after:
+            raise ValueError(
+                f"nothing would have to happen to {self.slot}: {shown_value(self.before)} is among "
+                f"what it is to become ({self.after})"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.slot}: {shown_value(self.before)} -> {self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the answer to a rewrite is to be, seen from that to its reference.
+
+    Slots without a delta stay as they are; without any delta, the state is to stay.
+
+    Raises:
+        ValueError: the deltas, or what ``differs``, are not sorted by slot, or one slot is named
+            twice.
+    """
+
+    deltas: tuple[Delta, ...] = ()
+    #: Paths that are to be something else than in the answer to the reference, whatever that is.
+    differs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(one.slot >= other.slot for one, other in pairwise(self.deltas)):
+            raise ValueError("the deltas must be sorted by slot, and of each slot there is one")
+        if any(one >= other for one, other in pairwise(self.differs)):
+            raise ValueError("what differs must be sorted, and each path of it named once")
+        if twice := next((path for path in self.differs if self.of(path)), None):
+            raise ValueError(f"{twice} has a delta, and is among what differs")
+
+    @property
+    def stays(self) -> bool:
+        """Whether nothing is to change."""
+        return not self.deltas and not self.differs
+
+    def against(self, before: Outcome) -> Expected:
+        """Return the same with a delta for all that ``differs``, seen from an answer.
+
+        Where the answer lacks the path, anything is another one.
+
+        >>> OTHER_REPLY.against(Outcome({"reply": "At nine."})).deltas[0].after
+        Admissible(values=('At nine.',), anything_but=True, or_no_call=False)
+        """
+        if not self.differs:
+            return self
+        other = [
+            Delta(path, before.get(path), Admissible((before.get(path),), anything_but=True))
+            for path in self.differs
+        ]
+        return Expected(tuple(sorted([*self.deltas, *other], key=lambda delta: delta.slot)))
+
+    def of(self, slot: str) -> Delta | None:
+        """Return what is to become of a slot; ``None`` = it is to stay."""
+        return next((delta for delta in self.deltas if delta.slot == slot), None)
+
+    def judge(self, before: Outcome, found: Outcome) -> Verdict:
+        """Say whether the answer ``found`` is as expected, ``before`` that to the reference."""
+        if self.differs:
+            return self.against(before).judge(before, found)
+        misses = []
+        deltas = {delta.slot: delta for delta in self.deltas}
+        unmade = {
+            call
+            for delta in self.deltas
+            if delta.after.or_no_call
+            and (call := AnswerPath.of(delta.slot).call)
+            and str(call) not in found
+        }
+        for slot in sorted({*before, *found, *deltas}):
+            old, new = before.get(slot), found.get(slot)
+            if new is None and AnswerPath.of(slot).call in unmade:
+                continue
+            if new not in deltas[slot].after if slot in deltas else new != old:
+                misses.append(SlotChange(slot, old, new))
+        if not misses:
+            return Verdict("held")
+        failure: Failure = "other"
+        if not deltas:
+            failure = "changed"
+        elif before == found:
+            failure = "stuck"
+        elif len(misses) < len(deltas) and all(miss.slot in deltas for miss in misses):
+            failure = "partial"
+        return Verdict("violation", tuple(misses), failure)
+
+    def told(self, change: SlotChange, show: Callable[[str], str] = str) -> str:
+        """Say what became of a slot, and what should have; values as ``show`` makes them.
+
+        >>> follow = Expected((Delta("area", "north", Admissible(("south",))),))
+        >>> follow.told(SlotChange("area", "north", "north"))
+        'area stayed north, expected south'
+        """
+
+        def shown(value: str | None) -> str:
+            return show(shown_value(value)) if value else "none"
+
+        text = f"{change.slot}: {shown(change.before)} -> {shown(change.after)}"
+        if change.before == change.after:
+            text = f"{change.slot} stayed {shown(change.before)}"
+        delta = self.of(change.slot)
+        if delta is None:
+            return text
+        return f"{text}, expected {delta.after.told(shown)}"
+
+
+UNCHANGED: Final = Expected()
+#: Of a reply: it is to be another one, whatever that is.
+OTHER_REPLY: Final = Expected(differs=(REPLY,))
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A round repeated, moved, dropped, added or asked again.
+
+    ``turn`` and ``to`` count the rounds of the clean dialogue from 0; ``to`` = the round that it
+    then stands before, or that it is put after where it is added or said twice.
+    """
+
+    kind: Literal["repeat", "move", "drop", "add", "again"]
+    turn: int
+    to: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A context to ask the tracker, and what the answer is to be."""
+
+    seen: Context
+    #: A clean context of the dialogue, or where ``between`` that of another rewrite: the one whose
+    #: answer is the state before.
+    reference: Context
+    expected: Expected = UNCHANGED
+    #: On the utterance of the turn, one after the other; ``transformation`` is the relation's name,
+    #: ``operator`` its kind of edit.
+    edits: tuple[Edit, ...] = ()
+    moves: tuple[Move, ...] = ()
+    #: For people: ``restaurant-area: north -> south``, ``round 3 said twice``.
+    about: str = ""
+    #: Whether any part of its edits is a rewrite of the relation too, so that it may be made
+    #: smaller; only where the state of the turn is to stay. Rounds that moved stay so.
+    separable: bool = False
+    #: The test case that it is a question of, where cases are counted: ``DRS-0``.
+    case: str = ""
+    #: Whether the reference is what another rewrite shows, which the tracker is asked for as well.
+    between: bool = False
+
+    @property
+    def asks(self) -> tuple[Context, ...]:
+        """What the tracker is asked for, besides clean contexts; of a turn each is tried once."""
+        return (self.seen, self.reference) if self.between else (self.seen,)
+
+
+class Inapplicable(NamedTuple):
+    """The relation says nothing about this turn."""
+
+    #: One of the relation's reasons. Turns are counted by it, so there are no values in it.
+    reason: str
+
+
+class BySearch(NamedTuple):
+    """The search edits the turn, and the relation judges what comes of it."""
+
+    #: Of the answers to the clean turn and to a variant, and the label if there is one.
+    judge: Callable[[Outcome, Outcome, Outcome | None], Verdict]
+
+
+class Shown(NamedTuple):
+    """What an earlier rewrite of the same turn showed."""
+
+    rewrite: Rewrite
+    #: The tracker was asked, and answered.
+    answered: bool = False
+    #: The answer is not as expected.
+    broken: bool = False
+    #: How much less sure the tracker is of the rewrite than of its reference.
+    impurity: float = 0.0
+
+
+class TurnRelation(Protocol):
+    """The rewrites of one turn, by a relation that looks at what earlier ones showed."""
+
+    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:
+        """Return rewrite ``number`` of the turn; ``None`` = there are no more.
+
+        A function of the arguments and the scene, never of what was asked before.
+
+        Args:
+            number: of the rewrite, from 0.
+            draw: 0, or how many rewrites for this number were refused, as they were there already.
+            seen: what the rewrites ``0`` to ``number - 1`` showed, where the relation is adaptive;
+                otherwise only what they were.
+        """
+
+
+#: What a relation makes of a turn.
+Begun = Iterable[Rewrite] | TurnRelation | BySearch | Inapplicable
+
+
+_Found = TypeVar("_Found")
+
+
+class Replacement(NamedTuple):
+    """``after`` in the place of ``text[start:end]`` of the clean utterance."""
+
+    start: int
+    end: int
+    after: str
+    #: The relation's kind of edit, for reports.
+    operator: str
+
+
+def _equal(one: Outcome, other: Outcome, asked: Context) -> bool:
+    del asked
+    return one == other
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One turn of a dialogue, with the states before and after it.
+
+    The states are the tracker's answers to the clean contexts. Where they are the labels instead, a
+    relation says what it would do for a tracker without a fault.
+    """
+
+    #: Name of the relation that is asked.
+    relation: str
+    dialogue: Dialogue
+    #: The turn; the last one where the relation edits whole dialogues.
+    index: int
+    #: After each turn, up to ``index`` at least; ``None`` = the tracker failed there, or there is
+    #: no label. A relation that edits by itself is asked only where all are known.
+    states: tuple[Outcome | None, ...]
+    data: DialogueSet
+    #: Says which words carry the slots.
+    guards: Locks
+    lexicon: Lexicon
+    #: Of the campaign.
+    seed: int
+    #: What of the answers is tested, and what there is to say about replies.
+    reply: ReplySettings = field(default_factory=ReplySettings)
+    #: How many variants of a turn were asked for.
+    variants: int = 5
+    #: See `once`; shared by the scenes of a run.
+    kept: dict[object, object] = field(default_factory=dict)
+    #: Whether two answers to a context say the same.
+    agree: Callable[[Outcome, Outcome, Context], bool] = _equal
+
+    @property
+    def kind(self) -> AnswerKind:
+        """What of the answers is tested."""
+        return KINDS[self.reply.outcome]
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Random numbers that are the relation's own at this turn, the same in every process."""
+        return stream(self.seed, "relation", self.relation, self.dialogue.id, self.index)
+
+    @property
+    def turn(self) -> Turn:
+        """The turn, with its label if it has one."""
+        return self.dialogue.turns[self.index]
+
+    @cached_property
+    def context(self) -> Context:
+        """The clean context of the turn."""
+        return self.dialogue.context(self.index)
+
+    def state(self, index: int) -> Outcome:
+        """Return the state after a turn; empty before the first one (index -1)."""
+        found = self.states[index] if index >= 0 else Outcome()
+        if found is None:
+            raise ValueError(f"there is no state of turn {index} of {self.dialogue.id!r}")
+        return found
+
+    @property
+    def label(self) -> Outcome | None:
+        """The right answer; the one that was given, where that says the same."""
+        if not self.kind.has_tools:
+            return self.turn.state
+        label = self.turn.calls
+        right = label is not None and self.agree(label, self.now, self.context)
+        return self.now if right else label
+
+    @property
+    def before(self) -> Outcome:
+        """The state before the turn.
+
+        Of tool calls none, as each message makes its own; in rollouts those that were made before.
+        """
+        if self.kind.has_tools:
+            rolled = self.reply.history == "own" and self.index > 0
+            return (rolled and self.states[self.index - 1]) or Outcome()
+        return self.state(self.index - 1)
+
+    @property
+    def now(self) -> Outcome:
+        """The state after the turn."""
+        return self.state(self.index)
+
+    @cached_property
+    def given(self) -> tuple[str, ...]:
+        """The slots whose values the turn gave or changed, sorted."""
+        changes = diff_states(self.before, self.now)
+        return tuple(change.slot for change in changes if change.after is not None)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The words of the utterance, and what is between them."""
+        return take_apart(self.turn.user)
+
+    @cached_property
+    def guarded(self) -> Mask:
+        """What guards the words of the utterance, word by word as in `parts`."""
+        return self.guarded_in(self.turn.user, self.parts)
+
+    def guarded_in(self, text: str, parts: Parts) -> Mask:
+        """Return what would guard the words of another utterance, word by word as in ``parts``."""
+        values = self.kind.locked_values(self.data, self.turn, self.states[self.index])
+        return self.guards.mask(text, parts, values, self.turn.system)
+
+    def once(self, build: Callable[[DialogueSet], _Found]) -> _Found:
+        """Return what ``build`` makes of the data, which is done once a run."""
+        if build not in self.kept:
+            self.kept[build] = build(self.data)
+        return cast("_Found", self.kept[build])
+
+    def edits(self, replacements: Iterable[Replacement]) -> tuple[Edit, ...]:
+        """Return replacements in the clean utterance as edits, the last place first.
+
+        Raises:
+            ValueError: two of them overlap, or one is outside of the utterance.
+        """
+        edits: list[Edit] = []
+        limit = len(self.turn.user)
+        for one in sorted(replacements, reverse=True):
+            if not 0 <= one.start <= one.end <= limit:
+                raise ValueError(f"{one} overlaps with another one, or is outside of the utterance")
+            limit = one.start
+            before = self.turn.user[one.start : one.end]
+            edits.append(Edit(self.relation, one.operator, one.start, one.end, before, one.after))
+        return tuple(edits)
+
+    @property
+    def names_domains(self) -> bool:
+        """Whether people say the domain of a slot, as they do not say the name of a tool."""
+        return True
+
+    def worded(self, slot: str, value: str) -> str:  # noqa: ARG002 - of tool calls it depends on it
+        """Return a value as it is written in an utterance."""
+        return value
+
+    def whole(self, after: str, operator: str) -> Replacement:
+        """Return other words in the place of the whole utterance."""
+        return Replacement(0, len(self.turn.user), after, operator)
+
+    def said(self, user: str) -> Context:
+        """Return the clean context with another newest utterance of the user."""
+        return self.context.saying(user)
+
+    def rewrite(
+        self,
+        replacements: Iterable[Replacement],
+        deltas: Iterable[Delta] = (),
+        *,
+        about: str = "",
+        separable: bool = False,
+    ) -> Rewrite:
+        """Return a rewrite of the utterance of the turn in its clean context.
+
+        Args:
+            replacements: what is put into it, in any order.
+            deltas: what is to become of the slots, in any order; none = the state is to stay.
+            about: says it for people; that of the deltas where nothing is given.
+            separable: see `Rewrite`.
+
+        Raises:
+            ValueError: as `edits`, and as `Expected`.
+        """
+        edits = self.edits(replacements)
+        user = self.turn.user
+        for edit in edits:
+            user = user[: edit.start] + edit.after + user[edit.end :]
+        expected = Expected(tuple(sorted(deltas, key=lambda delta: delta.slot)))
+        return Rewrite(
+            seen=self.said(user),
+            reference=self.context,
+            expected=expected,
+            edits=edits,
+            about=about or ", ".join(map(str, expected.deltas)),
+            separable=separable,
+        )
+
+
+class Scenes:
+    """Makes the scenes of a run: what they share is built once."""
+
+    def __init__(
+        self,
+        data: DialogueSet,
+        lexicon: Lexicon,
+        guards: Locks,
+        seed: int,
+        reply: ReplySettings | None = None,
+        variants: int = 5,
+        agree: Callable[[Outcome, Outcome, Context], bool] = _equal,
+    ) -> None:
+        """Keep what all scenes share: ``seed`` and the settings are those of the campaign."""
+        self._reply = reply or ReplySettings()
+        self._agree = agree
+        self._shared = data, guards, lexicon, seed, self._reply, variants
+        self._kept: dict[object, object] = {}
+
+    def of(
+        self,
+        relation: str,
+        dialogue: Dialogue,
+        index: int,
+        states: Iterable[Outcome | None],
+    ) -> Scene:
+        """Return the scene of a turn for the relation of a name; for ``states`` see `Scene`."""
+        kept, agree = self._kept, self._agree
+        return Scene(relation, dialogue, index, tuple(states), *self._shared, kept, agree)
+
+    @property
+    def kind(self) -> AnswerKind:
+        """What of the answers is tested."""
+        return KINDS[self._reply.outcome]
+
+    def labelled(self, relation: str, dialogue: Dialogue, index: int) -> Scene:
+        """Return the scene of a turn where the labels stand for the tracker's answers."""
+        states = (self.kind.label(dialogue, place) for place in range(index + 1))
+        return self.of(relation, dialogue, index, states)
+
 
 #: Rewrites that are taken of one turn, of a relation that has more.
 MOST: Final = 64

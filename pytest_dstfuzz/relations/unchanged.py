@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import diff_states
-from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.relations.registry import register_relation
-from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Verdict
-from pytest_dstfuzz.relations.scene import Scene
+from pytest_dstfuzz.relations.relation import BySearch, Inapplicable, Relation, Scene, Verdict
 
 
 @register_relation

@@ -1,30 +1,341 @@
-"""Other values of a slot: those that people ask for, in the form of the old one."""
+"""Values and clauses that a turn says, their kinds, and other values in their form."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from importlib import resources
 from itertools import combinations
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
-from pytest_dstfuzz.dialogue.dates import clock_like
+from pytest_dstfuzz.dialogue.calls import members_of
+from pytest_dstfuzz.dialogue.dates import CLOCK, CLOCK_TIME, WEEKDAYS, clock_like, hour_of_day
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_value
-from pytest_dstfuzz.dialogue.values import members_of
+from pytest_dstfuzz.dialogue.quantities import COUNTED
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.spelling import content, spelled
-from pytest_dstfuzz.perturb.words import word_list
-from pytest_dstfuzz.relations.inflections import inflections
-from pytest_dstfuzz.relations.kinds import (
-    FLAG_VALUES,
-    SlotKind,
-    domain_of,
-    kind_of,
-    name_words,
+from pytest_dstfuzz.perturb.values import content, spelled
+from pytest_dstfuzz.perturb.words import Parts, take_apart, word_list, word_set
+
+
+@dataclass(frozen=True, slots=True)
+class Inflections:
+    """Forms of words, both ways; see `inflections`."""
+
+    plurals: Mapping[str, str]
+    singulars: Mapping[str, str]
+    infinitives: Mapping[str, str]
+
+    def plural(self, word: str) -> str | None:
+        """Return the plural of a noun in the singular, ``None`` for any other word."""
+        return self.plurals.get(word.lower())
+
+    def singular(self, word: str) -> str | None:
+        """Return the singular of a noun in the plural, ``None`` for any other word."""
+        return self.singulars.get(word.lower())
+
+    def infinitive(self, word: str) -> str | None:
+        """Return the infinitive of an inflected verb, ``None`` for any other word."""
+        return self.infinitives.get(word.lower())
+
+
+@cache
+def inflections() -> Inflections:
+    """Return the shipped table, which is read once a process."""
+    shipped = resources.files("pytest_dstfuzz") / "resources" / "relations" / "inflections.json"
+    tables: Mapping[str, Mapping[str, str]] = json.loads(shipped.read_text(encoding="utf-8"))
+    plurals = dict(_pairs(tables["plurals"]))
+    return Inflections(
+        plurals,
+        {form: base for base, form in plurals.items()},
+        {form: base for base, form in _pairs(tables["verb_forms"])},
+    )
+
+
+def _pairs(table: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield base and form of a table ``old>new`` ending -> bases."""
+    for ending, bases in table.items():
+        old, _, new = ending.partition(">")
+        for base in bases.split(" "):
+            yield base, base.removesuffix(old) + new
+
+
+_SENTENCE_END: Final = re.compile(r"[!?\n]|\.(?=\s|$)")
+_CLAUSE_END: Final = re.compile(r"[,;:]|\s[-–—]+\s")
+_JOINTS: Final = word_set("and but then so because since")
+_SUBJECTS: Final = word_set("i i'm i'd i'll we we'd we'll it it's he she they that this there you")
+#: Verbs that begin a request: what is before their `and` is another clause.
+_REQUESTS: Final = word_set("please book find make can could would need want leave arrive reserve")
+#: Words that leave open or compare what stands beside them; negations are known to the locks.
+DOUBTS: Final = word_set(
+    """or either neither nor whether instead rather than unless except besides versus vs
+    without exclude excluding other another different change changed switch wrong sorry oops
+    actually correction meant mean mistake maybe perhaps possibly prefer preferably ideally
+    otherwise alternatively alternative another else isn't aren't"""
 )
+
+
+def sentence_of(parts: Parts, index: int) -> range:
+    """Return the indices of the words of the sentence in which a word stands."""
+    return _around(parts, index, lambda gap, _: bool(_SENTENCE_END.search(gap)))
+
+
+def clause_of(parts: Parts, index: int) -> range:
+    """Return the indices of the words of the clause in which a word stands.
+
+    A clause ends at punctuation, and before `and`, `but` or `then` with a subject or a request
+    behind it.
+    """
+    return _around(parts, index, _ends_clause(parts))
+
+
+def _ends_clause(parts: Parts) -> Callable[[str, int], bool]:
+    words = parts.words
+
+    def ends(gap: str, place: int) -> bool:
+        if _SENTENCE_END.search(gap) or _CLAUSE_END.search(gap):
+            return True
+        if words[place].lower not in _JOINTS or place + 1 == len(words):
+            return False
+        following = words[place + 1].lower.replace("’", "'")
+        return following in _SUBJECTS or following in _REQUESTS
+
+    return ends
+
+
+def _around(parts: Parts, index: int, ends: Callable[[str, int], bool]) -> range:
+    first, last = index, index
+    while first and not ends(parts.gaps[first], first):
+        first -= 1
+    while last + 1 < len(parts.words) and not ends(parts.gaps[last + 1], last + 1):
+        last += 1
+    return range(first, last + 1)
+
+
+#: ``exact``: as the state writes it, but for capitals. ``number``: in words instead of digits, or
+#: the other way. ``time``: a clock time in another style. ``other``: plural, joined, with an
+#: apostrophe, or in another spelling.
+Spelling = Literal["exact", "number", "time", "other"]
+
+_CLOCK: Final = re.compile(rf"(?<![\d:.]){CLOCK}(?![\d:a-z])", re.IGNORECASE)
+_TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+
+
+class ValueMention(NamedTuple):
+    """``text[start:end]`` says a value: words ``first`` to ``last``, both included."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+    spelled: Spelling
+
+
+@lru_cache(maxsize=1 << 16)
+def _wanted(value: str) -> str:
+    """Return the letters of a value that a text must have one after the other."""
+    return "".join(content(value))
+
+
+class SpokenText(NamedTuple):
+    """A text, its words, and the forms in which these are compared with values."""
+
+    text: str
+    parts: Parts
+    forms: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> SpokenText:
+        """Take a text apart."""
+        parts = take_apart(text)
+        return cls(text, parts, tuple([spelled(word.lower) for word in parts.words]))
+
+    def mentions(self, value: str) -> tuple[ValueMention, ...]:
+        """Return where the text says ``value``, in order; stop words between are passed over.
+
+        >>> [tuple(m) for m in SpokenText.of("two nights at the Night Club").mentions("nightclub")]
+        [(18, 28, 4, 5, 'other')]
+        >>> [m.spelled for m in SpokenText.of("two at 5:15 pm, or 5.15").mentions("17:15")]
+        ['time']
+        """
+        if _TIME.fullmatch(value):
+            return tuple(self._times(value))
+        wanted = _wanted(value)
+        if not wanted:
+            return ()
+        found: list[ValueMention] = []
+        for first, form in enumerate(self.forms):
+            if form[:1] != wanted[0] or (found and first <= found[-1].last):
+                continue
+            if wanted.startswith(form):
+                last = self._end(first, wanted)
+                if last is not None:
+                    found.append(self._mention(first, last, value))
+        return tuple(found)
+
+    def _end(self, first: int, wanted: str) -> int | None:
+        """Return the last word of a mention that begins with the word ``first``."""
+        said = ""
+        for place in range(first, len(self.forms)):
+            form = self.forms[place]
+            if wanted.startswith(said + form):
+                said += form
+                if len(said) == len(wanted):
+                    return place
+            elif content(self.parts.words[place].lower):
+                return None
+        return None
+
+    def _mention(self, first: int, last: int, value: str) -> ValueMention:
+        words = self.parts.words
+        if self.text[words[first].start : words[last].end].lower() != value:
+            while first and words[first - 1].lower == "the" and value.startswith("the "):
+                first -= 1
+        start, end = words[first].start, words[last].end
+        surface = self.text[start:end].lower()
+        spelling: Spelling = "exact" if surface == value else "other"
+        if spelling == "other" and value.isdigit():
+            spelling = "number"
+        return ValueMention(start, end, first, last, spelling)
+
+    def _times(self, value: str) -> Iterator[ValueMention]:
+        """Yield the clock times that are ``value``, written ``HH:MM``."""
+        hour, _, minute = value.partition(":")
+        words = self.parts.words
+        for match in _CLOCK.finditer(self.text):
+            half = (match[5] or "")[:1].lower()
+            if not match[3] and not half:
+                continue
+            said = hour_of_day(int(match[1]), half) if half else int(match[1])
+            if said != int(hour) or (match[3] or "00") != minute:
+                continue
+            end = match.end(5) if half else match.end(3)
+            inside = [i for i, word in enumerate(words) if match.start() <= word.start < end]
+            if inside:
+                exact = self.text[match.start() : end] == value
+                place = (match.start(), end, inside[0], inside[-1])
+                yield ValueMention(*place, "exact" if exact else "time")
+
+
+SlotKind = Literal["yes-no", "number", "time", "day", "end", "name", "choice"]
+
+#: What data writes in a yes/no slot for what is wanted -> for what is not.
+REFUSED: Final[Mapping[str, str]] = {"yes": "no", "true": "false"}
+#: Values that nobody says: the name of the slot stands for them.
+FLAG_VALUES: Final = frozenset({*REFUSED, *REFUSED.values()})
+#: Values that an utterance does not say as they are written.
+UNSPOKEN: Final = FLAG_VALUES | {DONTCARE}
+
+_YES_NO: Final = FLAG_VALUES | word_set("y n")
+_DAYS: Final = frozenset({*WEEKDAYS, "today", "tomorrow"})
+#: Words in the names of slots that are the two ends of a journey, by their letters.
+_STARTS: Final = ("depart", "origin", "source", "pickup", "from", "start")
+_GOALS: Final = ("destin", "dropoff", "to")
+_LEAVES: Final = ("leav", "depart", "start", "outbound", "pickup")
+_ARRIVES: Final = ("arriv", "return", "inbound")
+#: Share of the values that have to be of a kind: ontologies hold slips of annotators.
+_MOST: Final = 0.6
+#: A choice has at most so many values, and names have more words.
+_FEW: Final = 40
+
+
+def name_words(slot: str) -> list[str]:
+    """Return the words of a slot's name without its domain.
+
+    >>> name_words("hotel-book stay"), name_words("Flights_1-departureTime")
+    (['book', 'stay'], ['departure', 'time'])
+    """
+    return list(_name_words(slot))
+
+
+@lru_cache(maxsize=4096)
+def _name_words(slot: str) -> tuple[str, ...]:
+    name = slot.partition("-")[2] or slot
+    found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+", name)
+    return tuple([word.lower() for word in found]) or (name.lower(),)
+
+
+def domain_of(slot: str) -> str:
+    """Return the domain of a slot, ``""`` for one without.
+
+    >>> domain_of("hotel-area"), domain_of("area")
+    ('hotel', '')
+    """
+    return slot.partition("-")[0] if "-" in slot else ""
+
+
+def kind_of(slot: str, values: Collection[str]) -> SlotKind:
+    """Return the kind of a slot, from the values that are known for it and its name.
+
+    >>> kind_of("hotel-parking", ["no", "yes"]), kind_of("train-leaveat", ["09:15", "10:00"])
+    ('yes-no', 'time')
+    >>> kind_of("taxi-departure", ["ely"]), kind_of("hotel-area", ["east", "west"])
+    ('end', 'choice')
+    """
+
+    def mostly(count: int) -> bool:
+        return bool(values) and count >= _MOST * len(values)
+
+    if values and _YES_NO.issuperset(values):
+        return "yes-no"
+    if mostly(sum(bool(CLOCK_TIME.match(value)) for value in values)):
+        return "time"
+    if mostly(sum(value in _DAYS for value in values)):
+        return "day"
+    if mostly(sum(spelled(value).isdigit() for value in values)):
+        return "number"
+    if end_of(slot):
+        return "end"
+    long = sum(len(value.split()) > 1 for value in values)
+    few = len(values) <= _FEW and not mostly(long)
+    return "choice" if few and "name" not in name_words(slot) else "name"
+
+
+def end_of(slot: str) -> Literal["from", "to", ""]:
+    """Return which end of a journey a slot is, ``""`` for none.
+
+    >>> end_of("taxi-departure"), end_of("train-destination"), end_of("hotel-area")
+    ('from', 'to', '')
+    """
+    words = name_words(slot)
+    if "time" in words or "date" in words:
+        return ""
+    if any(word.startswith(_STARTS) for word in words):
+        return "from"
+    return "to" if any(w == "to" or w.startswith(_GOALS[:-1]) for w in words) else ""
+
+
+def moment_of(slot: str) -> Literal["leave", "arrive", ""]:
+    """Return whether a slot of times is about leaving or arriving, ``""`` for neither.
+
+    >>> moment_of("train-leaveat"), moment_of("taxi-arriveby"), moment_of("hotel-book time")
+    ('leave', 'arrive', '')
+    """
+    words = name_words(slot)
+    if any(word.startswith(_LEAVES) for word in words):
+        return "leave"
+    return "arrive" if any(word.startswith(_ARRIVES) for word in words) else ""
+
+
+def counted_by(slot: str) -> frozenset[str]:
+    """Return the nouns that a number of this slot counts, those of its name among them.
+
+    >>> "guests" in counted_by("hotel-book people"), "guests" in counted_by("hotel-stars")
+    (True, False)
+    """
+    words = frozenset(name_words(slot))
+    return words.union(*(row for row in COUNTED if row & words))
+
+
+def alike(one: Iterable[str], other: Iterable[str]) -> bool:
+    """Say whether two slots of one kind take the same values: half of the smaller set in common."""
+    first, second = set(one), set(other)
+    return 2 * len(first & second) >= min(len(first), len(second)) > 0
+
 
 #: In how many dialogues a value has to be labelled to count, where there are `_MANY` labelled ones:
 #: ontologies and labels hold slips of annotators.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.report.edits import visible
+from pytest_dstfuzz.report.wording import visible
 
 __all__ = ["Chart", "ChartLine", "line_charts"]
 

@@ -1,41 +1,200 @@
-"""The text of a failed turn: what was said, what was changed, what came of it, how to repeat it."""
+"""The text of a failed turn: what was said and changed, what came of it, how to repeat it."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import (
     BY_LABEL,
     Cause,
     ChangedSlot,
     Minimal,
+    SeenRound,
     TurnResult,
     VariantResult,
 )
 from pytest_dstfuzz.config import Settings, VariantSettings
-from pytest_dstfuzz.dialogue.values import shown_value
+from pytest_dstfuzz.dialogue.calls import Outcome, shown_value
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable, without_commands
-from pytest_dstfuzz.report.calls import call_lines, called_text
-from pytest_dstfuzz.report.edits import (
+from pytest_dstfuzz.report.answers import MOST_SAID, call_lines, called_text, reply_lines
+from pytest_dstfuzz.report.wording import (
     MARGIN,
     earlier_edits,
+    hanging,
     legend,
     mark_edits,
     shorten,
 )
-from pytest_dstfuzz.report.page import hanging
-from pytest_dstfuzz.report.replies import MOST_SAID, reply_lines
-from pytest_dstfuzz.report.rewrites import (
-    is_rewritten,
-    rewrites_headline,
-    rewritten_text,
-    round_lines,
-    slot_table,
-)
 from pytest_dstfuzz.totals.plainest import simplicity
+
+__all__ = ["move_texts"]
+
+
+_MARKS = {"repeat": "said twice", "move": "moved", "add": "added"}
+
+
+class ShownRound(NamedTuple):
+    """One round as the tracker saw it."""
+
+    #: What was done to it; ``""`` where nothing was.
+    mark: str
+    system: str
+    user: str
+
+
+def shown_rounds(variant: VariantResult) -> list[ShownRound]:
+    """Return the rounds that the tracker saw; none where they are those of the dialogue."""
+    rounds = variant.exchanges or ()
+    marks = _marks(variant, len(rounds))
+    return [ShownRound(mark, one.system, one.user) for mark, one in zip(marks, rounds, strict=True)]
+
+
+def move_texts(variant: VariantResult) -> Iterator[str]:
+    """Say what was done to rounds, counted from 1 as people count; of added ones, what is said."""
+    new = (one.user for one in shown_rounds(variant) if one.mark == "added")
+    for move in variant.moves:
+        one, other = f"round {move.turn + 1}", f"round {(move.to or 0) + 1}"
+        if move.kind == "repeat":
+            yield f"{one} is said twice"
+        elif move.kind == "move":
+            yield f"{one} comes before {other}"
+        elif move.kind == "drop":
+            yield f"{one} is left out"
+        elif move.kind == "add":
+            said = next(new, "")
+            yield f"a round is added: {said}" if said else "a round is added"
+        else:
+            yield "the same dialogue is asked once more"
+
+
+def _marks(variant: VariantResult, seen: int) -> list[str]:
+    """Return what was done to each of the rounds seen; nothing where the moves do not fit them."""
+    added = sum(move.kind in ("repeat", "add") for move in variant.moves)
+    dropped = sum(move.kind == "drop" for move in variant.moves)
+    order: list[tuple[int, str]] = [(number, "") for number in range(seen - added + dropped)]
+    for move in variant.moves:
+        numbers = [number for number, _ in order]
+        if move.kind == "add":
+            after = move.turn if move.to is None else move.to
+            order.insert(
+                numbers.index(after) + 1 if after in numbers else len(order), (-1, "added")
+            )
+        elif move.kind != "again" and move.turn in numbers:
+            place = numbers.index(move.turn)
+            if move.kind != "repeat":
+                order.pop(place)
+                numbers.pop(place)
+            if move.kind != "drop" and move.to in numbers:
+                behind = move.kind == "repeat"
+                order.insert(numbers.index(move.to) + behind, (move.turn, _MARKS[move.kind]))
+    marks = [mark for _, mark in order]
+    return marks if len(marks) == seen else [""] * seen
+
+
+#: Slots that are as they should be and are shown beside the others.
+_MOST_HELD: Final = 6
+#: Characters of a value that are shown.
+_LONGEST: Final = 30
+#: Rounds shown where they moved: the last ones.
+_MOST_ROUNDS: Final = 12
+
+
+class SlotRow(NamedTuple):
+    """One slot of a rewrite; ``None`` = absent."""
+
+    slot: str
+    before: str | None
+    #: In words: the values of which it is to have one.
+    expected: str
+    found: str | None
+    #: Why it is not as expected: ``stuck``, ``not expected``, ``changed``, and what the label says
+    #: of that; ``""`` = it is.
+    wrong: str = ""
+
+
+def is_rewritten(variant: VariantResult) -> bool:
+    """Whether the relation itself edited the turn, and not the search."""
+    return bool(variant.about or variant.expected or variant.moves)
+
+
+def slot_rows(variant: VariantResult) -> list[SlotRow]:
+    """Return the slots of a rewrite that was answered: wrong ones, those to change, all others."""
+    deltas = {delta.slot: delta for delta in variant.expected}
+    missed = {change.slot: change for change in variant.changed_slots}
+    state = variant.state or Outcome()
+    rows = []
+    for slot in sorted({*deltas, *missed, *state}):
+        found = state.get(slot)
+        if slot in missed:
+            before, found = missed[slot].before, missed[slot].after
+        else:
+            # Without a delta it is as it was, or it would have been missed.
+            before = deltas[slot].before if slot in deltas else found
+        expected = str(deltas[slot].after) if slot in deltas else shown_value(before)
+        wrong = ""
+        if slot in missed:
+            stuck = slot in deltas and before == found
+            wrong = "stuck" if stuck else "not expected" if slot in deltas else "changed"
+            if (told := missed[slot].by_label) is not None:
+                wrong = f"{wrong}: {BY_LABEL[told]}"
+        rows.append(SlotRow(slot, before, expected, found, wrong))
+    return sorted(rows, key=lambda row: (not row.wrong, row.slot not in deltas, row.slot))
+
+
+def slot_table(variant: VariantResult, what: str = "slot") -> list[str]:
+    """Return the slots of a rewrite as lines of a table; few of those that are as they should be.
+
+    Columns: slot (or ``what`` it is called), before, expected, found, and what is wrong with it.
+    """
+    rows = slot_rows(variant)
+    fine = [row for row in rows if not row.wrong]
+    wrong = [row for row in rows if row.wrong]
+    cells = [(what, "before", "expected", "found", "")]
+    for row in [*wrong, *fine[:_MOST_HELD]]:
+        values = (
+            *(row.slot, shown_value(row.before), row.expected, shown_value(row.found)),
+            row.wrong,
+        )
+        cells.append(tuple(shorten(value, _LONGEST) for value in values))  # type: ignore[arg-type]  # five of them
+    widths = [max(len(line[column]) for line in cells) for column in range(4)]
+    lines = ["  ".join([*map(str.ljust, line[:4], widths), line[4]]).rstrip() for line in cells]
+    if more := len(fine[_MOST_HELD:]):
+        lines.append(f"... and {more} more that are as expected")
+    return lines
+
+
+def round_lines(rounds: Sequence[SeenRound]) -> Iterator[tuple[str, str]]:
+    """Yield who spoke and what was said, where the rounds are not those of the dialogue."""
+    left = max(0, len(rounds) - _MOST_ROUNDS)
+    if left:
+        yield "...", f"{left} rounds before"
+    for said in rounds[left:]:
+        if said.system:
+            yield "system", shorten(said.system, 160)
+        yield "user", shorten(said.user, 160)
+
+
+def rewritten_text(variant: VariantResult) -> str:
+    """Return the utterance of a rewrite with its edits marked."""
+    return mark_edits(undo_edits(variant.text, variant.edits), variant.edits, margin=MARGIN)
+
+
+def rewrites_headline(result: TurnResult, broken: int, tested: int) -> str:
+    """Say how many rewrites of a turn are not answered as expected."""
+    follow, what = result.side == "should-change", result.kind.words.what
+    if broken == 1:
+        verb = "is not followed" if follow else f"changes the {what}"
+    else:
+        verb = "are not followed" if follow else f"change the {what}"
+    if follow and not result.kind.words.values:
+        verb = "gets the same reply" if broken == 1 else "get the same reply"
+    noun = "rewrite" if tested == 1 else "rewrites"
+    return printable(f"{broken} of {tested} {noun} {verb}")
+
 
 #: Variants that one text shows; the report holds the others.
 MOST_SHOWN = 5

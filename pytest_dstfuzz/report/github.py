@@ -11,32 +11,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pytest_dstfuzz.campaign.intervals import interval_name
+from pytest_dstfuzz.campaign.figures import interval_name, tallied
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import GateSettings
-from pytest_dstfuzz.config.rates import percent, points
+from pytest_dstfuzz.config.parsers import percent, points
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds.kind import Words
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.report.chances import EXPECTED, user_turns
-from pytest_dstfuzz.report.edits import (
+from pytest_dstfuzz.report.explain import change_lines, move_texts
+from pytest_dstfuzz.report.figures import changed_answers, expected_text, moved_dialogues
+from pytest_dstfuzz.report.terminal import between, interval_text, violation_lines
+from pytest_dstfuzz.report.view import View
+from pytest_dstfuzz.report.weaknesses import EXPECTED, MOST, moved_weaknesses, user_turns
+from pytest_dstfuzz.report.wording import (
     Span,
+    encodable,
     needed_context,
     shorten,
     shown_spans,
     visible,
 )
-from pytest_dstfuzz.report.explain import change_lines
-from pytest_dstfuzz.report.page import encodable
-from pytest_dstfuzz.report.rounds import move_texts
-from pytest_dstfuzz.report.shown_violations import violation_lines
-from pytest_dstfuzz.report.tally import changed_answers, expected_text, moved_dialogues
-from pytest_dstfuzz.report.terminal import between, interval_text
-from pytest_dstfuzz.report.view import View
-from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.totals import outcome_columns
 

@@ -19,16 +19,17 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned, write_text
 from pytest_dstfuzz.json_data import to_json
-from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
-from pytest_dstfuzz.report.packing import packed, unpacked
-from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.turn_files import (
+from pytest_dstfuzz.report.figures import WhatItTook, WhoJudged
+from pytest_dstfuzz.report.packing import (
     MOST_IN_ONE_FILE,
     DecodedTurns,
     SpooledTurns,
     TurnLines,
     TurnParts,
+    packed,
+    problems,
     remove_parts,
+    unpacked,
     write_parts,
 )
 from pytest_dstfuzz.report.weaknesses import weaknesses_json

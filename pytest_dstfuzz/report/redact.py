@@ -12,9 +12,8 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, overload
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.calls import AnswerPath, Transcript, place_of
-from pytest_dstfuzz.dialogue.outcome import Outcome
-from pytest_dstfuzz.relations.rewrite import Admissible
+from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, Transcript, place_of
+from pytest_dstfuzz.relations.relation import Admissible
 
 __all__ = ["redacted"]
 

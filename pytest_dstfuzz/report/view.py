@@ -7,21 +7,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import Minimal, Results, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings, settings_of_json
-from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.kinds.kind import Words
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.report.cards import Cards, cards_of, wanted_examples
-from pytest_dstfuzz.report.edits import earlier_edits, shorten
+from pytest_dstfuzz.report.figures import (
+    noise_text,
+    repeats_text,
+    spread_texts,
+    unlimited_text,
+    wobble_text,
+)
 from pytest_dstfuzz.report.json_report import report_turns
-from pytest_dstfuzz.report.models import reports_of
-from pytest_dstfuzz.report.own_spread import spread_texts
-from pytest_dstfuzz.report.tally import noise_text, repeats_text, unlimited_text, wobble_text
+from pytest_dstfuzz.report.packing import reports_of
 from pytest_dstfuzz.report.terminal import interval_text
+from pytest_dstfuzz.report.weaknesses import Cards, cards_of, wanted_examples
+from pytest_dstfuzz.report.wording import earlier_edits, shorten
 from pytest_dstfuzz.totals.plainest import Novelty, OnPage, OnPageTally
 from pytest_dstfuzz.totals.totals import AddedSection, RelationFacts, RelationTotals, Totals
 from pytest_dstfuzz.weaknesses.groups import member_id

@@ -1,17 +1,165 @@
-"""Weaknesses as reports show them: as JSON, and as the first thing on a terminal."""
+"""Weaknesses as reports show them, and what users meet, in words."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from pytest_dstfuzz.campaign.figures import (
+    FEWEST_DIALOGUES,
+    TURNS,
+    ExpectedFailures,
+    FailingMass,
+    interval_name,
+)
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.config.parsers import per_1000
+from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import counted
-from pytest_dstfuzz.report.chances import of_turns
-from pytest_dstfuzz.report.edits import mark_edits, needed_context
 from pytest_dstfuzz.report.explain import change_lines
-from pytest_dstfuzz.report.page import Style, TerminalPage
+from pytest_dstfuzz.report.wording import Style, TerminalPage, mark_edits, needed_context
+from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE
 from pytest_dstfuzz.weaknesses.groups import Figures, Member, Ranking, Weakness, figures_of, ranked
+
+EXPECTED: Final = "expected failures"
+#: Above this share a text is so frequent that "1 of n" says too little.
+_FREQUENT: Final = 0.4
+#: Below so many of 1,000, "1 of n" says more.
+_FEW: Final = 0.01
+#: Nobody counts so many turns.
+_MOST: Final = 1e9
+#: What a failure rate is not where variants are drawn by what people do.
+ALL_DISTORTED: Final = "all of them distorted, likely and unlikely ones counted alike"
+
+
+class UserTurns(NamedTuple):
+    """How many user turns fail, as reports show it."""
+
+    #: The figure itself, in as few words as can be.
+    value: str
+    #: What else there is to say, for a table or a card.
+    detail: str
+    #: Both.
+    text: str
+
+
+def user_turns(summary: Summary) -> UserTurns | None:
+    """Say how many user turns fail; ``None`` where no noise model was in use, or found nothing."""
+    expected, mass = summary.expected_failures, summary.failing_mass
+    if expected is not None:
+        return _expected(expected, summary.dialogues_tested)
+    return None if mass is None or not mass.variants else _at_least(mass)
+
+
+def show_user_turns(page: TerminalPage, summary: Summary, *, verbose: bool) -> None:
+    """Say in a terminal how many user turns fail, where a noise model was in use."""
+    shown, expected = user_turns(summary), summary.expected_failures
+    if shown is None:
+        return
+    style: Style = "bad"
+    if expected is not None and not expected.per_1000:
+        style = "warning" if expected.per_1000 is None else "good"
+    head = f"{EXPECTED}  "
+    page.field(head, shown.text, style)
+    if verbose and expected is not None:
+        page.field(" " * len(head), taken_out_text(expected))
+
+
+def user_turns_short(summary: Summary) -> str:
+    """Return the figure for a line that says all; ``""`` where there is none."""
+    expected, shown = summary.expected_failures, user_turns(summary)
+    if shown is None or (expected is not None and expected.per_1000 is None):
+        return ""
+    bounds = expected and expected.interval
+    return f"{EXPECTED} {shown.value}{'' if not bounds else f' ({_ends(bounds)})'}"
+
+
+def taken_out(expected: ExpectedFailures) -> list[tuple[str, str]]:
+    """Return of how many turns the figure is, and of how many it is not, as names and figures."""
+    return [
+        ("with a slip that is locked or not in use: left out", per_1000(expected.locked_per_1000)),
+        ("of 1,000 others: distorted", per_1000(expected.distorted_per_1000)),
+        (
+            "of 1,000 others: not judged (too much edited, or no answer), counted as no failure",
+            per_1000(expected.unjudged_per_1000),
+        ),
+    ]
+
+
+def taken_out_text(expected: ExpectedFailures) -> str:
+    """Return the same as a sentence."""
+    locked, unjudged = per_1000(expected.locked_per_1000), per_1000(expected.unjudged_per_1000)
+    return (
+        f"of {TURNS:,} user turns {locked} have a slip that is locked or not in use, and are left "
+        f"out; of {TURNS:,} others {per_1000(expected.distorted_per_1000)} are distorted, and "
+        f"{unjudged} of these count as no failure since they were not judged (too much edited, or "
+        "no answer)"
+    )
+
+
+def likely_text(variant: VariantResult) -> str:
+    """Say how many users say or type a variant; ``""`` where no noise model says so."""
+    if variant.log_probability is None:
+        return ""
+    text = f"{_odds(math.exp(variant.log_probability))} said or typed like this"
+    if variant.weight is None:
+        return text
+    return f"{text}; in the estimate it stands for {per_1000(TURNS * variant.weight)} of {TURNS:,}"
+
+
+def _expected(expected: ExpectedFailures, dialogues: int) -> UserTurns:
+    if expected.per_1000 is None:
+        return UserTurns("n/a", expected.reason, f"n/a: {expected.reason}")
+    value = f"{per_1000(expected.per_1000)} of {TURNS:,} user turns"
+    interval = f"no interval: it takes {FEWEST_DIALOGUES} dialogues"
+    if expected.interval is not None:
+        interval = f"{interval_name(dialogues)} {_ends(expected.interval)}"
+    rests = _model(expected.slip_rate, expected.noise)
+    rests += f"; effective sample size {expected.effective_sample_size:,.0f}"
+    return UserTurns(value, f"{interval}; {rests}", f"{value} ({interval}), {rests}")
+
+
+def _at_least(mass: FailingMass) -> UserTurns:
+    value = f"at least {of_turns(mass.per_1000_at_least)} user turns"
+    found = "the violation" if mass.variants == 1 else f"one of the {mass.variants:,} violations"
+    detail = (
+        f"are said or typed as {found} found, {_model(mass.slip_rate, mass.noise)}; a lower bound, "
+        "not a rate: --dst-search=noise estimates one"
+    )
+    return UserTurns(value, detail, f"{value} {detail}")
+
+
+def of_turns(number: float) -> str:
+    """Return so many of 1,000, or 1 of many more where they are few."""
+    if 0 < number < _FEW:
+        return f"1 of {_round(TURNS / number):,.0f}"
+    return f"{per_1000(number)} of {TURNS:,}"
+
+
+def _round(number: float) -> float:
+    """Return a number with two digits."""
+    return float(f"{number:.1e}")
+
+
+def _model(slip_rate: float | None, noise: str) -> str:
+    return f"at a slip rate of {100 * (slip_rate or 0.0):g} % ({noise})"
+
+
+def _ends(interval: tuple[float, float]) -> str:
+    return f"{per_1000(interval[0])} to {per_1000(interval[1])}"
+
+
+def _odds(probability: float) -> str:
+    if probability > _FREQUENT:
+        return f"about {100 * probability:.0f} of 100 such turns are"
+    if probability * _MOST < 1:
+        return f"fewer than 1 of {_MOST:,.0f} such turns is"
+    return f"about 1 of {_round(1 / probability):,.0f} such turns is"
+
 
 #: Weaknesses that are shown where nobody asks for more.
 MOST: Final = 10
@@ -179,3 +327,111 @@ def _facts(weakness: Weakness) -> str:
     text = f"{counted(weakness.turns, 'turn')}, {counted(weakness.count, 'violation')}"
     often = often_text(weakness.expected, weakness.mass)
     return f"{often}; here {text}" if often else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A weakness, and where its plainest violation is in the report.
+
+    Attributes:
+        title: what its violations have in common.
+        often: how often people meet it, ``""`` where the run does not know.
+        counts: how many violations of how many turns.
+        count: how many violations it has.
+        members: the names of the first `MOST_MEMBERS` of them.
+        accepted: that it is accepted, and why; ``""`` where it is not.
+    """
+
+    id: str
+    title: str
+    often: str
+    counts: str
+    words: tuple[str, ...]
+    slots: tuple[str, ...]
+    to_try: str
+    turn: TurnResult
+    variant: VariantResult
+    count: int
+    members: tuple[str, ...]
+    accepted: str
+
+    @property
+    def unlisted(self) -> int:
+        """How many violations `places` leaves out."""
+        return max(0, self.count - MOST_ON_PAGE)
+
+    @property
+    def places(self) -> dict[str, list[str]]:
+        """Turn -> the numbers of its variants that are among the first members."""
+        found: dict[str, list[str]] = {}
+        for name in self.members[:MOST_ON_PAGE]:
+            turn, _, variant = name.rpartition("-v")
+            found.setdefault(turn, []).append(variant)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The weaknesses of a report, worst first; none in reports of before there were any."""
+
+    lists: tuple[RankedList[Card], ...]
+
+    @property
+    def cards(self) -> tuple[Card, ...]:
+        """All of them."""
+        return tuple(card for one in self.lists for card in one.weaknesses)
+
+
+def wanted_examples(report: Mapping[str, Any]) -> set[str]:
+    """Return the names of the plainest violations of a report's weaknesses."""
+    try:
+        return {str(entry["example"]["id"]) for entry in report.get("weaknesses", ())}
+    except (KeyError, TypeError) as error:
+        raise _lacking(error) from None
+
+
+def cards_of(
+    report: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, VariantResult]]
+) -> Cards:
+    """Return the weaknesses of a report, whose plainest violations were found by their names.
+
+    Raises:
+        DataError: one of them lacks something, or its violation is gone.
+    """
+    try:
+        return Cards(
+            tuple(
+                one._replace(weaknesses=tuple(_card(each, found) for each in one.weaknesses))
+                for one in ranked_lists(list(report.get("weaknesses", ())), _figures)
+            )
+        )
+    except (KeyError, TypeError) as error:
+        raise _lacking(error) from None
+
+
+def _lacking(error: Exception) -> DataError:
+    return DataError(f"this is no whole report: its 'weaknesses' lack {error}")
+
+
+def _figures(entry: Mapping[str, Any]) -> Figures:
+    return entry["expected_failures"], entry["failing_mass"]
+
+
+def _card(entry: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, VariantResult]]) -> Card:
+    turn, variant = found[entry["example"]["id"]]
+    description = str(entry["description"])
+    return Card(
+        id=str(entry["id"]),
+        title=f"{description[:1].upper()}{description[1:]}",
+        often=often_text(entry["expected_failures"], entry["failing_mass"]),
+        counts=f"{counted(entry['count'], 'violation')} in {counted(entry['turns'], 'turn')}",
+        words=tuple(map(str, entry["words"])),
+        slots=tuple(map(str, entry["slots"])),
+        to_try=str(entry["to_try"]),
+        turn=turn,
+        variant=variant,
+        count=int(entry["count"]),
+        members=tuple(map(str, entry["members"])),
+        # Reports of before do not say it.
+        accepted=accepted_text(str(entry.get("accepted") or "")),
+    )

@@ -18,8 +18,8 @@ import numpy as np
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, diff_states
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.types import Action, Variant
-from pytest_dstfuzz.relations.rewrite import Rewrite
+from pytest_dstfuzz.perturb.words import Action, Variant
+from pytest_dstfuzz.relations.relation import Rewrite
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 

@@ -9,9 +9,6 @@ from typing import Any, Final
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.registry import Registry, blamed
-from pytest_dstfuzz.search.draws import NearValueSearch, RandomSearch
-from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY, HillClimbSearch
-from pytest_dstfuzz.search.noise import NoiseSearch
 from pytest_dstfuzz.search.protocol import (
     Feedback,
     Proposal,
@@ -20,6 +17,14 @@ from pytest_dstfuzz.search.protocol import (
     SearchTask,
     Trained,
     TurnSearch,
+)
+from pytest_dstfuzz.search.searches import (
+    DIALTEST,
+    GREEDY,
+    HillClimbSearch,
+    NearValueSearch,
+    NoiseSearch,
+    RandomSearch,
 )
 from pytest_dstfuzz.trackers.tracker import NAMELESS
 

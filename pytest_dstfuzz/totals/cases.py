@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import Any, Final
 
-from pytest_dstfuzz.campaign.ledger import ratio
+from pytest_dstfuzz.campaign.figures import DialogueNumbers, DialogueSums, DistinctCount, ratio
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums, DistinctCount
 
 __all__ = ["CaseFigures", "CasesTally"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, Self
 
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.weaknesses.groups import member_id
 
 #: Violations that a page shows, and of each weakness those that are shown before any others.

@@ -9,11 +9,16 @@ from itertools import pairwise
 from typing import Final
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
-from pytest_dstfuzz.campaign.intervals import ratio_interval
-from pytest_dstfuzz.campaign.ledger import Counts, column
+from pytest_dstfuzz.campaign.figures import (
+    Counts,
+    DialogueNumbers,
+    DialogueSums,
+    LastByTurn,
+    column,
+    ratio_interval,
+)
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import YieldsTally
-from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums, LastByTurn
 from pytest_dstfuzz.kinds.kind import AnswerKind
 
 Interval = tuple[float, float]

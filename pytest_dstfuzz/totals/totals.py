@@ -13,21 +13,23 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, Self, get_args
 
-from pytest_dstfuzz.campaign.intervals import ratio_interval
-from pytest_dstfuzz.campaign.ledger import Ledger, LedgerTally, ratio
-from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
-from pytest_dstfuzz.campaign.summary import Summary, SummaryTally, YieldsTally
-from pytest_dstfuzz.campaign.sums import (
+from pytest_dstfuzz.campaign.figures import (
     DialogueNumbers,
     DialogueSums,
     DistinctCount,
     LastByTurn,
+    Ledger,
+    LedgerTally,
+    ratio,
+    ratio_interval,
     tallied,
 )
-from pytest_dstfuzz.comparisons.fallbacks import is_fallback
+from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
+from pytest_dstfuzz.campaign.summary import Summary, SummaryTally, YieldsTally
+from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
-from pytest_dstfuzz.relations.rewrite import OTHER_LANGUAGE, Failure, Side, Unit
+from pytest_dstfuzz.relations.relation import OTHER_LANGUAGE, Failure, Side, Unit
 from pytest_dstfuzz.totals.cases import CasesTally
 from pytest_dstfuzz.totals.plainest import Novelty, PlainestTally
 from pytest_dstfuzz.totals.tallies import (

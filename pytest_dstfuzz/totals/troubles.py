@@ -6,10 +6,10 @@ from collections import Counter
 from typing import Final
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
+from pytest_dstfuzz.campaign.figures import DistinctCount, LastByTurn
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
-from pytest_dstfuzz.campaign.sums import DistinctCount, LastByTurn
-from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.config.parsers import percent
+from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
 

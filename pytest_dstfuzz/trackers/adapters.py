@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from pytest_dstfuzz.dialogue.calls import TOOL_CALLS, History, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, History, OutcomeKind
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError
 from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, made
-from pytest_dstfuzz.trackers.calls.adapters import as_caller
-from pytest_dstfuzz.trackers.replies.adapters import as_replier, first_parameter
+from pytest_dstfuzz.trackers.calls import as_caller
+from pytest_dstfuzz.trackers.replies import as_replier, first_parameter
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 
 #: What to do about a system that replies where a belief state is expected.

@@ -1,18 +1,21 @@
-"""What all adapters of systems in this process share."""
+"""What all adapters of systems in this process share, async ones included."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import queue
+import threading
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError
-from pytest_dstfuzz.trackers.arriving import Take, taker_of
-from pytest_dstfuzz.trackers.awaiting import EventLoop, event_loop
-from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.tracker import (
     Interrupted,
     Prediction,
@@ -21,7 +24,211 @@ from pytest_dstfuzz.trackers.tracker import (
     notes_of,
     usage_of,
 )
-from pytest_dstfuzz.trackers.validation import as_user_error, describe_error, raised_in
+from pytest_dstfuzz.trackers.validation import (
+    Overrun,
+    as_user_error,
+    describe_error,
+    passes_through,
+    raised_in,
+)
+
+#: Takes the place of a context in the batch, and what would stand there.
+Take: TypeAlias = Callable[[int, object], None]
+
+#: The tracker that is asked, and who takes its answers.
+_TAKER: ContextVar[tuple[object, Take] | None] = ContextVar("taker", default=None)
+
+
+@contextmanager
+def arriving(tracker: object, take: Take) -> Iterator[None]:
+    """Let someone take the answers of a tracker, in the thread that asks it, while it is asked."""
+    token = _TAKER.set((tracker, take))
+    try:
+        yield
+    finally:
+        _TAKER.reset(token)
+
+
+def taker_of(tracker: object) -> Take:
+    """Return who takes the answers of a tracker; nobody does unless it is the one that is asked.
+
+    A tracker that asks others for parts of a batch knows their places alone.
+    """
+    found = _TAKER.get()
+    return found[1] if found is not None and found[0] is tracker else _ignore
+
+
+def _ignore(_: int, __: object) -> None:
+    """Do nothing with an answer."""
+
+
+#: Takes a place and a result, or the exception that there is instead.
+Tell: TypeAlias = Callable[[int, object], None]
+#: Makes something to wait for, at the end of a loop.
+AtEnd: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+#: Seconds that whatever is cancelled has to end.
+_GRACE: Final = 1.0
+#: In the place of a result: all is over.
+_END: Final = -1
+
+
+_OF_THREAD: Final = threading.local()
+
+
+def event_loop() -> EventLoop:
+    """Return the event loop of the bots of this thread.
+
+    A bot that is tested twice has one loop, so that its clients and locks serve both times.
+    """
+    found = getattr(_OF_THREAD, "loop", None)
+    if found is None:
+        found = _OF_THREAD.loop = EventLoop()
+    return cast("EventLoop", found)
+
+
+class EventLoop:
+    """An event loop for callers that are not ``async``; it runs while they wait.
+
+    Clients that are kept from call to call belong to it. ``at_end`` closes them: it must not refer
+    to the loop, which is closed when nobody refers to it.
+    """
+
+    def __init__(self, at_end: AtEnd | None = None) -> None:
+        self._at_end = at_end
+        self._runner = self._new()
+        #: Held by the thread that waits.
+        self._turn = threading.RLock()
+
+    def _new(self) -> asyncio.Runner:
+        # With a factory of its own it leaves alone what asyncio calls the loop of the thread.
+        runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        weakref.finalize(self, _close, runner, self._at_end)
+        return runner
+
+    def result(self, awaitable: Awaitable[object]) -> object:
+        """Return what there is to wait for; an exception passes through."""
+        found: list[object] = []
+        self._run(_told(awaitable), lambda _, result: found.append(result))
+        return found[0]
+
+    def results(self, jobs: Sequence[Callable[[], object]], at_once: int, take: Tell) -> None:
+        """Do jobs that may return something to wait for, so many at once.
+
+        Each result is handed to ``take`` as it comes, in this thread, and so is an exception, but
+        for one that is no failure of the bot: it passes through. What ``take`` raises cancels the
+        jobs that are left.
+        """
+        self._run(lambda tell: _all_of(jobs, at_once, tell), take)
+
+    def _run(self, work: Callable[[Tell], Coroutine[Any, Any, None]], take: Tell) -> None:
+        with self._turn:
+            if _runs_here():
+                self._run_elsewhere(work, take)
+                return
+            try:
+                self._runner.run(work(take))
+            except BaseException:
+                self._runner.run(_cancelled())
+                raise
+
+    def _run_elsewhere(self, work: Callable[[Tell], Coroutine[Any, Any, None]], take: Tell) -> None:
+        """Run the loop in a thread of its own, and take the results in this one."""
+        arrived: queue.SimpleQueue[tuple[int, object]] = queue.SimpleQueue()
+
+        def run() -> None:
+            error: BaseException | None = None
+            try:
+                self._runner.run(work(lambda place, result: arrived.put((place, result))))
+            except BaseException as raised:  # noqa: BLE001 - raised in the thread that waits
+                error = raised
+            arrived.put((_END, error))
+
+        # A daemon: a run that is interrupted must not wait for a bot that hangs.
+        thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
+        thread.start()
+        try:
+            while (found := arrived.get())[0] != _END:
+                take(*found)
+        except BaseException:
+            self._leave(thread)
+            raise
+        thread.join()
+        if isinstance(found[1], BaseException):
+            raise found[1]
+
+    def _leave(self, thread: threading.Thread) -> None:
+        """Cancel what runs in a thread; if it does not end, it is left to itself."""
+        loop = self._runner.get_loop()
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
+        thread.join(_GRACE)
+        if thread.is_alive():
+            self._runner = self._new()
+
+
+def _close(runner: asyncio.Runner, at_end: AtEnd | None) -> None:
+    """Close a loop, which a thread with a running one cannot do itself."""
+
+    def close() -> None:
+        # Of one that was left to itself nothing can be closed.
+        with suppress(RuntimeError):
+            if at_end is not None:
+                runner.run(at_end())
+            runner.close()
+
+    if _runs_here():
+        thread = threading.Thread(target=close, daemon=True)
+        thread.start()
+        thread.join(_GRACE)
+    else:
+        close()
+
+
+def _runs_here() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _told(awaitable: Awaitable[object]) -> Callable[[Tell], Coroutine[Any, Any, None]]:
+    async def wait(tell: Tell) -> None:
+        tell(0, await awaitable)
+
+    return wait
+
+
+async def _all_of(jobs: Sequence[Callable[[], object]], at_once: int, tell: Tell) -> None:
+    free = asyncio.Semaphore(at_once)
+
+    async def do(place: int) -> None:
+        async with free:
+            try:
+                result = jobs[place]()
+                if isinstance(result, Awaitable):
+                    result = await result
+            except BaseException as error:
+                if passes_through(error) or isinstance(error, asyncio.CancelledError):
+                    raise
+                result = error
+            tell(place, result)
+
+    tasks = [asyncio.ensure_future(do(place)) for place in range(len(jobs))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _cancelled() -> None:
+    """Cancel what is still there of a run that an exception ended."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others, timeout=_GRACE)
+
 
 #: Calls of an async function at once: as many as requests of a service.
 CONCURRENCY: Final = 16

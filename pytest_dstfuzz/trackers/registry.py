@@ -1,36 +1,153 @@
-"""Trackers by name: registered ones, ``package.module:attribute``, and addresses of services."""
+"""Trackers by name, by attribute, and by address."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import sys
 from abc import ABC
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from inspect import Parameter
+from pathlib import Path
 from typing import Final, cast
 
 from pytest_dstfuzz.config import KEYS, Address, Settings, TrackerSettings, revealed
+from pytest_dstfuzz.dialogue.calls import History, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import History, OutcomeKind
 from pytest_dstfuzz.errors import (
     DstFuzzError,
     GivenUpError,
     OutOfReachError,
     UserError,
+    nearest,
     unknown_name,
 )
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.adapting import bounded_to
-from pytest_dstfuzz.trackers.attributes import load_attribute
-from pytest_dstfuzz.trackers.deadline import Deadline
-from pytest_dstfuzz.trackers.factories import call_factory, parameters_of, takes
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
-from pytest_dstfuzz.trackers.tracker import Tracker
-from pytest_dstfuzz.trackers.unloaded import UnloadedTracker
-from pytest_dstfuzz.trackers.validation import as_user_error, cause_of, passes_through
+from pytest_dstfuzz.trackers.tracker import Tracker, UnloadedTracker
+from pytest_dstfuzz.trackers.validation import Deadline, as_user_error, cause_of, passes_through
 from pytest_dstfuzz.trackers.web.secrets import secrets_of
 
 __all__ = ["TrackerMaker", "tracker_for"]
+
+
+def load_attribute(name: str, search_path: tuple[str, ...], kind: str) -> object:
+    """Return the attribute of a module, looked for in some folders and on Python's path.
+
+    Args:
+        name: ``package.module:attribute``, the attribute with dots where it is one of an object.
+        search_path: folders, which stay on Python's path; empty = the working folder.
+        kind: what messages call what is named: ``tracker``.
+
+    Raises:
+        UserError: there is no such module or attribute, or the module cannot be imported.
+    """
+    search_path = search_path or (str(Path.cwd()),)
+    module_name, _, path = name.partition(":")
+    if not module_name or not path or module_name.startswith("."):
+        raise UserError(f"{name!r} is no {kind} name: write package.module:attribute")
+    # Kept on the path: it may import more of its package when it is first used.
+    sys.path[:0] = [folder for folder in search_path if folder not in sys.path]
+    target: object = _import_module(module_name, name, search_path, kind)
+    for part in path.split("."):
+        if not hasattr(target, part):
+            guess = nearest(part, (name for name in dir(target) if not name.startswith("_")))
+            hint = f" Did you mean {guess!r}?" if guess else ""
+            raise UserError(f"{module_name!r} has no attribute {path!r}.{hint}")
+        target = getattr(target, part)
+    return target
+
+
+def _import_module(module_name: str, whole: str, search_path: tuple[str, ...], kind: str) -> object:
+    try:
+        return importlib.import_module(module_name)
+    except BaseException as error:
+        if passes_through(error):
+            raise
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is None or not f"{module_name}.".startswith(f"{missing}."):
+            what = f"the module {module_name!r} cannot be imported: {cause_of(error)}"
+            raise UserError(what) from error
+    file, _, attribute = whole.partition(":")
+    if file.endswith(".py"):
+        meant = f"{file.removesuffix('.py').replace('/', '.')}:{attribute}"
+        why = f"a module, without .py: write {meant!r}"
+    else:
+        why = f"looked in {', '.join(search_path)} and on Python's path"
+    raise UserError(f"there is no module {missing!r} for the {kind} {whole!r} ({why})")
+
+
+_SWITCH: Final = {"yes": True, "true": True, "no": False, "false": False}
+
+
+#: Name of an annotation -> how a text is read, and what it must be.
+_READERS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
+    "int": (int, "a whole number"),
+    "float": (float, "a number"),
+    "bool": (lambda text: _SWITCH[text.lower()], "yes or no"),
+    "Path": (Path, "a path"),
+}
+
+
+def call_factory(
+    factory: Callable[..., object],
+    who: str,
+    offered: Mapping[str, object],
+    keys: Mapping[str, str],
+) -> object:
+    """Return what a factory makes.
+
+    ``who`` it is begins messages. It need not take what is ``offered``; of the user's ``keys`` none
+    may be left over.
+    """
+    parameters = parameters_of(factory)
+    own = {
+        name: one
+        for name, one in parameters.items()
+        if name not in offered and one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)
+    }
+    for key in keys:
+        if key not in own:
+            valid = (*own, *getattr(factory, "keys", ()))
+            raise UserError(f"{who}: {unknown_name('key', key, valid)}")
+    missing = [n for n, one in own.items() if one.default is Parameter.empty and n not in keys]
+    if missing:
+        raise UserError(
+            f"{who} needs {' and '.join(map(repr, missing))}: give it as "
+            f"--dst-tracker {missing[0]}=VALUE, or give the parameter of its factory a default"
+        )
+    given = {name: value for name, value in offered.items() if takes(factory, name)}
+    read = {key: _read(own[key], text, f"{who}: {key}={text}") for key, text in keys.items()}
+    return factory(**given, **read)
+
+
+def takes(factory: Callable[..., object], name: str) -> bool:
+    """Whether a factory has a parameter for an argument that it is offered."""
+    parameters = parameters_of(factory)
+    return name in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+
+
+def parameters_of(factory: Callable[..., object]) -> Mapping[str, Parameter]:
+    """Return the parameters of a factory by their names."""
+    try:
+        return inspect.signature(factory).parameters
+    except (TypeError, ValueError):  # Of some objects that are not written in Python.
+        return {}
+
+
+def _read(parameter: Parameter, text: str, where: str) -> object:
+    annotation = parameter.annotation
+    name = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    read, expected = _READERS.get(name.removesuffix(" | None").split(".")[-1], (str, ""))
+    try:
+        return read(text)
+    except (ValueError, KeyError):
+        raise UserError(f"{where} must be {expected}") from None
+
 
 #: Packages bring a tracker by an entry point of this group that names its factory.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.trackers"

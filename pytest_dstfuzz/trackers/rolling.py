@@ -16,17 +16,20 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
-from pytest_dstfuzz.dialogue.call_trees import made_calls
-from pytest_dstfuzz.dialogue.calls import ToolCall, Transcript, calls_outcome, canonical
-from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.dialogue.calls import (
+    TOOL_CALLS,
+    ToolCall,
+    Transcript,
+    calls_outcome,
+    canonical,
+    made_calls,
+)
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, in_own_names
 from pytest_dstfuzz.dialogue.messages import Message, calling
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
-from pytest_dstfuzz.dialogue.renaming import in_own_names
-from pytest_dstfuzz.dialogue.rollout import defaults_of, end_state, loose_key
+from pytest_dstfuzz.dialogue.sampling import defaults_of, end_state, loose_key
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
 from pytest_dstfuzz.kinds.replies import REPLIES
-from pytest_dstfuzz.trackers.arriving import Take, arriving, taker_of
-from pytest_dstfuzz.trackers.deadline import Overrun
+from pytest_dstfuzz.trackers.adapting import Take, arriving, taker_of
 from pytest_dstfuzz.trackers.tracker import (
     Interrupted,
     Prediction,
@@ -37,7 +40,7 @@ from pytest_dstfuzz.trackers.tracker import (
     says_repeatable,
     usage_of,
 )
-from pytest_dstfuzz.trackers.validation import as_list, check_prediction
+from pytest_dstfuzz.trackers.validation import Overrun, as_list, check_prediction
 
 __all__ = ["RollingReplies"]
 

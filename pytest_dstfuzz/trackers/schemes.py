@@ -17,8 +17,8 @@ from pytest_dstfuzz.config import TRACKER_KEYS, Address, Header, Settings, Track
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.registry import Registry
-from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.trackers.validation import Deadline
 
 __all__ = ["ServiceSettings"]
 

@@ -1,17 +1,20 @@
-"""What a tracker is: a batch of contexts in, one prediction each out."""
+"""The protocol of a tracker, and what may be wrong with its answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Final, Protocol, runtime_checkable
 
+from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
-from pytest_dstfuzz.errors import message_of
+from pytest_dstfuzz.errors import GivenUpError, UserError, message_of
 from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.printable import SHOWN, repr_of, shortened
 
 __all__ = ["Prediction", "Tracker", "fingerprint_of"]
+
 
 #: The name of a tracker that a fixture of the suite makes without one.
 NAMELESS: Final = "the suite's own tracker"
@@ -234,3 +237,114 @@ class StatefulTracker(Protocol):
     def update(self, system: str, user: str) -> Mapping[str, str]:
         """Take in one exchange and return the belief state after it."""
         ...
+
+
+class UnloadedTracker:
+    """Stands for a tracker until it is asked for something.
+
+    Where all answers are kept from an earlier run it never is, and neither its weights nor their
+    library, which takes seconds, are loaded.
+    """
+
+    def __init__(self, fingerprint: str, load: Callable[[], Tracker]) -> None:
+        """Take what tells the tracker from others, and what makes it."""
+        self.fingerprint = fingerprint
+        self._load = load
+        self._loaded: Tracker | None = None
+
+    def load(self) -> Tracker:
+        """Return the tracker, made once; a `UserError` where that cannot be done."""
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
+
+    def predict(self, contexts: Sequence[Context]) -> Sequence[Prediction]:
+        """Let the tracker predict; a `GivenUpError` where it cannot be loaded any more.
+
+        Whoever tests a tracker loads it before: of one that was tested and does not load, nothing
+        more is to be expected.
+        """
+        try:
+            tracker = self.load()
+        except UserError as error:
+            raise GivenUpError(f"the tracker could be loaded no more: {error}") from error
+        return tracker.predict(contexts)
+
+
+#: Characters of a slot or a value: every variant's state is kept, compared and reported.
+_LONGEST_TEXT: Final = 10_000
+_LONGEST_REPLY: Final = 100_000
+#: How far below 0 the impurity of a certain slot may come out in single precision.
+_ROUNDING: Final = 1e-6
+
+
+def reply_problem(text: object) -> str:
+    """Return what is wrong with a reply, or ``""``."""
+    if text is None:
+        return "no reply"
+    if not isinstance(text, str):
+        return f"{kind_of(text)} where a reply is expected, which is a text"
+    if not text.strip():
+        return "an empty reply"
+    if len(text) > _LONGEST_REPLY:
+        return f"a reply of {len(text):,} characters; {_LONGEST_REPLY:,} are the most"
+    if not text.isascii() and encodable(text) != text:
+        shown = shortened(repr(text), SHOWN)
+        return f"{shown}, which holds half of a character (a lone surrogate)"
+    return ""
+
+
+def state_problem(state: object) -> str:
+    """Return what is wrong with a belief state, or ``""``."""
+    if not isinstance(state, Mapping):
+        return f"{kind_of(state)} where a belief state is expected"
+    for slot, value in state.items():
+        if not isinstance(slot, str):
+            return f"the slot {repr_of(slot)}, which is {kind_of(slot)}; slots are strings"
+        if not isinstance(value, str):
+            return f"{kind_of(value)} as the value of {slot!r}; values are strings"
+        for text in (slot, value):
+            if len(text) > _LONGEST_TEXT:
+                what = "slot name" if text is slot else f"value of {shortened(slot, SHOWN)!r}"
+                return (
+                    f"a {what} of {len(text):,} characters; a belief state has words of the "
+                    f"dialogue, {_LONGEST_TEXT:,} characters at most"
+                )
+            if not text.isascii() and encodable(text) != text:
+                return f"{text!r}, which holds half of a character (a lone surrogate)"
+    return ""
+
+
+def impurity_problem(impurities: object) -> str:
+    """Return what is wrong with the impurities of a prediction, or ``""``."""
+    if impurities is None:
+        return ""
+    if not isinstance(impurities, Mapping):
+        return f"{kind_of(impurities)} where impurities by slot are expected"
+    for slot, value in impurities.items():
+        if not isinstance(slot, str):
+            return f"an impurity of {slot!r}, which is {kind_of(slot)}; slots are strings"
+        # numpy's scalars are numbers too, and no tracker should have to convert them.
+        if not isinstance(value, Real) or not _is_share(value):
+            return f"{value!r} as the impurity of {slot!r}; impurities are from 0 to 1"
+    return ""
+
+
+def encodable(text: str) -> str:
+    """Return a text that can be sent to another process and written to a report."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _is_share(value: Real) -> bool:
+    try:
+        return -_ROUNDING <= float(value) <= 1.0
+    except OverflowError:
+        return False
+
+
+def kind_of(value: object) -> str:
+    """Return the type of a value with its article: ``a BeliefState``, ``an int``, ``None``."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

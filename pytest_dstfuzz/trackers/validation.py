@@ -1,32 +1,28 @@
-"""Asking a tracker, and whether what it returned is one prediction for each context.
-
-The preflight, the conformance kit, ``dstfuzz evaluate`` and the campaign all check answers here,
-so that none of them takes what another refuses. States are brought to the normalisation of the
-data here too, whoever made them: an answer of ``none`` is an absent slot. All but the campaign ask
-here as well: whatever goes wrong is one kind of error. (A campaign asks by itself: it halves a
-batch that fails, and keeps the answers of an interrupted one.)
-"""
+"""Asking a tracker in time, checks of what it returned, and the preflight."""
 
 from __future__ import annotations
 
+import math
+import signal
+import sys
+import threading
+import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from types import FrameType
+from typing import Final, NamedTuple, TypeVar
 
+from pytest_dstfuzz.dialogue.calls import REPLY, TOOL_CALLS, Outcome, OutcomeKind, reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology, diff_states
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
-from pytest_dstfuzz.dialogue.outcome import (
-    REPLY,
-    TOOL_CALLS,
-    Outcome,
-    OutcomeKind,
-    reply_outcome,
-)
 from pytest_dstfuzz.errors import (
     GivenUpError,
     MalformedAnswerError,
+    NoAnswerError,
+    OutOfReachError,
     TrackerError,
     UserError,
     message_of,
@@ -34,15 +30,143 @@ from pytest_dstfuzz.errors import (
 )
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.printable import ADDRESS, counted, shortened
-from pytest_dstfuzz.trackers.deadline import Overrun
-from pytest_dstfuzz.trackers.problems import (
+from pytest_dstfuzz.trackers.tracker import (
+    VOTE,
+    Disagreement,
+    Interrupted,
+    Prediction,
+    Tracker,
+    UnloadedTracker,
+    declared,
     encodable,
     impurity_problem,
+    is_repeatable,
     kind_of,
     reply_problem,
     state_problem,
 )
-from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction, Tracker, declared
+
+__all__ = ["preflight"]
+
+
+class Deadline:
+    """The end of a run, shared by whoever asks and whoever waits for answers.
+
+    Args:
+        seconds: from the start; ``None`` = there is no end.
+        what: of which the end is told, such as "the budget of 20 seconds".
+        spent: seconds that were over before this process began to count.
+        clock: monotonic clock in seconds.
+    """
+
+    def __init__(
+        self,
+        seconds: float | None = None,
+        what: str = "",
+        *,
+        spent: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._seconds = math.inf if seconds is None else seconds - spent
+        self._what = what
+        self._clock = clock
+        self._started: float | None = None
+        #: A closer end for a part of the run, and what it is the end of.
+        self._closer: tuple[float, str] | None = None
+
+    def start(self) -> float:
+        """Begin to count, unless that was done before; whatever is asked of it begins as well."""
+        if self._started is None:
+            self._started = self._clock()
+        return self._started
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end, 0 once it is over; ``inf`` where there is none."""
+        return max(0.0, self._end()[0] - self._clock())
+
+    @property
+    def ended(self) -> str:
+        """What is over, such as "the budget of 20 seconds ended"; ``""`` before the end."""
+        end, what = self._end()
+        return f"{what} ended" if self._clock() >= end else ""
+
+    @contextmanager
+    def within(self, seconds: float, what: str) -> Iterator[None]:
+        """Let a part of the run have an end of its own, where that is the sooner one."""
+        self._closer = self._clock() + seconds, what
+        try:
+            yield
+        finally:
+            self._closer = None
+
+    def _end(self) -> tuple[float, str]:
+        end = self.start() + self._seconds, self._what
+        closer = self._closer
+        return end if closer is None or end[0] <= closer[0] else closer
+
+
+#: Seconds that a call has to come back by itself: who waits for a service ends in time too.
+_GRACE: Final = 0.5
+#: Seconds until the exception is raised again, where a tracker caught it.
+_AGAIN: Final = 0.25
+
+
+class Overrun(BaseException):
+    """The time is over, and the call has not come back.
+
+    Like ``KeyboardInterrupt`` none that ``except Exception`` catches.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Place in the batch -> what was answered before.
+        self.answers: Mapping[int, object] = {}
+
+
+def can_end_calls() -> bool:
+    """Whether a call of this thread that hangs can be ended."""
+    return sys.platform != "win32" and threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def ended_with(deadline: Deadline | None) -> Iterator[None]:
+    """End what is done inside by an `Overrun`, soon after a deadline, where that can be.
+
+    Another timer of the process (as of pytest-timeout) goes on afterwards, and where it goes off
+    before the deadline, it is left alone.
+    """
+    if deadline is None or not math.isfinite(deadline.left) or not can_end_calls():
+        yield
+        return
+    assert sys.platform != "win32"  # noqa: S101 - said just now
+    seconds = deadline.left + _GRACE
+    theirs, began = signal.getitimer(signal.ITIMER_REAL), time.monotonic()
+    handler = signal.getsignal(signal.SIGALRM)
+    if 0.0 < theirs[0] <= seconds or handler is None:
+        yield
+        return
+    inside = True
+
+    def end(_: int, __: FrameType | None) -> None:
+        # A clock of tests may stand still.
+        if inside and deadline.left <= 0.0:
+            raise Overrun
+
+    signal.signal(signal.SIGALRM, end)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
+        try:
+            yield
+        finally:
+            inside = False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, handler)
+        if theirs[0]:
+            left = theirs[0] - (time.monotonic() - began)
+            signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), theirs[1])
+
 
 _LONGEST_REASON = 300
 #: How often a context is asked again whose answer cannot be read, if no setting says it.
@@ -358,3 +482,201 @@ def difference(
             if abs(was - now) > _TOLERANCE:
                 return f"{name}, impurity of {slot}: {was:.4f} and {now:.4f}"
     return ""
+
+
+T = TypeVar("T")
+
+#: How many contexts the preflight predicts; enough to fill a batch of mixed lengths.
+PREFLIGHT_CONTEXTS = 8
+#: The order in which contexts are predicted one by one: neither forwards nor backwards,
+#: however many of the eight there are (of two, backwards).
+_MIXED = (1, 6, 3, 0, 5, 2, 7, 4)
+
+
+def preflight(
+    tracker: Tracker,
+    contexts: Sequence[Context],
+    *,
+    ontology: Ontology | None = None,
+    deadline: Deadline | None = None,
+    repeatable: bool | None = None,
+    outcome: OutcomeKind = "state",
+    spend: Callable[[int], None] | None = None,
+) -> Disagreement | None:
+    """Predict a small batch twice and one by one, and refuse a tracker that cannot be tested.
+
+    Each time in another order, none of them but the first that of the dialogue: a run asks in the
+    order of length, where state that is left from the turn before does harm. The first eight
+    contexts are used. ``spend`` is told how many contexts are about to be asked for.
+
+    Returned is how often a tracker that need not be repeatable disagreed with itself: all others
+    are refused where they do.
+
+    Raises:
+        OutOfReachError: its time was over, or nobody answered any more.
+        NoAnswerError: it has a sound answer to none of the contexts.
+        UserError: the tracker is in training mode, raises, returns nonsense, is not
+            deterministic, or answers differently in another order or batch.
+    """
+    if isinstance(tracker, UnloadedTracker):
+        tracker.load()
+    refuse_training_mode(tracker)
+    repeatable = is_repeatable(tracker, repeatable, outcome)
+    normalisation = "plain" if ontology is None else ontology.normalisation
+    asker = _Asker(tracker, normalisation, deadline or Deadline(), outcome, spend)
+    # A reply has no slots.
+    ontology = ontology if KINDS[outcome].has_slots else None
+    batch, singles = _answered_alone(asker, contexts[:PREFLIGHT_CONTEXTS])
+    if not batch:
+        return None
+    if not repeatable:
+        return _disagreement(asker, batch, singles, ontology)
+    first = asker.sound(batch)
+    for prediction in first:
+        if problem := unknown_slot(prediction.state, ontology):
+            raise UserError(f"{asker.who} cannot be tested: it returned {problem}")
+    if moved := difference(first, asker.sound(batch[::-1])[::-1]):
+        again = difference(first, asker.sound(batch))
+        raise UserError(_changes_its_mind(asker.who, moved, again))
+    if moved := difference(first, singles):
+        raise UserError(
+            f"{asker.who}'s answer depends on the batch: a context alone and the same context "
+            f"among {len(batch)} gave different answers ({moved}). Mask the padding, and "
+            "keep nothing from one context to the next."
+        )
+    return None
+
+
+def _changes_its_mind(who: str, moved: str, again: str) -> str:
+    """Say why a batch asked for backwards gave other answers; the very same one did ``again``."""
+    if not again:
+        return (
+            f"{who}'s answer depends on what it was asked before: the same batch "
+            f"backwards gave different answers ({moved}). Keep nothing from one context to "
+            "the next; an object with reset() and update(system, user) may keep state."
+        )
+    return (
+        f"{who} is not deterministic: the same batch predicted twice gave different "
+        f"answers ({again}). Switch off dropout and sampling, and seed what is random. Of a "
+        f"tracker that cannot repeat itself, {VOTE}."
+    )
+
+
+@contextmanager
+def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
+    """Let making and testing a tracker of this process end in time, by an `OutOfReachError`."""
+    option = "dst_preflight_seconds; dstfuzz: --preflight-seconds"
+    with deadline.within(seconds, f"the {seconds:g} seconds for testing the tracker ({option})"):
+        try:
+            with ended_with(deadline):
+                yield
+        except Overrun:
+            raise OutOfReachError(
+                f"the tracker was not tested: it had not come back when {deadline.ended}"
+            ) from None
+
+
+class _Asker(NamedTuple):
+    """Asks a tracker as long as there is time; whatever goes wrong is a reason to refuse it."""
+
+    tracker: Tracker
+    normalisation: str
+    deadline: Deadline
+    outcome: OutcomeKind
+    spend: Callable[[int], None] | None
+
+    @property
+    def who(self) -> str:
+        """What messages call the tracker."""
+        return KINDS[self.outcome].words.who
+
+    def sound(self, batch: list[Context]) -> list[Prediction]:
+        """Return a sound prediction for each context."""
+        way = partial(ask, normalisation=self.normalisation, outcome=self.outcome)
+        return self._asked(way, batch)
+
+    def raw(self, batch: list[Context]) -> list[object]:
+        """Return an unchecked answer for each context."""
+        return self._asked(partial(ask_raw, outcome=self.outcome), batch)
+
+    def _asked(
+        self, way: Callable[[Tracker, list[Context]], list[T]], batch: list[Context]
+    ) -> list[T]:
+        if ended := self.deadline.ended:
+            raise OutOfReachError(f"{self.who} was not tested: {ended}")
+        if self.spend is not None:
+            self.spend(len(batch))
+        try:
+            return way(self.tracker, list(batch))
+        except TrackerRaisedError as error:
+            cause = error.__cause__ or error
+            some = (
+                "a clean context" if len(batch) == 1 else f"a batch of {len(batch)} clean contexts"
+            )
+            what = f"{describe_error(cause)}{raised_at(cause)}"
+            if isinstance(cause, AttributeError | TypeError):
+                what += str(declared(self.tracker, "asked_with", ""))
+            raise UserError(f"{self.who} raised on {some}: {what}") from cause
+        except GivenUpError as error:
+            raise OutOfReachError(f"{self.who} was not tested: {error}") from error
+        except (UserError, TrackerError) as error:
+            raise UserError(f"{self.who} cannot be tested: {error}") from error
+
+
+def _disagreement(
+    asker: _Asker, batch: list[Context], singles: list[Prediction], ontology: Ontology | None
+) -> Disagreement:
+    """Ask twice more, and count the contexts whose answers are not all the same.
+
+    One that was not answered each time is left out: such a tracker may fail now and then.
+    """
+    rounds: list[list[object]] = [[*singles], asker.raw(batch), asker.raw(batch[::-1])[::-1]]
+    answered, differed, failure = 0, 0, ""
+    for answers in zip(*rounds, strict=True):
+        try:
+            states = [
+                check_prediction(
+                    answer, ontology, normalisation=asker.normalisation, outcome=asker.outcome
+                ).state
+                for answer in answers
+            ]
+        except TrackerError as error:
+            failure = failure or str(error)
+            continue
+        answered += 1
+        differed += any(state != states[0] for state in states)
+    if not answered:
+        raise UserError(f"{asker.who} cannot be tested: {failure}")
+    return Disagreement(contexts=answered, answers=len(rounds), differed=differed)
+
+
+def refuse_training_mode(tracker: Tracker) -> None:
+    """Refuse a tracker whose dropout is at work, by what it says; it is not asked anything."""
+    if in_training_mode(tracker):
+        raise UserError(
+            "the tracker is in training mode (dropout changes its answers): call .eval() first"
+        )
+
+
+def _answered_alone(
+    asker: _Asker, contexts: Sequence[Context]
+) -> tuple[list[Context], list[Prediction]]:
+    """Return the contexts that the tracker has an answer to, and the answers.
+
+    They are asked for in a mixed order, and returned in their own. A tracker that fails
+    on some contexts can be tested: the campaign reports those. One that fails on every
+    one of them cannot.
+    """
+    answers: dict[int, Prediction] = {}
+    failure: UserError | None = None
+    for place in (place for place in _MIXED if place < len(contexts)):
+        try:
+            (answers[place],) = asker.sound([contexts[place]])
+        except OutOfReachError:
+            raise
+        except UserError as error:
+            failure = failure or error
+    if failure is not None and not answers:
+        why, advice = str(failure), str(declared(asker.tracker, "unless_answered", ""))
+        raise NoAnswerError(why if advice in why else why + advice) from failure.__cause__
+    return [contexts[place] for place in sorted(answers)], [answers[p] for p in sorted(answers)]

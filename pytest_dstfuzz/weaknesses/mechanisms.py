@@ -1,11 +1,437 @@
-"""What goes wrong, as far as a test from outside can tell: one of a short list of mechanisms."""
+"""Mechanisms: what goes wrong with a state, a call or a reply."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Final, NamedTuple
 
-from pytest_dstfuzz.weaknesses.changed import Traits
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult, not_corrected
+from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, bare
+from pytest_dstfuzz.comparisons.facts import SameNames, SameNumbers
+from pytest_dstfuzz.comparisons.polarity import SamePolarity, is_fallback
+from pytest_dstfuzz.dialogue.calls import REPLY, AnswerPath, list_text, members_of, value_of
+from pytest_dstfuzz.dialogue.dates import CLOCK_TIME
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Exchange
+from pytest_dstfuzz.dialogue.normalise import CUE_WORDS
+from pytest_dstfuzz.perturb.edits import source_spans, undo_edits
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.values import Mentions, canonical, content, spelled
+from pytest_dstfuzz.perturb.words import Edit, take_apart, word_list, word_set
+
+
+class Edited(NamedTuple):
+    """An utterance and the edits in it that a violation is blamed on."""
+
+    clean: str
+    text: str
+    edits: tuple[Edit, ...]
+
+    @property
+    def reached(self) -> tuple[str, ...]:
+        """The clean words, in lower case, that the edits reach into; none where they only add."""
+        words = take_apart(self.clean).words
+        spans = list(source_spans(self.edits))
+        found = (
+            word.lower
+            for start, end in spans
+            for word in words
+            if start < word.end and word.start < end
+        )
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The clean words, in lower case, that the edits reach into, or the nearest ones."""
+        words = take_apart(self.clean).words
+        found: list[str] = []
+        for start, end in source_spans(self.edits):
+            # The second: a blank is at two words, what is put in at the one that it follows.
+            inside = [word.lower for word in words if start < word.end and word.start < end]
+            beside = [word.lower for word in words if start <= word.end and word.start <= end]
+            near = sorted(words, key=lambda word: max(word.start - end, start - word.end))
+            found += inside or beside or [word.lower for word in near[:1]]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def brought(self) -> frozenset[str]:
+        """The words, in lower case, that only the edits brought."""
+        return frozenset(word_list(self.text)).difference(word_list(self.clean))
+
+
+def blamed(turn: TurnResult, variant: VariantResult) -> Edited:
+    """Return the edits that are to blame, of the smallest version where that is known.
+
+    They are those of the turn, or of the last earlier turn with any where these are to blame.
+    """
+    plain = variant.plain
+    earlier = plain.context_edits
+    if earlier and (variant.cause == "context" or not plain.edits):
+        text = plain.context[earlier[-1].turn_index]
+        return Edited(undo_edits(text, earlier[-1].edits), text, earlier[-1].edits)
+    return Edited(turn.user, plain.text, plain.edits)
+
+
+_ENDING: Final = re.compile("(?:ing|ed|es|al|e)$")
+#: Letters of a word without its ending that say which name it is of: `leaving`, `leaveat`.
+_STEM: Final = 4
+#: What slots are called that are the two ends of a journey.
+_ENDS: Final = word_set("departure destination origin source from to pickup dropoff")
+#: Words of the longest value that is not taken for a name.
+_SHORT: Final = 2
+#: Words between a cue and the value that it is for, and between `same` and what is the same.
+_NEAR, _NEXT = 4, 2
+#: Cues that say what is talked about, and not what a value is for: `how about`.
+_TOPIC: Final = frozenset({"about"})
+#: How near a word is to the name of a slot that it may stand for: `wifi` to `internet`.
+_ALIKE: Final = 0.88
+
+
+class BrokenScene(NamedTuple):
+    """A violation and the dialogue that it stands in."""
+
+    edited: Edited
+    here: Mentions  #: The utterance of the edits, as it was before them.
+    user: Mentions  #: All that the user said, that utterance as well.
+    system: Mentions
+    state: Mapping[str, str]  #: The answer to the clean turn.
+    changed: tuple[ChangedSlot, ...]
+    last: str  #: What the user said in the turn that was answered.
+
+    @classmethod
+    def of(cls, turn: TurnResult, variant: VariantResult) -> BrokenScene:
+        """Return what is known about a violation of a turn."""
+        edited, plain = blamed(turn, variant), variant.plain
+        edits = {earlier.turn_index: earlier.edits for earlier in plain.context_edits}
+        user = [undo_edits(text, edits.get(n, ())) for n, text in enumerate(plain.context)]
+        return cls(
+            edited,
+            Mentions([edited.clean]),
+            Mentions([*user, turn.user]),
+            Mentions([*turn.earlier_system, turn.system]),
+            turn.clean_state or {},
+            plain.changed_slots,
+            turn.user,
+        )
+
+
+class Traits(NamedTuple):
+    """What tells the change of one slot from others."""
+
+    family: str  #: One of ``any``, ``yes-no``, ``number``, ``end``, ``name`` and ``choice``.
+    happened: str  #: One of ``lost``, ``put in`` and ``replaced``.
+    here: bool  #: Whether the utterance of the edits says the value, the old one or the new one.
+    user: bool  #: Likewise the user at any time.
+    system: bool  #: Likewise the system; of a value replaced, both of them.
+    cue: bool  #: Whether the edit hit the slot's name, or a word for what the value is for.
+    other_cue: bool  #: Whether the edit hit the name of another slot of the domain.
+    domain_word: bool  #: Whether the edit hit the name of the slot's domain.
+    copied: bool  #: Whether the new value has a word that only the edit brought.
+    runs_on: bool  #: Whether a value goes on with the name of another slot.
+    crossed: bool  #: Whether its value went to another domain, or came from there.
+    sibling: bool  #: Whether another slot of the domain has, or had, the new or the lost value.
+    elsewhere: bool  #: Whether another domain has the old value, or the new one.
+    same: bool  #: Whether the user points to another value by the slot's name: ``the same day``.
+
+
+def traits_of(change: ChangedSlot, scene: BrokenScene) -> Traits:
+    """Return what tells the change of a slot from others; of a list the members that changed."""
+    others = [one for one in scene.changed if one is not change]
+    change = _of_members(change)
+    before, after = change.before, change.after
+    values = [value for value in (before, after) if value is not None]
+    domain = domain_of(change.slot)
+    held = [(slot, value) for slot, value in scene.state.items() if slot != change.slot]
+    had = [*held, *((one.slot, one.before) for one in others)]
+    known = [(scene.system.says(value), scene.user.says(value)) for value in values]
+    happened = "lost" if after is None else "put in" if before is None else "replaced"
+    family = family_of(change)
+    return Traits(
+        family=family,
+        happened=happened,
+        here=any(map(scene.here.says, values)),
+        user=any(user for _, user in known),
+        system=all(system for system, _ in known),
+        cue=_hits_cue(change, family, values, scene),
+        other_cue=any(
+            _is_name(word, names_of(slot))
+            for slot in [*scene.state, *(one.slot for one in others)]
+            if slot != change.slot and domain_of(slot) == domain
+            for word in scene.edited.words
+        ),
+        domain_word=domain in scene.edited.words,
+        copied=not scene.edited.brought.isdisjoint(word_list(after or "")),
+        runs_on=any(_runs_on(value, scene) for value in values),
+        crossed=happened != "replaced"
+        and any(
+            domain_of(one.slot) != domain and (one.after, one.before) == (before, after)
+            for one in others
+        ),
+        sibling=any(value in values[-1:] and domain_of(slot) == domain for slot, value in had),
+        elsewhere=any(value in values and domain_of(slot) != domain for slot, value in held),
+        same=_points(change, scene),
+    )
+
+
+def _of_members(change: ChangedSlot) -> ChangedSlot:
+    """Return a change of a list without the members that stay."""
+    before, after = (
+        Counter(() if value is None else members_of(value))
+        for value in (change.before, change.after)
+    )
+    if before == after or max(before.total(), after.total()) < 2:
+        return change
+    gone, new = (list((before - after).elements()), list((after - before).elements()))
+    texts = [list_text(some) if len(some) > 1 else (*some, None)[0] for some in (gone, new)]
+    return replace(change, before=texts[0], after=texts[1])
+
+
+def domain_of(slot: str) -> str:
+    """Return what a slot is about, ``""`` where its name does not tell.
+
+    >>> domain_of("hotel-book stay"), domain_of("size")
+    ('hotel', '')
+    """
+    return slot.partition("-")[0] if "-" in slot else ""
+
+
+def names_of(slot: str) -> list[str]:
+    """Return the words for what a slot holds.
+
+    >>> names_of("hotel-book stay"), names_of("drop_off")
+    (['book', 'stay'], ['drop', 'off'])
+    """
+    return word_list(re.sub(r"[-_.]", " ", slot.partition("-")[2] or slot))
+
+
+def family_of(change: ChangedSlot) -> str:
+    """Return the kind of slot, as its name and its values tell.
+
+    >>> family_of(ChangedSlot("train-leaveat", "12:15", None))
+    'number'
+    >>> family_of(ChangedSlot("hotel-area", "dontcare", "north"))
+    'any'
+    >>> family_of(ChangedSlot("hotel-name", None, "worth house"))
+    'name'
+    """
+    values = [value.lower() for value in (change.before, change.after) if value]
+    names = names_of(change.slot)
+    if DONTCARE in values:
+        return "any"
+    if all(value in ("yes", "no", "true", "false") for value in values):
+        return "yes-no"
+    if any(CLOCK_TIME.fullmatch(value) or value.isdecimal() for value in values):
+        return "number"
+    if not _ENDS.isdisjoint(names):
+        return "end"
+    long = any(len(word_list(value)) > _SHORT for value in values)
+    return "name" if long or "name" in names else "choice"
+
+
+def _hits_cue(change: ChangedSlot, family: str, values: Sequence[str], scene: BrokenScene) -> bool:
+    """Say whether an edited word names the slot, or says beside its value what that is for."""
+    clean = word_list(scene.edited.clean)
+    names = names_of(change.slot)
+    said = {word for value in values if scene.here.says(value) for word in content(value)}
+    at = [place for place, word in enumerate(clean) if spelled(word) in said]
+    for word in scene.edited.words:
+        if _is_name(word, names):
+            return True
+        if family == "yes-no":
+            near = [name for name, cosine in load_lexicon().neighbours(word) if cosine > _ALIKE]
+            if any(_is_name(other, names) for other in near):
+                return True
+        elif word in _cues():
+            places = [place for place, other in enumerate(clean) if other == word]
+            if any(0 < abs(one - other) <= _NEAR for one in at for other in places):
+                return True
+    return False
+
+
+@cache
+def _cues() -> frozenset[str]:
+    """Return the single words that say what a value is for, of travel and of other requests."""
+    cues = (*load_lexicon().cues, *CUE_WORDS)
+    return frozenset(cue for cue in cues if " " not in cue) - _TOPIC
+
+
+def _is_name(word: str, names: Sequence[str]) -> bool:
+    """Say whether a lower-cased word names a slot of these words, its ending left aside."""
+    stem = _ENDING.sub("", canonical(word))
+    if len(stem) >= _STEM and any(name.startswith(stem) for name in names):
+        return True
+    return canonical(word) in map(canonical, names)
+
+
+def _points(change: ChangedSlot, scene: BrokenScene) -> bool:
+    """Say whether the user says `same` of what the slot is called."""
+    names = names_of(change.slot)
+    for text in (scene.edited.clean, scene.last):
+        words = word_list(text)
+        for place, word in enumerate(words, 1):
+            if word == "same" and any(_is_name(other, names) for other in words[place:][:_NEXT]):
+                return True
+    return False
+
+
+def _runs_on(value: str, scene: BrokenScene) -> bool:
+    """Say whether a value that nobody said has the name of a slot in its midst."""
+    slots = [*scene.state, *(one.slot for one in scene.changed)]
+    labels = {names[-1] for slot in slots if (names := names_of(slot))}
+    within = not labels.isdisjoint(word_list(value)[1:-1])
+    return within and not scene.user.says(value) and not scene.system.says(value)
+
+
+#: Of a relation of others that the state did not follow.
+IGNORED: Final = "change-ignored"
+#: Relation -> what is ignored where the state stays as it was.
+_IGNORED: Final = {
+    "value-swap": "new-value-ignored",
+    "confusing-entity": "new-value-ignored",
+    "turn-back": "correction-ignored",
+    "repair": "correction-ignored",
+    "negation": "negation-ignored",
+    "antonym": "negation-ignored",
+    "removal": "removal-ignored",
+    "role-swap": "roles-ignored",
+    "random-input": "noise-believed",
+    "drop": "drop-ignored",
+}
+#: What was done to rounds of a dialogue -> what goes wrong where the state should have stayed.
+RESTARTED: Final = "restart-differs"
+_MOVED: Final = {"repeat": "said-twice", "move": "order-matters", "again": RESTARTED}
+
+FAILURES: Final = (
+    *dict.fromkeys(_IGNORED.values()),
+    IGNORED,
+    *("half-followed", "wrong-slot", "wrong-value", "bystander-changed"),
+    *_MOVED.values(),
+)
+
+
+def failure_of(
+    turn: TurnResult, variant: VariantResult, changes: Sequence[ChangedSlot]
+) -> tuple[str, int]:
+    """Return the mechanism of a violation that the state itself tells, and the change showing it.
+
+    It is ``("", -1)`` where the edits have to tell: of a relation that expects no change of the
+    state to edits of a text.
+    """
+    if turn.side != "should-change":
+        told = (_MOVED.get(move.kind, "") for move in variant.moves)
+        name = next(filter(None, told), "")
+        if name:
+            return name, 0 if changes else -1
+        taken = _taken_back(variant, changes)
+        return ("correction-ignored" if taken >= 0 else "", taken)
+    missed = [number for number, one in enumerate(changes) if one.expected is not None]
+    first = next(iter(missed), -1)
+    if variant.failure == "partial":
+        return "half-followed", first
+    if variant.failure == "other" and (found := _instead(variant, changes, missed)) is not None:
+        return found
+    return _IGNORED.get(turn.relation, IGNORED), first
+
+
+def _taken_back(variant: VariantResult, changes: Sequence[ChangedSlot]) -> int:
+    """Return the change to a value that the user takes back in the same breath; -1 = none is.
+
+    The relation `disfluency` puts such a slip before the value that counts: `sunday, no, friday`.
+    """
+    slips = [
+        Mentions([edit.after])
+        for edit in variant.plain.edits
+        if (edit.transformation, edit.operator) == ("disfluency", "repair")
+    ]
+    changed = enumerate(change.after for change in changes)
+    told = (n for n, value in changed if value and any(slip.says(value) for slip in slips))
+    return next(told, -1)
+
+
+def _instead(
+    variant: VariantResult, changes: Sequence[ChangedSlot], missed: Sequence[int]
+) -> tuple[str, int] | None:
+    """Return the same of a state that changed otherwise; ``None`` where none of it was asked for.
+
+    The slots at the numbers in ``missed`` should have changed.
+    """
+    others = [number for number in range(len(changes)) if number not in missed]
+    if not missed:
+        return "bystander-changed", next(iter(others), -1)
+    new = {
+        value
+        for delta in variant.expected
+        if not delta.after.anything_but
+        for value in delta.after.values
+        if value is not None
+    }
+    for number in others:
+        if changes[number].after in new:
+            return "wrong-slot", number
+    moved = (n for n in missed if changes[n].before != changes[n].after)
+    number = next(moved, -1)
+    return ("wrong-value", number) if number >= 0 else None
+
+
+#: The same reply where it was to be another one.
+ANYWAY: Final = "answers-anyway"
+#: Other replies to one question, in two contexts that both say what it is about.
+_DISAGREES: Final = "disagrees"
+#: What becomes another first, in this order.
+_FACTS: Final[dict[str, Comparison]] = {
+    "other-number": SameNumbers(),
+    "other-polarity": SamePolarity(),
+    "other-name": SameNames(),
+}
+REPLIES: Final = (
+    *("no-answer", "last-answer-again", ANYWAY, _DISAGREES),
+    *_FACTS,
+    *("asks-back", "other-answer"),
+)
+#: A question at the end of a reply.
+_ASKS: Final = re.compile(r"[^.!?\n]*\?\W*$")
+#: Questions that whoever has answered may add.
+_COURTESY: Final = re.compile(
+    r"anything else|(?:can|may|could) (?:i|we) (?:help|assist|do)|does that help", re.IGNORECASE
+)
+
+
+def reply_failure(turn: TurnResult, variant: VariantResult) -> str:
+    """Return the mechanism of a violation of a bot that replies: one of `REPLIES`, or a restart."""
+    if any(move.kind == "again" for move in variant.moves):
+        return RESTARTED
+    changes = [(one.before or "", one.after or "") for one in variant.plain.changed_slots]
+    before, after = changes[0] if changes else ("", "")
+    if variant.failure == "stuck" or bare(before) == bare(after):
+        return ANYWAY
+    if is_fallback(after) and not is_fallback(before):
+        return "no-answer"
+    if turn.system and bare(after) == bare(turn.system):
+        return "last-answer-again"
+    if turn.relation == "contexts-agree":
+        return _DISAGREES
+    return _another(before, after, Context((Exchange(turn.system, turn.user),)))
+
+
+def _another(before: str, after: str, asked: Context) -> str:
+    for name, facts in _FACTS.items():
+        if _becomes_another(facts.compare(REPLY, before, after, asked)):
+            return name
+    return "asks-back" if _asks(after) and not _asks(before) else "other-answer"
+
+
+def _becomes_another(compared: Compared) -> bool:
+    """Whether either reply has what the other one has otherwise: `1969 / 1970`, not `1969 / -`."""
+    return not {"", "-", "no answer"} & set(compared.why.split(" / "))
+
+
+def _asks(reply: str) -> bool:
+    found = _ASKS.search(reply)
+    return found is not None and not _COURTESY.search(found[0])
+
 
 #: Of an answer in which no slot changed: a relation of others may be about something else.
 OTHER: Final = "other-change"
@@ -135,3 +561,100 @@ def _loss(one: Traits) -> str:
     if one.sibling:
         return "ends-confused" if one.family == "end" else "cue-word"
     return "stated-lost"
+
+
+_UNKNOWN: Final = "unknown-tool"
+_OTHER_TOOL: Final = "other-tool"
+_NO_CALL: Final = "no-call"
+_LEFT_OUT: Final = "call-left-out"
+_NEW: Final = "needless-call"
+_ORDER: Final = "calls-reordered"
+#: Of arguments, the more telling ones first: of several changed ones the first of these names it.
+_ARGUMENTS: Final = (
+    "slip-in-argument",
+    "arguments-mixed-up",
+    "number-in-argument",
+    "number-left-out",
+    "argument-left-out",
+    "argument-cut",
+    "argument-retyped",
+    "argument-changed",
+    "argument-added",
+)
+CALLS: Final = (_UNKNOWN, _OTHER_TOOL, _NO_CALL, _LEFT_OUT, _NEW, *_ARGUMENTS, _ORDER)
+
+
+def call_failure(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
+    """Return the mechanism of a violation of tool calls, and the tool or the argument it shows at.
+
+    The mechanism is one of `CALLS`, or one of those of relations under which something must change,
+    or `OTHER` if nothing changed.
+    """
+    changes = not_corrected(variant.plain.changed_slots)
+    found = _of_calls(turn, changes)
+    if found is not None:
+        return found
+    name, number = failure_of(turn, variant, changes)
+    if name:
+        return name, changes[number].path.part[1] if number >= 0 else ""
+    edited = blamed(turn, variant)
+    every = variant.plain.changed_slots
+    told = [
+        (_ARGUMENTS.index(_argument(one, turn, every, edited)), one.path.part[1])
+        for one in changes
+        if not one.path.is_call
+    ]
+    if told:
+        rank, slot = min(told)
+        return _ARGUMENTS[rank], slot
+    return (_ORDER, changes[0].path.part[1]) if changes else (OTHER, "")
+
+
+def _of_calls(turn: TurnResult, changes: Sequence[ChangedSlot]) -> tuple[str, str] | None:
+    """Return the same where a call is gone or new; ``None`` = the same calls are made."""
+    own = [one for one in changes if one.path.is_call]
+    gone = [one.path.tool for one in own if one.after is None and one.before is not None]
+    new = [one.path.tool for one in own if one.before is None and one.after is not None]
+    unknown = [tool for tool in new if turn.tools and tool not in turn.tools]
+    if unknown:
+        return _UNKNOWN, unknown[0]
+    if gone and new:
+        return _OTHER_TOOL, gone[0]
+    if gone:
+        made = [path for path in turn.clean_state or () if AnswerPath.of(path).is_call]
+        return (_LEFT_OUT if len(made) > len(gone) else _NO_CALL), gone[0]
+    return (_NEW, new[0]) if new else None
+
+
+def _argument(
+    change: ChangedSlot, turn: TurnResult, changes: Sequence[ChangedSlot], edited: Edited
+) -> str:
+    """Return what goes wrong with one argument."""
+    before, after = change.before, change.after
+    if after is None:
+        return "number-left-out" if _has_digits(before) else "argument-left-out"
+    if not edited.brought.isdisjoint(word_list(after)):
+        return "slip-in-argument"
+    if before is None:
+        return "argument-added"
+    if str(value_of(before)) == str(value_of(after)):
+        return "argument-retyped"
+    return _replaced(change, turn, changes)
+
+
+def _replaced(change: ChangedSlot, turn: TurnResult, changes: Sequence[ChangedSlot]) -> str:
+    """Return what goes wrong with an argument whose value becomes another."""
+    before, after = change.before or "", change.after or ""
+    clean: Mapping[str, str] = turn.clean_state or {}
+    others = {path: text for path, text in clean.items() if not AnswerPath.of(path).is_call}
+    others |= {one.slot: one.before for one in changes if one.before is not None}
+    if any(text == after for path, text in others.items() if path != change.slot):
+        return "arguments-mixed-up"
+    if _has_digits(before) or _has_digits(after):
+        return "number-in-argument"
+    was, now = set(word_list(before)), set(word_list(after))
+    return "argument-cut" if was < now or now < was else "argument-changed"
+
+
+def _has_digits(text: str | None) -> bool:
+    return any(char.isdecimal() for char in text or "")

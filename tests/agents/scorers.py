@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pytest_dstfuzz.agents.features import Floats
-from pytest_dstfuzz.agents.scorer import shapes
-from pytest_dstfuzz.agents.scorer_file import ScorerAbout
+from pytest_dstfuzz.agents.policies import Floats
+from pytest_dstfuzz.agents.scorers import ScorerAbout, shapes
 
 ABOUT = ScorerAbout(
     tracker="bakery:track",

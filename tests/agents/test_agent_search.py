@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 
 # Loaded before any inner run: such a run forgets the modules that it was the first to load.
-import pytest_dstfuzz.agents.trained  # noqa: F401
-from pytest_dstfuzz.agents.checkpoint import PolicyAbout, load_policy, save_policy
-from pytest_dstfuzz.agents.features import STATE_SIZE
-from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE
+import pytest_dstfuzz.agents.searches  # noqa: F401
+from pytest_dstfuzz.agents.policies import (
+    COUNT,
+    PASS_SIZE,
+    SPACE,
+    STATE_SIZE,
+    PolicyAbout,
+    load_policy,
+    save_policy,
+)
 from pytest_dstfuzz.plugin.options import read_settings
 
 BOT = '''
@@ -156,10 +162,10 @@ def test_the_agent_of_the_fixture_is_the_shipped_one_by_default(
 ) -> None:
     assert policy
     (bot.path / "mine.safetensors").rename(bot.path / "trade.safetensors")
-    monkeypatch.setattr("pytest_dstfuzz.agents.agent_search.SHIPPED", bot.path)
+    monkeypatch.setattr("pytest_dstfuzz.agents.searches.SHIPPED_AGENT", bot.path)
     bot.makepyfile(PROPOSING)
     bot.runpytest_inprocess(*OPTIONS[:2]).assert_outcomes(passed=6)
-    monkeypatch.setattr("pytest_dstfuzz.agents.agent_search.SHIPPED", bot.path / "none")
+    monkeypatch.setattr("pytest_dstfuzz.agents.searches.SHIPPED_AGENT", bot.path / "none")
     result = bot.runpytest_inprocess(*OPTIONS[:2])
     assert result.ret == 4
     result.stdout.fnmatch_lines(["*this installation ships no trained agent: train one with*"])

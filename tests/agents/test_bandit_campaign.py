@@ -9,13 +9,13 @@ import pytest
 from planted import PlantedBot, data_of, dialogues
 from scorers import ABOUT, random_weights
 
-from pytest_dstfuzz.agents.bandit_search import waiting
-from pytest_dstfuzz.agents.scorer_file import save_scorer
+from pytest_dstfuzz.agents.scorers import save_scorer
+from pytest_dstfuzz.agents.searches import waiting
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.search.protocol import (
     NO_ACTION,
     Feedback,

@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from turns import Tasks
 
-from pytest_dstfuzz.agents.bandit_search import (
+from pytest_dstfuzz.agents.policies import Candidate, Floats
+from pytest_dstfuzz.agents.scorers import REST, Scorer, SlotView, Tried
+from pytest_dstfuzz.agents.searches import (
     BanditSearch,
     attempts_of,
     broken_slots,
@@ -20,10 +22,6 @@ from pytest_dstfuzz.agents.bandit_search import (
     view_of,
     waiting,
 )
-from pytest_dstfuzz.agents.candidates import Candidate
-from pytest_dstfuzz.agents.features import Floats
-from pytest_dstfuzz.agents.scorer import Scorer
-from pytest_dstfuzz.agents.slot_view import REST, SlotView, Tried
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.search.protocol import NO_ACTION, Feedback, Proposal, SearchTask, TurnSearch
 from pytest_dstfuzz.trackers.tracker import Prediction

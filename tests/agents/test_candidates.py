@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from utterances import SAID, VALIDITIES, Said, perturber, source_of
 
-from pytest_dstfuzz.agents.candidates import Candidate, candidates_of, made_of, together
+from pytest_dstfuzz.agents.policies import Candidate, candidates_of, made_of, together
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.edits import apply_edits
 

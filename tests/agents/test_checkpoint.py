@@ -17,15 +17,17 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from pytest_dstfuzz.agents import agent_search as policy_file
-from pytest_dstfuzz.agents.checkpoint import (
+from pytest_dstfuzz.agents import searches as policy_file
+from pytest_dstfuzz.agents.policies import (
+    COUNT,
+    PASS_SIZE,
     POLICY_FILE,
+    SPACE,
+    STATE_SIZE,
     PolicyAbout,
     load_policy,
     save_policy,
 )
-from pytest_dstfuzz.agents.features import STATE_SIZE
-from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.search.registry import CheckedSearch, describe_trained, search_by_name
 

@@ -14,9 +14,9 @@ from pytest_dstfuzz.agents.training.environment import (
 )
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue
-from pytest_dstfuzz.perturb.action import ActionSpace
+from pytest_dstfuzz.perturb.engine import ActionSpace
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.types import Action
+from pytest_dstfuzz.perturb.words import Action
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 

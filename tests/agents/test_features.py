@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as laws
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.agents.features import (
+from pytest_dstfuzz.agents.policies import (
     IMPURITY_SCALE,
     SLOT_BUCKETS,
     STATE_SIZE,
@@ -24,8 +24,7 @@ from pytest_dstfuzz.agents.features import (
     touched_words,
 )
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.perturb.action import ActionSpace
-from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.engine import ActionSpace, Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.transformations import TRANSFORMATIONS

@@ -14,7 +14,7 @@ from planted import NearsightedBot, write_folder
 
 pytest.importorskip("torch")
 
-from pytest_dstfuzz.agents.checkpoint import load_policy
+from pytest_dstfuzz.agents.policies import load_policy
 from pytest_dstfuzz.agents.training.train_agent import AgentRun, train_agent
 from pytest_dstfuzz.agents.training.trainer import TrainingConfig
 from pytest_dstfuzz.campaign.engine import CampaignEngine

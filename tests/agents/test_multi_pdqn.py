@@ -12,15 +12,21 @@ from hypothesis import settings as laws  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
-from pytest_dstfuzz.agents.features import STATE_SIZE  # noqa: E402
-from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE, Policy  # noqa: E402
+from pytest_dstfuzz.agents.policies import (  # noqa: E402
+    BLOCKS,
+    COUNT,
+    PASS_SIZE,
+    SPACE,
+    STATE_SIZE,
+    Policy,
+)
+from pytest_dstfuzz.agents.training.memory import ReplayBatch  # noqa: E402
 from pytest_dstfuzz.agents.training.multi_pdqn import (  # noqa: E402
     LearnerConfig,
     MultiPDQN,
     _sum_of_largest,
     invert_gradients,
 )
-from pytest_dstfuzz.agents.training.replay import ReplayBatch  # noqa: E402
 
 D = SPACE.dimension
 SMALL = LearnerConfig(hidden=32, seed=1)

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import settings as laws
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.agents.agent_search import AgentSearch
-from pytest_dstfuzz.agents.features import STATE_SIZE, Trace, TurnView
-from pytest_dstfuzz.agents.policy import (
+from pytest_dstfuzz.agents.policies import (
     BLOCKS,
     COUNT,
     FIRST,
@@ -22,15 +20,18 @@ from pytest_dstfuzz.agents.policy import (
     LATER,
     PASS_SIZE,
     SPACE,
+    STATE_SIZE,
     Exploration,
     Policy,
+    Trace,
+    TurnView,
     importances,
     snap,
 )
+from pytest_dstfuzz.agents.searches import AgentSearch
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.perturb.action import GRID, ActionSpace
-from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.engine import GRID, ActionSpace, Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.search.protocol import Feedback, SearchTask
 from pytest_dstfuzz.selection import select

@@ -38,8 +38,8 @@ TRAIN = """
 import sys
 from pathlib import Path
 
-from pytest_dstfuzz.scale.cluster.rounds import rounds_on_ray
-from pytest_dstfuzz.scale.cluster.session import RayOptions
+from pytest_dstfuzz.scale.actors import rounds_on_ray
+from pytest_dstfuzz.scale.ray import RayOptions
 from pytest_dstfuzz.agents.training.train_agent import AgentRun, train_agent
 from pytest_dstfuzz.agents.training.trainer import TrainingConfig
 
@@ -85,7 +85,7 @@ def here(folder: Path) -> list[bytes]:
     """What the same schedule makes in one process, without Ray."""
     code = (
         "from train import run, train_agent\n"
-        "from pytest_dstfuzz.agents.training.playing import PlayedHere\n"
+        "from pytest_dstfuzz.agents.training.trainer import PlayedHere\n"
         "train_agent(run('here'), print, rollouts=PlayedHere())\n"
     )
     done = started(folder, None, "-c", code)

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import settings as laws
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.agents.features import STATE_SIZE
-from pytest_dstfuzz.agents.policy import COUNT, SPACE
-from pytest_dstfuzz.agents.training.replay import Replay, ReplayBatch
+from pytest_dstfuzz.agents.policies import COUNT, SPACE, STATE_SIZE
+from pytest_dstfuzz.agents.training.memory import Replay, ReplayBatch
 
 
 def step(number: int) -> ReplayBatch:

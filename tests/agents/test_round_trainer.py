@@ -13,9 +13,14 @@ pytest.importorskip("torch")
 
 from test_train_agent import Counting, run_of, same, silent
 
-from pytest_dstfuzz.agents.training.playing import DialoguePlayer, PlayedHere, PlayedPart, RoundPart
-from pytest_dstfuzz.agents.training.round_trainer import PART
 from pytest_dstfuzz.agents.training.train_agent import train_agent
+from pytest_dstfuzz.agents.training.trainer import (
+    PART,
+    DialoguePlayer,
+    PlayedHere,
+    PlayedPart,
+    RoundPart,
+)
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.tracker import Tracker
 

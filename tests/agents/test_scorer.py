@@ -13,10 +13,8 @@ from hypothesis.extra.numpy import arrays
 from scorers import random_weights
 from utterances import TURNS, perturber, source_of
 
-from pytest_dstfuzz.agents.candidates import candidates_of, together
-from pytest_dstfuzz.agents.features import Floats
-from pytest_dstfuzz.agents.scorer import Scorer, chance_of_any, chance_of_variant
-from pytest_dstfuzz.agents.slot_view import SlotView, Tried
+from pytest_dstfuzz.agents.policies import Floats, candidates_of, together
+from pytest_dstfuzz.agents.scorers import Scorer, SlotView, Tried, chance_of_any, chance_of_variant
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -83,8 +81,8 @@ def test_chances_are_never_certain(spread: float) -> None:
 @given(seed=st.integers(0, 10**6), number=st.integers(0, len(TURNS) - 1))
 def test_torch_has_the_same_network(seed: int, number: int) -> None:
     torch = pytest.importorskip("torch")
-    from pytest_dstfuzz.agents.training.scorer import FitConfig, Network  # noqa: PLC0415
-    from pytest_dstfuzz.agents.training.scorer_rows import Batch  # noqa: PLC0415
+    from pytest_dstfuzz.agents.training.memory import Batch  # noqa: PLC0415
+    from pytest_dstfuzz.agents.training.train_bandit import FitConfig, Network  # noqa: PLC0415
 
     generator = torch.Generator().manual_seed(seed)
     network = Network(FitConfig(wide=8, narrow=4), generator)
@@ -113,7 +111,7 @@ def test_torch_has_the_same_network(seed: int, number: int) -> None:
 
 def test_a_network_begins_with_few_changes() -> None:
     torch = pytest.importorskip("torch")
-    from pytest_dstfuzz.agents.training.scorer import FitConfig, Network  # noqa: PLC0415
+    from pytest_dstfuzz.agents.training.train_bandit import FitConfig, Network  # noqa: PLC0415
 
     network = Network(FitConfig(), torch.Generator().manual_seed(0))
     chances = Scorer(network.weights()).chances(view(0), [])

@@ -18,9 +18,8 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from scorers import ABOUT, random_weights
 
-from pytest_dstfuzz.agents.bandit_search import SHIPPED
-from pytest_dstfuzz.agents.scorer_file import SCORER_FILE, load_scorer, save_scorer
-from pytest_dstfuzz.agents.trained import training_calls
+from pytest_dstfuzz.agents.scorers import SCORER_FILE, load_scorer, save_scorer
+from pytest_dstfuzz.agents.searches import SHIPPED_SCORER, training_calls
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.search.registry import (
     CheckedSearch,
@@ -198,7 +197,7 @@ def test_names_of_bandits_that_there_are_not(name: str, message: str) -> None:
 def test_the_shipped_scorer_has_the_name_alone() -> None:
     search = search_by_name("bandit", seed=0, k=1)
     assert search.name == "bandit"
-    about = load_scorer(SHIPPED).about
+    about = load_scorer(SHIPPED_SCORER).about
     assert (about.tracker, about.validity) == ("trade", "natural")
 
 

@@ -8,23 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from utterances import SAID, TURNS, VALIDITIES, Said, perturber, source_of
 
-from pytest_dstfuzz.agents import slot_view
-from pytest_dstfuzz.agents.candidates import candidates_of, together
-from pytest_dstfuzz.agents.slot_view import (
-    EDIT_SIZE,
-    PAIR_SIZE,
-    REST,
-    SLOT_SIZE,
-    SlotView,
-    Tried,
-)
+from pytest_dstfuzz.agents import scorers
+from pytest_dstfuzz.agents.policies import candidates_of, together
+from pytest_dstfuzz.agents.scorers import EDIT_SIZE, PAIR_SIZE, REST, SLOT_SIZE, SlotView, Tried
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-RINGS = slot_view._RINGS
+RINGS = scorers._RINGS
 #: Where what attempts showed begins: attempts, touched, made, mean rise, most rise of those that
 #: touched, most rise of all, changed, changed by this edit.
-AT = PAIR_SIZE - slot_view._TRIED
+AT = PAIR_SIZE - scorers._TRIED
 TEXT = "i need a taxi from ely to the museum of art at 17:15 please"
 SAYS = BeliefState({"taxi-departure": "ely", "taxi-leaveat": "17:15", "hotel-area": "north"})
 SURE = Prediction(SAYS, {"taxi-departure": 0.1, "taxi-leaveat": 0.0, "hotel-area": 0.3})

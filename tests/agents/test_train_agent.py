@@ -19,7 +19,7 @@ pytest.importorskip("torch")
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from pytest_dstfuzz.agents.checkpoint import load_policy
+from pytest_dstfuzz.agents.policies import load_policy
 from pytest_dstfuzz.agents.training import train_agent as module
 from pytest_dstfuzz.agents.training.multi_pdqn import LearnerConfig
 from pytest_dstfuzz.agents.training.train_agent import AgentRun, train_agent

@@ -14,10 +14,14 @@ from planted import SLOT, WEAK, PlantedBot, write_folder
 
 pytest.importorskip("torch")
 
-from pytest_dstfuzz.agents.scorer_file import SCORER_FILE, load_scorer
+from pytest_dstfuzz.agents.scorers import SCORER_FILE, load_scorer
 from pytest_dstfuzz.agents.training import train_bandit as module
-from pytest_dstfuzz.agents.training.scorer import FitConfig
-from pytest_dstfuzz.agents.training.train_bandit import ScorerRun, ScorerTraining, train_bandit
+from pytest_dstfuzz.agents.training.train_bandit import (
+    FitConfig,
+    ScorerRun,
+    ScorerTraining,
+    train_bandit,
+)
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Prediction

@@ -7,14 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.campaign.results import (
-    ChangedSlot,
-    ContextEdits,
-    TurnResult,
-    VariantResult,
-)
+from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.packing import packed
 
 PLACES = ["cambridge", "ely", "norwich", "stevenage", "leicester", "birmingham"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.audit.figures import (
+from pytest_dstfuzz.audit.record import (
     agreement_lines,
     agreements,
     cohen_kappa,
@@ -14,8 +14,7 @@ from pytest_dstfuzz.audit.figures import (
     precision_lines,
     wilson,
 )
-from pytest_dstfuzz.audit.question import KEEPING
-from pytest_dstfuzz.audit.sample import AuditRow, Draw, Sample
+from pytest_dstfuzz.audit.sample import KEEPING, AuditRow, Draw, Sample
 
 KEEPS, CHANGES = KEEPING.good, KEEPING.bad
 VERDICT = st.sampled_from([KEEPS, CHANGES])

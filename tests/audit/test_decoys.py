@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_dstfuzz.audit.decoys import KINDS, DecoyMaker
-from pytest_dstfuzz.audit.mentions import KnownTurns
+from pytest_dstfuzz.audit.decoys import KINDS, DecoyMaker, KnownTurns
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_dstfuzz.audit.fine_decoys import FINE_KINDS, FineDecoyMaker
-from pytest_dstfuzz.audit.mentions import KnownTurns
+from pytest_dstfuzz.audit.decoys import FINE_KINDS, FineDecoyMaker, KnownTurns
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 

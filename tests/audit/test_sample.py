@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_dstfuzz.audit.decoys import KINDS
-from pytest_dstfuzz.audit.fine_decoys import FINE_KINDS
+from pytest_dstfuzz.audit.decoys import FINE_KINDS, KINDS
 from pytest_dstfuzz.audit.sample import Draw, Sample, draw_sample
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import UserError

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_dstfuzz.audit.judging import read_judgements, write_sheet
 from pytest_dstfuzz.audit.sample import Draw, Sample, draw_sample
-from pytest_dstfuzz.audit.sheets import read_judgements, write_sheet
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import UserError
 

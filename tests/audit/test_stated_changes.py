@@ -10,18 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.audit.decoy_draw import ALL_KINDS
+from pytest_dstfuzz.audit.decoys import ALL_KINDS, NOTHING, STATED_KINDS
+from pytest_dstfuzz.audit.judging import judge_rows, read_judgements, write_sheet
 from pytest_dstfuzz.audit.page import page_text
 from pytest_dstfuzz.audit.record import audit_path, open_audit
 from pytest_dstfuzz.audit.sample import Draw, draw_sample
-from pytest_dstfuzz.audit.session import judge_rows
-from pytest_dstfuzz.audit.sheets import read_judgements, write_sheet
-from pytest_dstfuzz.audit.stated_decoys import NOTHING, STATED_KINDS
 from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Move
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.relations.relation import Admissible, Delta, Move
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 PLACES = ("ely", "norwich", "stevenage")

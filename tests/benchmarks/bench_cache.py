@@ -22,17 +22,16 @@ try:
 except ImportError:  # On Windows.
     resource = None  # type: ignore[assignment]  # tests that need it are skipped
 
-from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
+from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.store import Store
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
 from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.validation import PREFLIGHT_CONTEXTS
 
 HERE = Path(__file__).parent
 DATA = load_dialogues("sample", "test")

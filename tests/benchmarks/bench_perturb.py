@@ -26,7 +26,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.types import Action
+from pytest_dstfuzz.perturb.words import Action
 
 ROUNDS = 11
 #: Variants that a campaign makes of a turn, and so the shares of one `prepare`.

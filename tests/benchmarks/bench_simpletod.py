@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.models.simpletod.config import LONGEST_BELIEF
-from pytest_dstfuzz.models.simpletod.greedy import GreedyDecoder
+from pytest_dstfuzz.models.simpletod.decoder import GreedyDecoder
 from pytest_dstfuzz.models.simpletod.tracker import load_simpletod
 
 ROUNDS = 3

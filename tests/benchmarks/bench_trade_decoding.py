@@ -20,12 +20,13 @@ from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Context  # 
 from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: E402
 from pytest_dstfuzz.dialogue.normalise import normalise_state  # noqa: E402
 from pytest_dstfuzz.models.neural import pad  # noqa: E402
-from pytest_dstfuzz.models.trade.decode import gini_rows, mix  # noqa: E402
-from pytest_dstfuzz.models.trade.network import (  # noqa: E402
+from pytest_dstfuzz.models.trade.network import (  # noqa: E402  # noqa: E402
     GATE_DONTCARE,
     GATE_POINTER,
     Encoded,
     TradeNetwork,
+    gini_rows,
+    mix,
 )
 from pytest_dstfuzz.models.trade.tracker import (  # noqa: E402
     TradeTracker,

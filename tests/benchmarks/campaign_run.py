@@ -19,7 +19,7 @@ import pytest
 from pytest_dstfuzz.dialogue.dialogues import Again, Context
 from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.types import Action, Variant
+from pytest_dstfuzz.perturb.words import Action, Variant
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Prediction
 

@@ -23,11 +23,10 @@ import numpy as np
 
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
+from pytest_dstfuzz.comparisons.calls import comparison_of_calls
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
+from pytest_dstfuzz.dialogue.calls import Outcome, Tool, ToolCall, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Exchange, Turn
-from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction

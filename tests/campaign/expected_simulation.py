@@ -17,14 +17,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pytest_dstfuzz.campaign.attempts import lock_values
-from pytest_dstfuzz.campaign.intervals import mean_interval
+from pytest_dstfuzz.campaign.figures import mean_interval
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.noise.utterance import NoisyUtterance
+from pytest_dstfuzz.noise.model import NoisyUtterance
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.search.noise import Outcomes
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.search.searches import Outcomes
 from pytest_dstfuzz.seeding import stream
 
 SIMULATIONS: Final = 2_000

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from pytest_dstfuzz.campaign.intervals import FEWEST_DIALOGUES, ratio_interval
+from pytest_dstfuzz.campaign.figures import FEWEST_DIALOGUES, ratio_interval
 
 Floats = npt.NDArray[np.float64]
 Interval = tuple[float, float]

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import pytest
 from toybots import Play, WordBot, data_of, talk
 
-from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.engine import CampaignEngine
-from pytest_dstfuzz.campaign.events import BudgetReached, CampaignFinished
-from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.predictor import Budget, Predictor
+from pytest_dstfuzz.campaign.results import BudgetReached, CampaignFinished
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import BudgetSettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context

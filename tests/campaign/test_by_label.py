@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 from toybots import Play, WordBot, talk
 
-from pytest_dstfuzz.campaign.by_label import folded_label, judge_by_label
-from pytest_dstfuzz.campaign.folding import Folding
+from pytest_dstfuzz.campaign.answers import Folding
+from pytest_dstfuzz.campaign.attempts import folded_label, judge_by_label
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import TurnResult, faults
 from pytest_dstfuzz.campaign.summary import YieldsTally
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.comparisons.calls import ToolCallComparison
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, diff_states
 from pytest_dstfuzz.gate.baseline import ComparedVariant
-from pytest_dstfuzz.weaknesses.keys import read
+from pytest_dstfuzz.weaknesses.groups import read
 
 RIGHT = {"hotel-area": "north", "hotel-price": "cheap", "food-kind": "thai"}
 #: The area is not understood as it is typed, and the food never is.

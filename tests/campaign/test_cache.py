@@ -17,10 +17,8 @@ from toybots import ONTOLOGY, FussyBot, UnsureBot, WordBot, data_of, talk
 
 from pytest_dstfuzz.campaign import predictor as predictor_module
 from pytest_dstfuzz.campaign.answers import TrackerFailure, check_answer
-from pytest_dstfuzz.campaign.budget import Budget
-from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
-from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.campaign.store import Store
+from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
+from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.config import BudgetSettings, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import UserError

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.campaign import store as store_module
-from pytest_dstfuzz.campaign.alive import is_dead
-from pytest_dstfuzz.campaign.store import Store
+from pytest_dstfuzz.campaign import cache as store_module
+from pytest_dstfuzz.campaign.cache import Store, is_dead
 
 LIMIT = 10_000_000
 VALUES = {bytes([number]): b"the north %d " % number * 20 for number in range(150)}
@@ -130,7 +129,7 @@ def test_a_file_that_somebody_keeps_locked_is_done_without(path: Path) -> None:
 CLAIMS = """
 import sys, time
 from pathlib import Path
-from pytest_dstfuzz.campaign.store import Store
+from pytest_dstfuzz.campaign.cache import Store
 store = Store(Path(sys.argv[1]), 10_000_000)
 print(len(store.claim("run", "other", [b"one", b"two"])), flush=True)
 time.sleep(600)

@@ -15,14 +15,14 @@ from toybots import FussyBot, Play, WordBot, data_of, talk
 from pytest_dstfuzz.campaign import engine as campaign_module
 from pytest_dstfuzz.campaign import predictor as predictor_module
 from pytest_dstfuzz.campaign.engine import WINDOWS_AT_ONCE, CampaignEngine, predictor_for
-from pytest_dstfuzz.campaign.events import (
+from pytest_dstfuzz.campaign.results import (
     BatchDone,
     CampaignFinished,
     CampaignStarted,
     TurnDone,
+    TurnResult,
     WindowStarted,
 )
-from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.errors import UserError

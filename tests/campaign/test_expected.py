@@ -11,8 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.campaign.expected import ExpectedFailures, FailingMass
-from pytest_dstfuzz.campaign.intervals import mean_interval, ratio_interval
+from pytest_dstfuzz.campaign.figures import (
+    ExpectedFailures,
+    FailingMass,
+    mean_interval,
+    ratio_interval,
+)
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import summarise

@@ -14,17 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toybots import Play, talk
 
-from pytest_dstfuzz.campaign.ledger import Counts, count, ledger
-from pytest_dstfuzz.campaign.results import (
-    ChangedSlot,
-    TurnResult,
-    VariantOutcome,
-    VariantResult,
-)
+from pytest_dstfuzz.campaign.figures import Counts, count, ledger, tallied
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantOutcome, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary, YieldsTally, summarise
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 
 OUTCOMES = get_args(VariantOutcome)
 KEYS = [

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer, TrackerFailure, kinds_of_answers
+from pytest_dstfuzz.campaign.answers import (
+    AS_GIVEN,
+    UNSTABLE,
+    Answer,
+    Folding,
+    TrackerFailure,
+    kinds_of_answers,
+)
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.deciding import (
     clean_wanted,
@@ -19,18 +26,15 @@ from pytest_dstfuzz.campaign.deciding import (
     variant_wanted,
 )
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
-from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.calls import reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import Again, Context, Dialogue, DialogueSet, Exchange, Turn
-from pytest_dstfuzz.dialogue.outcome import reply_outcome
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.rewrite import OTHER_REPLY, Move, Rewrite
-from pytest_dstfuzz.relations.scene import Scene
+from pytest_dstfuzz.relations.relation import OTHER_REPLY, Move, Relation, Rewrite, Scene
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 CLEAN, VARIANT = (Context((Exchange("", user),)) for user in ("clean", "variant"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from interval_simulation import Campaigns, coverage
 from scipy import special, stats
 
-from pytest_dstfuzz.campaign.intervals import (
+from pytest_dstfuzz.campaign.figures import (
     FEWEST_DIALOGUES,
     binomial_interval,
     interval_name,
@@ -106,7 +106,7 @@ def test_it_holds_the_truth_as_often_as_it_says(dialogues: int) -> None:
 def test_too_few_dialogues_for_an_interval_load_no_scipy() -> None:
     code = (
         "import sys\n"
-        "from pytest_dstfuzz.campaign.intervals import ratio_interval\n"
+        "from pytest_dstfuzz.campaign.figures import ratio_interval\n"
         "assert ratio_interval([(1, 2)] * 5) is None\n"
         "assert 'scipy' not in sys.modules\n"
     )

@@ -12,22 +12,20 @@ from typing import Any
 import pytest
 from toybots import WordBot
 
-from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
+from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
-from pytest_dstfuzz.campaign.events import CampaignFinished, CampaignStarted
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.store import Store
+from pytest_dstfuzz.campaign.results import CampaignFinished, CampaignStarted, TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.noise.mix import load_models
+from pytest_dstfuzz.noise.model import load_models
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.unchanged import Metamorphic
-from pytest_dstfuzz.search.draws import RandomSearch
 from pytest_dstfuzz.search.protocol import Search, SearchTask, TurnSearch
+from pytest_dstfuzz.search.searches import RandomSearch
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 SAMPLE = load_dialogues("sample", "test")

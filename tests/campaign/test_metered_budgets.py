@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toybots import WordBot
 
-from pytest_dstfuzz.campaign.budget import Budget
-from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import UserError

@@ -14,9 +14,9 @@ from test_execution import DATA, PLAN
 from toybots import UnsureBot, WordBot, data_of, talk
 
 from pytest_dstfuzz.campaign.attempts import lock_values
+from pytest_dstfuzz.campaign.dialogue_run import FEW, Subset, minimise
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.campaign.shrink import FEW, Subset, minimise
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 from wobble_table import KINDS, Row, Wobbly, row, rules, run, truth
 
-from pytest_dstfuzz.campaign.noise import Noise
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult, Votes
-from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.campaign.summary import Noise, summarise
 
 #: A table of 20 seeds is printed by wobble_table.py; these are a few of its runs.
 SEEDS, TURNS = range(3), 30

@@ -6,7 +6,7 @@ import pytest
 from toybots import WordBot, data_of, talk
 
 from pytest_dstfuzz import Campaign, Settings
-from pytest_dstfuzz.relations.rewrite import OTHER_LANGUAGE
+from pytest_dstfuzz.relations.relation import OTHER_LANGUAGE
 from pytest_dstfuzz.totals.totals import Totals
 
 DATA = data_of(

@@ -13,18 +13,19 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, Dialogue
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.rewrite import (
+from pytest_dstfuzz.relations.relation import (
     Admissible,
     Begun,
     Delta,
     Inapplicable,
     Move,
+    Relation,
+    Replacement,
     Rewrite,
+    Scene,
     Shown,
     TurnRelation,
 )
-from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 TALK = talk("d", "a cheap room", "in the north", "chinese food")

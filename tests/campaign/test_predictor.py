@@ -15,9 +15,8 @@ from toybots import ONTOLOGY, FussyBot, PanicError, WordBot, talk
 
 from pytest_dstfuzz.campaign import predictor as predictor_module
 from pytest_dstfuzz.campaign.answers import TrackerFailure, check_answer, count_asked
-from pytest_dstfuzz.campaign.budget import Budget
-from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Event
-from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.predictor import Budget, Predictor
+from pytest_dstfuzz.campaign.results import BatchDone, BudgetReached, ErrorSeen, Event
 from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology
 from pytest_dstfuzz.errors import GivenUpError, TrackerError

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from toybots import Play, WordBot, talk
 
-from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.deciding import Repeats
-from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import BudgetSettings

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toybots import Play, WordBot, data_of, talk
 
-from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
+from pytest_dstfuzz.campaign.answers import AS_GIVEN, Answer, TrackerFailure
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.deciding import (
     MOST,
@@ -25,12 +25,10 @@ from pytest_dstfuzz.campaign.deciding import (
     decider_of,
 )
 from pytest_dstfuzz.campaign.engine import predictor_for
-from pytest_dstfuzz.campaign.folding import AS_GIVEN
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
+from pytest_dstfuzz.dialogue.calls import Outcome, ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.tracker import Prediction
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.campaign import store as store_module
-from pytest_dstfuzz.campaign.store import Store
+from pytest_dstfuzz.campaign import cache as store_module
+from pytest_dstfuzz.campaign.cache import Store
 
 LIMIT = 10_000_000
 
@@ -51,7 +51,7 @@ def reopened(path: Path, limit: int = LIMIT) -> Store:
 def in_another_process(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run Python code with a `Store` at ``sys.argv[1]``."""
     head = (
-        "import sys\nfrom pathlib import Path\nfrom pytest_dstfuzz.campaign.store import Store\n"
+        "import sys\nfrom pathlib import Path\nfrom pytest_dstfuzz.campaign.cache import Store\n"
         "store = Store(Path(sys.argv[1]), 10_000_000)\n"
     )
     command = [sys.executable, "-c", head + textwrap.dedent(code), *map(str, arguments)]
@@ -231,7 +231,7 @@ def test_several_processes_begin_and_fill_one_file(path: Path) -> None:
             assert len(store.get([me + bytes([n]) for n in range(number + 1)])) == number + 1
         print(store.problems)
     """
-    head = "import sys\nfrom pathlib import Path\nfrom pytest_dstfuzz.campaign.store import Store\n"
+    head = "import sys\nfrom pathlib import Path\nfrom pytest_dstfuzz.campaign.cache import Store\n"
     head += "store = Store(Path(sys.argv[1]), 10_000_000)\n"
     command = [sys.executable, "-c", head + textwrap.dedent(code), str(path)]
     running = [

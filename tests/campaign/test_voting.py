@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from toybots import Play, WordBot, talk
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
-from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.deciding import Vote, settled, settled_clean
-from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import Votes
 from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, Exchange

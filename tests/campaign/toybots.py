@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.config.profiles import PROFILES, Profile
+from pytest_dstfuzz.config.options import PROFILES, Profile
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
@@ -21,9 +21,9 @@ from pytest_dstfuzz.dialogue.dialogues import (
 )
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.perturb.types import Action, Edit, Variant
+from pytest_dstfuzz.perturb.words import Action, Edit, Variant
 from pytest_dstfuzz.relations.registry import relation_for
-from pytest_dstfuzz.relations.scene import Scenes
+from pytest_dstfuzz.relations.relation import Scenes
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
 from pytest_dstfuzz.trackers.tracker import Prediction
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz import cli
-from pytest_dstfuzz.comparisons.calibrate import Calibration
+from pytest_dstfuzz.comparisons.embedding import Calibration
 
 TOWNS = ("Oslo", "Lima", "Quito", "Turin", "Perth", "Leeds", "Dakar", "Hanoi", "Kyoto", "Basel")
 KINDS = ("museum", "market", "harbour", "library", "bakery", "tower")

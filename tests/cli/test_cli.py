@@ -13,7 +13,7 @@ import pytest
 
 from pytest_dstfuzz import __version__, cli
 from pytest_dstfuzz.cli.command import ProgressLine
-from pytest_dstfuzz.dialogue import fetch as datasets
+from pytest_dstfuzz.dialogue import load as datasets
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_dstfuzz import cli
 from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name
-from pytest_dstfuzz.relations.rounds.drop import Drop
+from pytest_dstfuzz.relations.rounds import Drop
 
 
 def run(line: str, capsys: pytest.CaptureFixture[str]) -> str:

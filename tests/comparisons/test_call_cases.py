@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.campaign.folding import Folding
-from pytest_dstfuzz.comparisons.argument_rules import rule_of
-from pytest_dstfuzz.comparisons.argument_table import ArgumentTable
+from pytest_dstfuzz.campaign.answers import Folding
+from pytest_dstfuzz.comparisons.arguments import ArgumentTable, rule_of
 from pytest_dstfuzz.comparisons.calls import ToolCallComparison
-from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
+from pytest_dstfuzz.dialogue.calls import Outcome, Tool, ToolCall, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 ASKED = Context((Exchange("", "book it for two"),))

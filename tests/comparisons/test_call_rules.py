@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.comparisons.argument_rules import own_rule, rule_of
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
+from pytest_dstfuzz.comparisons.arguments import own_rule, rule_of
+from pytest_dstfuzz.comparisons.calls import comparison_of_calls
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.dates import instant_of

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dstfuzz.campaign.folding import Folding
+from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.comparisons.comparison import Compared
-from pytest_dstfuzz.comparisons.echoes import without_echo, without_slips
+from pytest_dstfuzz.comparisons.facts import without_echo, without_slips
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
-from pytest_dstfuzz.relations.rewrite import OTHER_REPLY
+from pytest_dstfuzz.relations.relation import OTHER_REPLY
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.comparisons.embedding import SameMeaning, distance, eps
+from pytest_dstfuzz.comparisons.embedding import SameMeaning, distance, eps, shipped_vectors, tokens
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
-from pytest_dstfuzz.comparisons.vectors import shipped_vectors, tokens
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 

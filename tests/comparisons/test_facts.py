@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.comparisons.comparison import Compared
-from pytest_dstfuzz.comparisons.exact import EXACT
-from pytest_dstfuzz.comparisons.fallbacks import is_fallback
-from pytest_dstfuzz.comparisons.names import names
+from pytest_dstfuzz.comparisons.comparison import EXACT, Compared
+from pytest_dstfuzz.comparisons.facts import names
+from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange

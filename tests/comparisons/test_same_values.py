@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.comparisons.argument_rules import UNKNOWN, ArgumentKind, same_auto
-from pytest_dstfuzz.comparisons.argument_table import ArgumentTable
+from pytest_dstfuzz.comparisons.arguments import UNKNOWN, ArgumentKind, ArgumentTable, same_auto
 from pytest_dstfuzz.comparisons.calls import ToolCallComparison
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
 

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_dstfuzz.dialogue.load import load_dialogues, locate
 from pytest_dstfuzz.dialogue.readers import source
-from pytest_dstfuzz.dialogue.readers.trade import COLUMNS
+from pytest_dstfuzz.dialogue.readers.corpora import COLUMNS
 from pytest_dstfuzz.errors import DataError
 
 HEADER = "\t".join([*COLUMNS, "hotel-area"]) + "\n"

@@ -11,9 +11,15 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.dialogue import fetch as fetching
-from pytest_dstfuzz.dialogue.fetch import DATASETS, Dataset, cache_folder, fetch, fetched
-from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue import load as fetching
+from pytest_dstfuzz.dialogue.load import (
+    DATASETS,
+    Dataset,
+    cache_folder,
+    fetch,
+    fetched,
+    load_dialogues,
+)
 from pytest_dstfuzz.errors import DataError, UserError
 
 

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.config import ReplySettings
-from pytest_dstfuzz.dialogue import spool
-from pytest_dstfuzz.dialogue.calls import Tool
+from pytest_dstfuzz.dialogue import sampling
+from pytest_dstfuzz.dialogue.calls import Outcome, Tool
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Dialogue,
@@ -30,10 +30,14 @@ from pytest_dstfuzz.dialogue.dialogues import (
 )
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
-from pytest_dstfuzz.dialogue.outcome import Outcome
-from pytest_dstfuzz.dialogue.rollout import with_history
-from pytest_dstfuzz.dialogue.sampling import part_of, sample_set, sample_turns
-from pytest_dstfuzz.dialogue.spool import SpooledDialogues, gathered
+from pytest_dstfuzz.dialogue.sampling import (
+    SpooledDialogues,
+    gathered,
+    part_of,
+    sample_set,
+    sample_turns,
+    with_history,
+)
 from pytest_dstfuzz.errors import DataError, UserError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -62,7 +66,7 @@ DIALOGUES = st.builds(
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let data be large from eleven turns on."""
-    monkeypatch.setattr(spool, "IN_MEMORY", 10)
+    monkeypatch.setattr(sampling, "IN_MEMORY", 10)
 
 
 def talk(number: int, turns: int = 2) -> Dialogue:
@@ -134,7 +138,7 @@ def test_large_data_says_what_small_data_says(outcome: Any, monkeypatch: pytest.
         return [data, rolled, slots, sample_set(slots, 40, 0), *plans]
 
     small = found()
-    monkeypatch.setattr(spool, "IN_MEMORY", 10)
+    monkeypatch.setattr(sampling, "IN_MEMORY", 10)
     large = found()
     for one, other in zip(small[:4], large[:4], strict=True):
         assert isinstance(other.dialogues, StoredDialogues)

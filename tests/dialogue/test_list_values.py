@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import load_dialogues, load_lexicon
+from pytest_dstfuzz.dialogue.calls import list_text, members_of, shown_value
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, SlotChange, diff_states
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, normalise_state, normalise_value
 from pytest_dstfuzz.dialogue.readers.source import as_label
-from pytest_dstfuzz.dialogue.values import list_text, members_of, shown_value
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.words import take_apart
 from pytest_dstfuzz.relations.values import ValueTable
-from pytest_dstfuzz.trackers.chat.parse import parse_answer
+from pytest_dstfuzz.trackers.chat.tracker import parse_answer
 from pytest_dstfuzz.trackers.validation import check_prediction
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.config import SPLIT_ALIASES, parse_option
-from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue import normalise
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn, answer_of
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.readers.logs import JsonLines
@@ -32,7 +32,7 @@ def test_original_schema_keeps_texts_and_reads_states_behind_the_user(
     found = load_dialogues(write("mini/test.json", original).parent)
     assert (found.name, found.split, found.layout) == ("mini", "test", "original")
     assert found.normalisation == "multiwoz"
-    assert found.cue_words == multiwoz.CUE_WORDS
+    assert found.cue_words == normalise.CUE_WORDS
     assert found.flag_words == {"hotel-internet": ("wifi",)}
     first, second = found.dialogues
     assert first.id == "AAA01"
@@ -62,9 +62,9 @@ def test_original_schema_keeps_texts_and_reads_states_behind_the_user(
     assert second.turns[1] == Turn(1, "when?", "never mind", None)
     assert not found.labelled
     assert found.ontology is not None
-    assert found.ontology.slots == multiwoz.SLOTS
+    assert found.ontology.slots == normalise.SLOTS
     assert found.ontology.values["taxi-destination"] == ("abc",)
-    assert found.ontology.values["hotel-area"] == multiwoz.AREAS
+    assert found.ontology.values["hotel-area"] == normalise.AREAS
 
 
 def test_sharded_schema_reads_all_shards_of_a_split(
@@ -372,7 +372,7 @@ def test_shipped_sample():
     assert len(found.dialogues) >= 60
     assert found.turn_count() >= 300
     slots = {s for d in found.dialogues for t in d.turns for s in t.state or ()}
-    assert slots == set(multiwoz.SLOTS)
+    assert slots == set(normalise.SLOTS)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.dialogue.call_trees import made_calls
-from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
+from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome, made_calls
 
 _NAMES = st.text("ab_", min_size=1, max_size=3)
 _VALUES = st.recursive(

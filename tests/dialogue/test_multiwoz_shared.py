@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue import normalise
 from pytest_dstfuzz.dialogue.dialogues import diff_states
 from pytest_dstfuzz.dialogue.load import load_dialogues
 
@@ -55,9 +55,9 @@ def test_published_files(
     found = load_dialogues(shared_data / folder, split, layout=layout)
     assert (len(found.dialogues), found.turn_count()) == (dialogues, turns)
     assert found.labelled
-    assert slots_of(found) == set(multiwoz.SLOTS)
+    assert slots_of(found) == set(normalise.SLOTS)
     assert found.ontology is not None
-    assert found.ontology.slots == multiwoz.SLOTS
+    assert found.ontology.slots == normalise.SLOTS
     assert found.name == folder[:10]
 
 
@@ -78,5 +78,5 @@ def test_schema_of_2_2_brings_the_slots(
     (tmp_path / "w/schema.json").write_bytes(schema)
     found = load_dialogues(write("w/test/dialogues_001.json", sharded).parents[1])
     assert found.ontology is not None
-    assert found.ontology.slots == multiwoz.SLOTS
-    assert found.ontology.values["hotel-area"] == multiwoz.AREAS
+    assert found.ontology.slots == normalise.SLOTS
+    assert found.ontology.values["hotel-area"] == normalise.AREAS

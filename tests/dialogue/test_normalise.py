@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue import normalise
 from pytest_dstfuzz.dialogue.normalise import (
     NORMALISATIONS,
     normalise_slot,
@@ -158,19 +158,19 @@ def test_none_and_dontcare_are_never_the_same():
         assert normalise_state({"hotel-area": "do not care"}, name) == {"hotel-area": "dontcare"}
 
 
-@pytest.mark.parametrize("slot", multiwoz.SLOTS)
+@pytest.mark.parametrize("slot", normalise.SLOTS)
 def test_canonical_slots_and_closed_values_stay_as_they_are(slot: str):
     assert normalise_slot(slot, "multiwoz") == slot
-    for value in multiwoz.closed_values(slot):
+    for value in normalise.closed_values(slot):
         assert normalise_value(slot, value, "multiwoz") == value
 
 
 @pytest.mark.parametrize(
     ("slot", "repairs"),
     [
-        ("hotel-name", multiwoz.NAME_REPAIRS),
-        ("restaurant-food", multiwoz.FOOD_REPAIRS),
-        ("attraction-type", multiwoz.TYPE_REPAIRS),
+        ("hotel-name", normalise.NAME_REPAIRS),
+        ("restaurant-food", normalise.FOOD_REPAIRS),
+        ("attraction-type", normalise.TYPE_REPAIRS),
     ],
 )
 def test_repairs_lead_to_values_that_rest(slot: str, repairs: Mapping[str, str]):
@@ -179,10 +179,10 @@ def test_repairs_lead_to_values_that_rest(slot: str, repairs: Mapping[str, str])
 
 
 def test_constants_are_sorted_and_thirty():
-    assert len(multiwoz.SLOTS) == 30
-    assert list(multiwoz.SLOTS) == sorted(set(multiwoz.SLOTS))
-    assert list(multiwoz.CUE_WORDS) == sorted(set(multiwoz.CUE_WORDS))
-    assert {slot.split("-")[0] for slot in multiwoz.SLOTS} == set(multiwoz.DOMAINS)
+    assert len(normalise.SLOTS) == 30
+    assert list(normalise.SLOTS) == sorted(set(normalise.SLOTS))
+    assert list(normalise.CUE_WORDS) == sorted(set(normalise.CUE_WORDS))
+    assert {slot.split("-")[0] for slot in normalise.SLOTS} == set(normalise.DOMAINS)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ _FRAGMENTS = (
     )
 )
 _VALUES = st.one_of(st.text(max_size=20), st.lists(_FRAGMENTS, max_size=8).map("".join))
-_SLOTS = st.one_of(st.sampled_from(multiwoz.SLOTS), st.text(max_size=12))
+_SLOTS = st.one_of(st.sampled_from(normalise.SLOTS), st.text(max_size=12))
 
 
 @settings(deadline=None)

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz import cli
-from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, entry_of, json_lines, whole_dialogue
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
-from pytest_dstfuzz.dialogue.writing import entry_of, json_lines, whole_dialogue
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 SAID = TEXTS.filter(str.strip)

@@ -25,7 +25,7 @@ from processes import run_python
 from pytest_dstfuzz.cli import COMMANDS
 from pytest_dstfuzz.config import ADAPTER, OPTIONS
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.gate.limits import read_gates
+from pytest_dstfuzz.gate.verdict import read_gates
 from tools.docs.pages import Block
 from tools.docs.reference import GENERATED
 

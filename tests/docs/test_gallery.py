@@ -14,8 +14,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker
-from pytest_dstfuzz.weaknesses.keys import key_of_id
-from pytest_dstfuzz.weaknesses.triage import description
+from pytest_dstfuzz.weaknesses.groups import description, key_of_id
 from tools.docs.gallery import RUN, SHOWN, page
 
 SHOWN_ONE = re.compile(

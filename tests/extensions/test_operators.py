@@ -24,7 +24,7 @@ from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.types import Edit, Variant
+from pytest_dstfuzz.perturb.words import Edit, Variant
 from pytest_dstfuzz.report.json_report import read_report
 from pytest_dstfuzz.search.protocol import SearchTask
 from pytest_dstfuzz.search.registry import search_by_name

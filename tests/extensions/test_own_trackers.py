@@ -18,8 +18,7 @@ from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.factories import call_factory
-from pytest_dstfuzz.trackers.registry import TRACKERS, resolve_tracker, tracker_for
+from pytest_dstfuzz.trackers.registry import TRACKERS, call_factory, resolve_tracker, tracker_for
 from pytest_dstfuzz.trackers.schemes import SCHEMES
 
 HERE = Path(__file__).parents[2] / "examples" / "extension"

@@ -20,7 +20,7 @@ from pytest_dstfuzz.relations.registry import (
     register_relation,
     relation_by_name,
 )
-from pytest_dstfuzz.relations.rewrite import Verdict
+from pytest_dstfuzz.relations.relation import Verdict
 from pytest_dstfuzz.search.protocol import SearchTask
 from pytest_dstfuzz.search.registry import (
     SEARCHES,

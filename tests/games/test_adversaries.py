@@ -12,9 +12,8 @@ from refund_bots import CoinGame, RuleBot, SayingBot
 from pytest_dstfuzz import DataError, UserError
 from pytest_dstfuzz.games import GameReport, GoalSelection, RefundGame, TalkLine
 from pytest_dstfuzz.games.adversaries import SCRIPTED
-from pytest_dstfuzz.games.attack import GameAttack
+from pytest_dstfuzz.games.attack import GameAttack, replay
 from pytest_dstfuzz.games.game import Goal
-from pytest_dstfuzz.games.report import replay
 
 HOW = GameAttack(games=20, budget=400)
 

@@ -11,10 +11,9 @@ from loopback import Asked, Says, Service
 
 from pytest_dstfuzz import TrackerError, UserError
 from pytest_dstfuzz.games import ChatGoalAgent, GameReport, GoalSelection, RefundGame
-from pytest_dstfuzz.games.attack import GameAttack
+from pytest_dstfuzz.games.attack import GameAttack, replay
 from pytest_dstfuzz.games.playing import play_game
 from pytest_dstfuzz.games.refund import RULE
-from pytest_dstfuzz.games.report import replay
 
 NOTHING = GoalSelection(refund=0)
 

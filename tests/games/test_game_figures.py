@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.games import DealGame, GameScores, GoalSelection, RefundGame
 from pytest_dstfuzz.games.deal import ITEMS, TOTAL
-from pytest_dstfuzz.games.figures import GameFigures, share_interval
+from pytest_dstfuzz.games.game import GameFigures, share_interval
 
 SCORES = st.lists(
     st.builds(GameScores, st.integers(0, 10).map(float), st.integers(0, 10).map(float)),

@@ -19,12 +19,11 @@ pytest.importorskip("torch")
 
 import torch
 
-from pytest_dstfuzz.games.insight import TargetView
+from pytest_dstfuzz.games.game import TargetView
 from pytest_dstfuzz.games.negotiation.__main__ import main
 from pytest_dstfuzz.games.negotiation.agent import NegotiatorAgent
 from pytest_dstfuzz.games.negotiation.hardening import ATTACK_FILE, HardenConfig, harden
-from pytest_dstfuzz.games.negotiation.network import load_network
-from pytest_dstfuzz.games.negotiation.reader import TalkReader
+from pytest_dstfuzz.games.negotiation.network import TalkReader, load_network
 from pytest_dstfuzz.games.negotiation.reinforce import (
     ReinforceConfig,
     played,

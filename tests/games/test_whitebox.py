@@ -10,15 +10,17 @@ from refund_bots import CoinGame, RuleBot
 
 from pytest_dstfuzz import UserError
 from pytest_dstfuzz.games import AdversarySide, GoalSelection, TalkLine, TransparentAgent
-from pytest_dstfuzz.games.attack import GameAttack
-from pytest_dstfuzz.games.fluency import Fluency
-from pytest_dstfuzz.games.game import Goal
-from pytest_dstfuzz.games.hearing import DelayedAdversary, HandedOnAdversary, ReactiveAdversary
-from pytest_dstfuzz.games.insight import Closing, Talk, TargetView
+from pytest_dstfuzz.games.adversaries import (
+    ADVERSARIES,
+    DelayedAdversary,
+    HandedOnAdversary,
+    ReactiveAdversary,
+    WhiteBoxAttack,
+    playing_against,
+)
+from pytest_dstfuzz.games.attack import GameAttack, GameReport
+from pytest_dstfuzz.games.game import Closing, Fluency, Goal, Talk, TargetView
 from pytest_dstfuzz.games.playing import Arena
-from pytest_dstfuzz.games.report import GameReport
-from pytest_dstfuzz.games.roster import ADVERSARIES, playing_against
-from pytest_dstfuzz.games.whitebox import WhiteBoxAttack
 
 WORDS = ("please", "now", "deal", "mercy", "give", "all", "it")
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_dstfuzz.campaign.ledger import Counts
+from pytest_dstfuzz.campaign.figures import Counts
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, make_baseline
-from pytest_dstfuzz.gate.limits import LIMITS, Figure
 from pytest_dstfuzz.gate.pairing import Pairing, pair_up
-from pytest_dstfuzz.gate.verdict import LimitFinding, failure_rate, judge_figure
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.gate.verdict import LIMITS, Figure, LimitFinding, failure_rate, judge_figure
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.totals.totals import RelationFacts, Totals
 
 #: A tracker that believes something about the length of what was said.

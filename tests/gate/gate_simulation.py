@@ -20,9 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special, stats
 
-from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION
-from pytest_dstfuzz.gate.statistics import Paired, dialogues_needed, interval
-from pytest_dstfuzz.gate.verdict import judge_difference
+from pytest_dstfuzz.gate.pairing import Paired, dialogues_needed, interval
+from pytest_dstfuzz.gate.verdict import DEFAULT_MAX_REGRESSION, judge_difference
 
 Floats = npt.NDArray[np.float64]
 VARIANTS = 5

@@ -24,12 +24,13 @@ from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.gate.baseline import (
     ComparedVariant,
     TurnOutcomes,
+    baseline_text,
     campaign_identity,
     changes,
     make_baseline,
     other_estimates,
+    read_baseline,
 )
-from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
 
 LETTERS = st.text("hvcied", min_size=1, max_size=5)
 DIALOGUES = st.lists(st.lists(LETTERS, min_size=1, max_size=3).map(" ".join), max_size=4)

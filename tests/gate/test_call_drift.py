@@ -8,18 +8,17 @@ from dataclasses import replace
 from gate_cases import Contents, build, judged_figure, saved, totals_of
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
-from pytest_dstfuzz.campaign.sums import tallied
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
+from pytest_dstfuzz.comparisons.calls import comparison_of_calls
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.gate.baseline import digest_of, make_baseline
-from pytest_dstfuzz.gate.drift import judge_drift
 from pytest_dstfuzz.gate.judge import judge_answers
-from pytest_dstfuzz.gate.limits import right_answers
-from pytest_dstfuzz.gate.pairing import pair_up
+from pytest_dstfuzz.gate.pairing import judge_drift, pair_up
+from pytest_dstfuzz.gate.verdict import right_answers
 from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
 from pytest_dstfuzz.totals.troubles import AnswersTally, TroublesTally
 

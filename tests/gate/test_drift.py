@@ -10,13 +10,13 @@ from gate_cases import Contents, build, saved, totals_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.gate.baseline import Session, make_baseline
-from pytest_dstfuzz.gate.drift import CleanPair, Drift, DriftTally, judge_drift
 from pytest_dstfuzz.gate.judge import judge
-from pytest_dstfuzz.gate.limits import Gates, Limits
+from pytest_dstfuzz.gate.pairing import CleanPair, Drift, DriftTally, judge_drift
+from pytest_dstfuzz.gate.verdict import Gates, Limits
 from pytest_dstfuzz.totals.troubles import AnswersTally
 
 State = dict[str, str]

@@ -19,14 +19,13 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
 from pytest_dstfuzz.gate.baseline import Session
 from pytest_dstfuzz.gate.judge import judge
-from pytest_dstfuzz.gate.limits import Gates, Limits
-from pytest_dstfuzz.gate.verdict import Judgement
+from pytest_dstfuzz.gate.verdict import Gates, Judgement, Limits
 from pytest_dstfuzz.noise import model
+from pytest_dstfuzz.report.figures import expected_text
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
-from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.tally import expected_text
+from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.view import views_of
 
 #: Letters of variants: one turn a dialogue.

@@ -8,11 +8,10 @@ from dataclasses import replace
 import pytest
 from gate_cases import BOT, judged_figure
 
-from pytest_dstfuzz.campaign.expected import ExpectedFailures
-from pytest_dstfuzz.gate.limits import failing_turns
-from pytest_dstfuzz.gate.verdict import LimitFinding
+from pytest_dstfuzz.campaign.figures import ExpectedFailures
+from pytest_dstfuzz.gate.verdict import LimitFinding, failing_turns
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH
-from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.packing import problems
 
 FOUND = ExpectedFailures(
     per_1000=7.84,
@@ -110,7 +109,7 @@ def test_a_session_without_a_density_is_refused_before_it_runs(
 
 def test_a_search_of_others_that_has_a_density_will_do(bot: pytest.Pytester) -> None:
     bot.makeconftest(
-        "from pytest_dstfuzz.search.noise import NoiseSearch\n"
+        "from pytest_dstfuzz.search.searches import NoiseSearch\n"
         "from pytest_dstfuzz.search.registry import register_search\n"
         "class Mine(NoiseSearch):\n"
         "    name = 'mine'\n"

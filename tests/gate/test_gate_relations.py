@@ -12,22 +12,27 @@ from pathlib import Path
 import pytest
 from gate_cases import CAMPAIGN, Contents, build, saved, totals_of, turn, variant
 
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.gate.baseline import Session, by_relation, digest_of, group_name
-from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
+from pytest_dstfuzz.gate.baseline import (
+    Session,
+    baseline_text,
+    by_relation,
+    digest_of,
+    group_name,
+    read_baseline,
+)
 from pytest_dstfuzz.gate.judge import judge
-from pytest_dstfuzz.gate.limits import Gates, Limits, Part, check_relations
-from pytest_dstfuzz.gate.verdict import Judgement
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.relations.rewrite import Move
+from pytest_dstfuzz.gate.verdict import Gates, Judgement, Limits, Part, check_relations
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.relations.relation import Move
+from pytest_dstfuzz.report.figures import moved_dialogues, relation_lines
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report
-from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.tally import moved_dialogues, relation_lines
+from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.troubles import TroublesTally
 

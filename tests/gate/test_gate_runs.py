@@ -18,7 +18,7 @@ from pytest_dstfuzz import __version__
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
-from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.view import views_of
 
 BOTS = """

@@ -22,9 +22,8 @@ from pytest_dstfuzz.gate.baseline import (
     make_baseline,
 )
 from pytest_dstfuzz.gate.judge import judge
-from pytest_dstfuzz.gate.limits import Gates
-from pytest_dstfuzz.gate.matching import Matching, match_dialogues
-from pytest_dstfuzz.gate.verdict import Judgement
+from pytest_dstfuzz.gate.pairing import Matching, match_dialogues
+from pytest_dstfuzz.gate.verdict import Gates, Judgement
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.trackers.adapters import as_tracker
 

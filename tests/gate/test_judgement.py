@@ -11,14 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
 from pytest_dstfuzz.gate.judge import judge
-from pytest_dstfuzz.gate.limits import Gates, Limits, Part
 from pytest_dstfuzz.gate.verdict import (
+    Gates,
     Judgement,
     LimitFinding,
+    Limits,
+    Part,
     Verdict,
     judge_difference,
 )

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.config import parse_option
-from pytest_dstfuzz.config.tracker_keys import table_keys
+from pytest_dstfuzz.config.options import table_keys
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.gate.limits import Gates, Limits, Part, check_names, read_gates
+from pytest_dstfuzz.gate.verdict import Gates, Limits, Part, check_names, read_gates
 
 TABLE = """
 [tool.dstfuzz.gates]

@@ -12,13 +12,11 @@ from gate_cases import CAMPAIGN, Contents, build, saved, totals_of
 
 from pytest_dstfuzz.campaign.results import TurnResult, Votes
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.gate.baseline import Session
-from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
+from pytest_dstfuzz.gate.baseline import Session, baseline_text, read_baseline
 from pytest_dstfuzz.gate.judge import judge
-from pytest_dstfuzz.gate.limits import Gates, Limits
-from pytest_dstfuzz.gate.verdict import Judgement
+from pytest_dstfuzz.gate.verdict import Gates, Judgement, Limits
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH
-from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.packing import problems
 
 Turns = Mapping[str, Sequence[TurnResult]]
 HELD, ONE_BROKE = ["hhhhh"] * 40, [*["hhhhh"] * 39, "hvhhh"]

@@ -14,15 +14,13 @@ from gate_cases import BOT, CAMPAIGN, Contents, saved, totals_of, turn, variant
 
 from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.gate.baseline import Baseline, Session
-from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
+from pytest_dstfuzz.gate.baseline import Baseline, Session, baseline_text, read_baseline
 from pytest_dstfuzz.gate.judge import judge
-from pytest_dstfuzz.gate.limits import Gates, Limits
-from pytest_dstfuzz.gate.verdict import Judgement
+from pytest_dstfuzz.gate.verdict import Gates, Judgement, Limits
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
-from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.view import views_of
 
 MADE_UP, NAME = "made-up-da5342", "name-changed-194e28"

@@ -10,7 +10,7 @@ import pytest
 from gate_cases import Contents, build, saved
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
+from pytest_dstfuzz.gate.baseline import baseline_text, read_baseline
 from pytest_dstfuzz.gate.pairing import pair_up
 from pytest_dstfuzz.gate.verdict import LimitFinding
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_dstfuzz.gate.asked import Tally
-from pytest_dstfuzz.gate.statistics import (
+from pytest_dstfuzz.gate.baseline import Tally
+from pytest_dstfuzz.gate.pairing import (
     POWER,
     RESAMPLES,
     Paired,

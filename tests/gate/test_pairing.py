@@ -9,8 +9,8 @@ from gate_cases import baseline, build, paired, saved, turn, variant
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.gate.asked import Tally
-from pytest_dstfuzz.gate.limits import Part
+from pytest_dstfuzz.gate.baseline import Tally
+from pytest_dstfuzz.gate.verdict import Part
 
 LETTERS = st.text("hvcied", min_size=1, max_size=4)
 BUILDS = st.lists(st.tuples(LETTERS, LETTERS), min_size=1, max_size=4)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.config import parse_option
-from pytest_dstfuzz.config.rates import (
+from pytest_dstfuzz.config.parsers import (
     over,
     over_per_1000,
     parse_limit,
@@ -18,7 +18,7 @@ from pytest_dstfuzz.config.rates import (
     under,
 )
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.gate.limits import right_answers
+from pytest_dstfuzz.gate.verdict import right_answers
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 
 

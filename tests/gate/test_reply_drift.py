@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from gate_cases import Contents, build, judged_figure, saved, totals_of
 
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.calls import reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import reply_outcome
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     Session,
@@ -21,10 +21,9 @@ from pytest_dstfuzz.gate.baseline import (
     changes,
     make_baseline,
 )
-from pytest_dstfuzz.gate.drift import judge_drift
 from pytest_dstfuzz.gate.judge import judge
-from pytest_dstfuzz.gate.limits import Gates, right_answers
-from pytest_dstfuzz.gate.pairing import pair_up
+from pytest_dstfuzz.gate.pairing import judge_drift, pair_up
+from pytest_dstfuzz.gate.verdict import Gates, right_answers
 from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.totals.troubles import AnswersTally
 

@@ -13,8 +13,7 @@ from gate_cases import BOT, CAMPAIGN, Contents, baseline, build, saved
 # Loaded before any inner run, which forgets the modules that it was the first to load.
 import pytest_dstfuzz.gate.comparison
 import pytest_dstfuzz.plugin.hooks  # noqa: F401
-from pytest_dstfuzz.gate.baseline import Baseline
-from pytest_dstfuzz.gate.update import Update, update_all
+from pytest_dstfuzz.gate.baseline import Baseline, Update, update_all
 
 OLD, SOME = ("hv", "hh", "vh"), ("hh",)
 CONTENTS = Contents(build(*OLD))

@@ -9,10 +9,15 @@ import pytest
 from toys import TOOLS
 
 from pytest_dstfuzz.models.assistant.assistant import hear
-from pytest_dstfuzz.models.assistant.features import ask_call, ask_slots, ask_tools, turn_text
-from pytest_dstfuzz.models.assistant.memory import Memory
+from pytest_dstfuzz.models.assistant.features import (
+    Memory,
+    ask_call,
+    ask_slots,
+    ask_tools,
+    read_tools,
+    turn_text,
+)
 from pytest_dstfuzz.models.assistant.network import TurnNetwork, Weights
-from pytest_dstfuzz.models.assistant.schema import read_tools
 
 torch = pytest.importorskip("torch")
 

@@ -13,11 +13,20 @@ pytest.importorskip("safetensors")
 from trade_data import dialogues  # noqa: E402
 
 from pytest_dstfuzz.models.trade.checkpoint import build_network  # noqa: E402
-from pytest_dstfuzz.models.trade.decode import decode, mix  # noqa: E402
-from pytest_dstfuzz.models.trade.gru import run_bidirectional  # noqa: E402
-from pytest_dstfuzz.models.trade.loss import batch_loss  # noqa: E402
-from pytest_dstfuzz.models.trade.network import GATE_POINTER, TradeNetwork  # noqa: E402
-from pytest_dstfuzz.models.trade.rows import LabelledTurn, bucket, collate, make_rows  # noqa: E402
+from pytest_dstfuzz.models.trade.network import (  # noqa: E402  # noqa: E402
+    GATE_POINTER,
+    TradeNetwork,
+    decode,
+    mix,
+    run_bidirectional,
+)
+from pytest_dstfuzz.models.trade.training import (  # noqa: E402
+    LabelledTurn,
+    batch_loss,
+    bucket,
+    collate,
+    make_rows,
+)
 from pytest_dstfuzz.models.trade.vocabulary import (  # noqa: E402
     END,
     UNKNOWN,

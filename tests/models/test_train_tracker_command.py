@@ -12,7 +12,7 @@ import pytest
 
 from pytest_dstfuzz import cli
 from pytest_dstfuzz.models.commands import TRAININGS
-from pytest_dstfuzz.models.trade.config import TradeTrainingConfig
+from pytest_dstfuzz.models.trade.files import TradeTrainingConfig
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import GivenUpError, UserError
 from pytest_dstfuzz.models.trade.files import SHIPPED
 from pytest_dstfuzz.models.trade.tracker import TradeTracker, load_trade
-from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.registry import resolve_tracker
-from pytest_dstfuzz.trackers.unloaded import UnloadedTracker
+from pytest_dstfuzz.trackers.tracker import UnloadedTracker
+from pytest_dstfuzz.trackers.validation import preflight
 
 CONTEXT = Context((Exchange("", "i need a cheap hotel in the north"),))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn
-from pytest_dstfuzz.models.trade.config import TradeTrainingConfig
+from pytest_dstfuzz.models.trade.files import TradeTrainingConfig
 
 SLOTS = ("hotel-area", "hotel-name", "train-leaveat")
 _AREAS = ("north", "south", "east", "west", "centre")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from pytest_dstfuzz.noise.find import Text
+from pytest_dstfuzz.noise.evidence import Text
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.seeding import stream

@@ -10,12 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from noisy_logs import clean_turns, noisy_turns
 
-from pytest_dstfuzz.noise.backoff import fit_factors
-from pytest_dstfuzz.noise.evidence import Evidence, part_of
-from pytest_dstfuzz.noise.find import Slipped, Text, TextCounts, find, propose
-from pytest_dstfuzz.noise.fit import fit_typing, model_file
-from pytest_dstfuzz.noise.habits import count_habits, doubled_values, values_of
-from pytest_dstfuzz.noise.logs import Log, fit_log
+from pytest_dstfuzz.noise.casual import count_habits, doubled_values, values_of
+from pytest_dstfuzz.noise.evidence import (
+    Evidence,
+    Slipped,
+    Text,
+    TextCounts,
+    find,
+    part_of,
+    propose,
+)
+from pytest_dstfuzz.noise.fit import Log, fit_factors, fit_log, fit_typing, model_file
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.noise.tables import plain
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon

@@ -11,7 +11,7 @@ from noisy_logs import noisy_turns
 
 from pytest_dstfuzz import cli
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.noise.logs import read_log
+from pytest_dstfuzz.noise.fit import read_log
 from pytest_dstfuzz.noise.model import NoiseModel
 
 

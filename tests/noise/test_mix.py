@@ -7,8 +7,7 @@ import math
 import pytest
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.noise.mix import load_models, mixed
-from pytest_dstfuzz.noise.model import NoiseModel
+from pytest_dstfuzz.noise.model import NoiseModel, load_models, mixed
 
 TEXT = "I am looking for a dentist, please."
 

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.noise.model import SHIPPED, NoiseModel
-from pytest_dstfuzz.noise.sites import MOST, Change, Changes, Kept, Site, Slip
+from pytest_dstfuzz.noise.model import MOST, SHIPPED, Change, Changes, Kept, NoiseModel, Site, Slip
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.seeding import stream
 

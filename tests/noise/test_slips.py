@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dstfuzz.noise.letters import Habits, letter_slips
+from pytest_dstfuzz.noise.casual import places, word_slips
 from pytest_dstfuzz.noise.model import NoiseModel
-from pytest_dstfuzz.noise.phrases import places, word_slips
-from pytest_dstfuzz.noise.tables import Tables
+from pytest_dstfuzz.noise.tables import Habits, Tables, letter_slips
 from pytest_dstfuzz.perturb.words import one_letter_away
 
 HABITS = Habits({"a": "qs", "t": "ry", "e": "wr", "h": "gj"}, {"a": "e"})

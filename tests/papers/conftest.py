@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_dstfuzz.agents.checkpoint import PolicyAbout, save_policy
-from pytest_dstfuzz.agents.features import STATE_SIZE
-from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE
+from pytest_dstfuzz.agents.policies import (
+    COUNT,
+    PASS_SIZE,
+    SPACE,
+    STATE_SIZE,
+    PolicyAbout,
+    save_policy,
+)
 
 
 @pytest.fixture

@@ -10,20 +10,22 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.results import (
-    ChangedSlot,
-    ContextEdits,
-    TurnResult,
-    VariantResult,
-)
+from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import GivenUpError, UserError
 from pytest_dstfuzz.json_data import from_json, to_json
-from pytest_dstfuzz.papers.campaign_figures import CampaignFigures, StrictVeto, turn_figures
-from pytest_dstfuzz.papers.campaigns import FOLDER, CampaignRunner, Campaigns, Fingerprint
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.papers.comparison import (
+    FOLDER,
+    CampaignFigures,
+    CampaignRunner,
+    Campaigns,
+    Fingerprint,
+    StrictVeto,
+    turn_figures,
+)
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.trackers.evaluate import Evaluation, evaluate
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 
@@ -145,7 +147,7 @@ def test_what_is_another_campaign(
     ]
     untrained(policy, seed=6)
     others.append(usual.key(agent))
-    monkeypatch.setattr("pytest_dstfuzz.papers.campaigns._CODE", ("search",))
+    monkeypatch.setattr("pytest_dstfuzz.papers.comparison._CODE", ("search",))
     others.append(Fingerprint.of(bench.data, [evaluation], None).key(agent))
     assert key not in others
     assert len({json.dumps(item) for item in others}) == len(others)

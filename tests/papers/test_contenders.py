@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dstfuzz.campaign.ledger import Counts
+from pytest_dstfuzz.campaign.figures import Counts
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.papers.campaign_figures import CampaignFigures, TurnFigures, Violation
-from pytest_dstfuzz.papers.contenders import (
+from pytest_dstfuzz.papers.comparison import (
     Against,
+    CampaignFigures,
     Contender,
     MeanFigures,
+    TurnFigures,
+    Violation,
     Weaknesses,
     broken_alone,
     parse_contenders,
     subject_of,
     weaknesses_of,
 )
-from pytest_dstfuzz.papers.resampling import Rate, Resamples
+from pytest_dstfuzz.papers.formatting import Rate, Resamples
 
 READ = (1, "stated-lost-0", "train-day", 0.0, ())
 LOST = Violation("turn", (("train-day", None),), False, True, *READ)

@@ -10,7 +10,7 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.papers.canard import Rewrites, half_of, load_rewrites
 from pytest_dstfuzz.papers.contexts import main
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.relations.contexts.questions import AskedQuestion
+from pytest_dstfuzz.relations.contexts import AskedQuestion
 from tests.relations.contexts.harbour import entries, write
 
 #: Of the harbour and of Ada Quill, so often that both halves have both.

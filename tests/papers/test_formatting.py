@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pytest_dstfuzz.papers import formatting
-from pytest_dstfuzz.papers.resampling import Rate
+from pytest_dstfuzz.papers.formatting import Rate
 
 
 def _cells(rate: Rate | None) -> list[object]:

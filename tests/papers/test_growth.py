@@ -8,14 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_dstfuzz.campaign.ledger import Counts
+from pytest_dstfuzz.campaign.figures import Counts
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.papers.campaign_figures import CampaignFigures, TurnFigures, Violation
-from pytest_dstfuzz.papers.campaigns import CampaignRunner
-from pytest_dstfuzz.papers.equal_calls import break_even
-from pytest_dstfuzz.papers.growth import MEASURES, Growth, ratio, shares_by_operator
-from pytest_dstfuzz.papers.resampling import Resamples
+from pytest_dstfuzz.papers.comparison import CampaignFigures, CampaignRunner, TurnFigures, Violation
+from pytest_dstfuzz.papers.curves import MEASURES, Growth, break_even, ratio, shares_by_operator
+from pytest_dstfuzz.papers.formatting import Resamples
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 
 TWO = Resamples(["a", "b"], seed=0)

@@ -9,9 +9,7 @@ import pytest
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.papers.canard import Rewrites, load_rewrites
-from pytest_dstfuzz.papers.mortar import main
-from pytest_dstfuzz.papers.retrieval_bot import (
+from pytest_dstfuzz.papers.canard import (
     SAID_BEFORE,
     TIRED,
     UNCLEAR,
@@ -19,10 +17,13 @@ from pytest_dstfuzz.papers.retrieval_bot import (
     UNSEEN,
     FaultyBot,
     RetrievalBot,
+    Rewrites,
     faults,
+    load_rewrites,
 )
+from pytest_dstfuzz.papers.mortar import main
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.relations.contexts.questions import asked
+from pytest_dstfuzz.relations.contexts import asked
 from tests.relations.contexts.harbour import write
 
 

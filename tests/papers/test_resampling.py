@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pytest_dstfuzz.papers.resampling import Rate, Resamples
+from pytest_dstfuzz.papers.formatting import Rate, Resamples
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_dstfuzz.agents.training import right_dialogues as module
-from pytest_dstfuzz.agents.training.right_dialogues import held_out, right_dialogues
+from pytest_dstfuzz.agents.training import environment as module
+from pytest_dstfuzz.agents.training.environment import held_out, right_dialogues
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.agents.training import right_dialogues
-from pytest_dstfuzz.campaign.ledger import Counts
+from pytest_dstfuzz.agents.training import environment
+from pytest_dstfuzz.campaign.figures import Counts
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.papers import rq1
-from pytest_dstfuzz.papers.campaign_figures import CampaignFigures
-from pytest_dstfuzz.papers.comparison import common_settings, drawn
-from pytest_dstfuzz.papers.resampling import Rate
+from pytest_dstfuzz.papers.comparison import CampaignFigures, common_settings, drawn
+from pytest_dstfuzz.papers.formatting import Rate
 from pytest_dstfuzz.papers.rq1 import Rq1Config, run_rq1, tables
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker
@@ -141,7 +140,7 @@ def test_what_was_not_counted_is_left_open(table: rq1.Rq1Table) -> None:
 
 
 def test_progress_is_paced(monkeypatch: pytest.MonkeyPatch, tracker: Tracker) -> None:
-    monkeypatch.setattr(right_dialogues, "SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(environment, "SECONDS_BETWEEN_LINES", 0.0)
     lines: list[str] = []
     config = replace(CONFIG, ks=(1,), validities=("strict",), max_dialogues=2)
     run_rq1(config, lines.append, tracker)

@@ -11,13 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.perturb.action import (
-    GRID,
-    ActionSpace,
-    ActionStep,
-    inertia,
-)
-from pytest_dstfuzz.perturb.types import Action
+from pytest_dstfuzz.perturb.engine import GRID, ActionSpace, ActionStep, inertia
+from pytest_dstfuzz.perturb.words import Action
 from pytest_dstfuzz.selection import select
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 

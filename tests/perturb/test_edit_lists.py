@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.perturb.edits import apply_edits, hunks, source_spans, without
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 
 TEXT = st.text(alphabet="ab c", max_size=12)
 

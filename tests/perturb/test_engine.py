@@ -13,14 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.perturb.draft import LOCKED
 from pytest_dstfuzz.perturb.edits import apply_edits, source_spans, without
-from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.engine import ActionSpace, Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.operators import transform
-from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
-from pytest_dstfuzz.perturb.types import Action, Edit, Variant
+from pytest_dstfuzz.perturb.validity import LONGEST_EDITED
+from pytest_dstfuzz.perturb.words import Action, Edit, Variant
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, find_transformation
 
 SPACE = ActionSpace()

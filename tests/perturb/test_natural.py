@@ -24,8 +24,7 @@ from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.perturb.types import Edit, Variant
-from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.perturb.words import Edit, Variant, word_list
 from pytest_dstfuzz.transformations import EXTRA
 
 ROOT = Path(__file__).parents[2]

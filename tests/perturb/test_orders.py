@@ -13,12 +13,10 @@ from test_engine import LAWS, TURNS, UTTERANCES
 
 from pytest_dstfuzz.dialogue.dialogues import Ontology
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.perturb.action import GRID, ActionSpace, ActionStep
-from pytest_dstfuzz.perturb.draft import FREE, TYPO, Draft, Source, pick
+from pytest_dstfuzz.perturb.draft import FAR, FREE, TYPO, Draft, Mask, Source, pick, value_distances
 from pytest_dstfuzz.perturb.edits import apply_edits, source_spans
-from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.engine import GRID, ActionSpace, ActionStep, Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.perturb.masks import FAR, Mask, value_distances
 from pytest_dstfuzz.perturb.operators import _STEPS, transform
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 

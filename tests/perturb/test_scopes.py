@@ -12,7 +12,7 @@ import pytest
 from pytest_dstfuzz.perturb.draft import NEGATED, OPEN, SHUT
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.perturb.types import Edit, Variant
+from pytest_dstfuzz.perturb.words import Edit, Variant
 from pytest_dstfuzz.transformations import operator
 
 DEGREES = re.compile(r"(?:just|so|really|very|simply|truly|actually|hopefully)", re.IGNORECASE)

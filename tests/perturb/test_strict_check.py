@@ -15,7 +15,7 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 
 CASES = json.loads((Path(__file__).parent / "cases.json").read_text(encoding="utf-8"))
 

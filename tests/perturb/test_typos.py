@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.perturb.typos import TypoTable
+from pytest_dstfuzz.perturb.operators import TypoTable
 from pytest_dstfuzz.transformations import Typo
 
 TABLE = TypoTable({"hotel", "the", "north", "noth", "i'm"}.__contains__, ["nine", "not"])

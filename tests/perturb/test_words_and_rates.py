@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.perturb.rates import (
+from pytest_dstfuzz.perturb.validity import (
     distinct_words,
     edit_c,
     edit_w,

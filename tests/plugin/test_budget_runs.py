@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.budget import Budget
-from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
 from pytest_dstfuzz.trackers.tracker import Prediction

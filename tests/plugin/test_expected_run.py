@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH
-from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.packing import problems
 
 #: Breaks with every edit, whatever values are normalised to: all that is distorted fails.
 BRITTLE = """

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_dstfuzz.cli import main
-from pytest_dstfuzz.trackers.deadline import Deadline, Overrun, can_end_calls, ended_with
+from pytest_dstfuzz.trackers.validation import Deadline, Overrun, can_end_calls, ended_with
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no interval timers there")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.cli import main
-from pytest_dstfuzz.regressions.corpus import MOST_OF_ONE
+from pytest_dstfuzz.regressions.regression import MOST_OF_ONE
 
 SAID = "please would you find us some quiet rooms around here for later"
 #: A tracker that understands one utterance word for word, and forgets the area where it is longer

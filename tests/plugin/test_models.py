@@ -10,8 +10,7 @@ import pytest
 
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, read_report
-from pytest_dstfuzz.report.models import reports_of
-from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.packing import problems, reports_of
 from pytest_dstfuzz.report.view import views_of
 
 FEW = ("--dst-turns=30", "--dst-variants=2", "--dst-report=out.json", "--dst-fail-on=gate")

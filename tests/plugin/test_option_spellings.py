@@ -7,8 +7,8 @@ import shlex
 import pytest
 
 from pytest_dstfuzz.config import KEYS, OPTIONS, Option, Settings, option, parse_option
-from pytest_dstfuzz.config.call_options import CALL_OPTIONS
 from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.options import CALL_OPTIONS
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.options import read_settings, repeat_options
 

@@ -7,16 +7,22 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, CampaignStarted
-from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import (
+    BatchDone,
+    BudgetReached,
+    CampaignStarted,
+    TurnOutcome,
+    TurnResult,
+    VariantResult,
+)
 from pytest_dstfuzz.config import OPTIONS, Settings, build_settings
-from pytest_dstfuzz.config.tracker_keys import KEYS
+from pytest_dstfuzz.config.options import KEYS
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin import campaigns
 from pytest_dstfuzz.plugin.campaigns import Progress
 from pytest_dstfuzz.plugin.options import given_options, read_settings, repeat_options
-from pytest_dstfuzz.plugin.result_collector import Found, ResultCollector
+from pytest_dstfuzz.plugin.results import Found, ResultCollector
 from pytest_dstfuzz.plugin.selection import marker_values
 
 
@@ -143,7 +149,7 @@ def test_progress_is_told_after_a_long_silence(
     monkeypatch.setattr(campaigns, "SLOW", 0.0)
     pytester.makeconftest(
         "import pytest\n"
-        "from pytest_dstfuzz.campaign.events import BatchDone, CampaignStarted\n"
+        "from pytest_dstfuzz.campaign.results import BatchDone, CampaignStarted\n"
         "from pytest_dstfuzz.plugin.campaigns import Progress\n"
         "@pytest.fixture\n"
         "def say(pytestconfig):\n"

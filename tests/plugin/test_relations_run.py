@@ -115,8 +115,8 @@ def test_a_relation_that_no_turn_can_satisfy_is_refused(bot: pytest.Pytester) ->
 
 VALUES = """
     from pytest_dstfuzz import register_relation, Relation
-    from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Inapplicable
-    from pytest_dstfuzz.relations.scene import Replacement
+    from pytest_dstfuzz.relations.relation import Admissible, Delta, Inapplicable
+    from pytest_dstfuzz.relations.relation import Replacement
 
     @register_relation
     class SaysValues(Relation):

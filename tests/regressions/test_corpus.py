@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 from pytest_dstfuzz import files
 from pytest_dstfuzz.dialogue.dialogues import SlotChange
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.regressions.corpus import (
+from pytest_dstfuzz.regressions.regression import (
     MOST_OF_ONE,
     Corpus,
+    Regression,
+    Said,
+    Status,
     accepted,
     accepted_weakness,
     corpus_text,
@@ -28,7 +31,6 @@ from pytest_dstfuzz.regressions.corpus import (
     update_corpus,
     without,
 )
-from pytest_dstfuzz.regressions.regression import Regression, Said, Status
 
 
 def entry(seen: str, turn: str = "t", status: Status = "open", reason: str = "") -> Regression:
@@ -139,7 +141,7 @@ ADDS = """
 import sys
 from pathlib import Path
 from test_corpus import entry
-from pytest_dstfuzz.regressions.corpus import remembered, update_corpus
+from pytest_dstfuzz.regressions.regression import remembered, update_corpus
 from pytest_dstfuzz import files
 if sys.argv[3] == "mark":
     files.fcntl = None

@@ -10,11 +10,10 @@ import pytest
 from pytest_dstfuzz.campaign.answers import TrackerFailure
 from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Exchange, Turn
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.regressions.promote import promoted
 from pytest_dstfuzz.regressions.regression import Regression, is_kept
-from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Expected, Move
+from pytest_dstfuzz.relations.relation import Admissible, Delta, Expected, Move, Relation
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 TALK = Dialogue(

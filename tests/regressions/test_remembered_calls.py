@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
+from pytest_dstfuzz.comparisons.calls import comparison_of_calls
 from pytest_dstfuzz.config import ReplySettings
-from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome
+from pytest_dstfuzz.dialogue.calls import History, Tool, ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn, diff_states
-from pytest_dstfuzz.dialogue.outcome import History
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.regressions.promote import promoted
 from pytest_dstfuzz.regressions.regression import Regression
 from pytest_dstfuzz.trackers.tracker import Prediction

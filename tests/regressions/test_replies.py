@@ -10,12 +10,12 @@ import pytest
 from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.calls import reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, SlotChange, Turn
-from pytest_dstfuzz.dialogue.outcome import reply_outcome
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.regressions.promote import promoted
 from pytest_dstfuzz.regressions.regression import Regression, is_kept
-from pytest_dstfuzz.relations.rewrite import OTHER_REPLY
+from pytest_dstfuzz.relations.relation import OTHER_REPLY
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 SHOP = Dialogue("d1", (Turn(0, "", "when do you open"), Turn(1, "At 9.", "and on sunday")))

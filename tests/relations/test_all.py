@@ -16,9 +16,15 @@ from pytest_dstfuzz import Campaign, Context, Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name, relations_named
-from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable
-from pytest_dstfuzz.relations.scene import Replacement, Scene
+from pytest_dstfuzz.relations.relation import (
+    Admissible,
+    Begun,
+    Delta,
+    Inapplicable,
+    Relation,
+    Replacement,
+    Scene,
+)
 from pytest_dstfuzz.testing import check_relation
 
 NAMES = RELATIONS.shipped

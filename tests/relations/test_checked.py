@@ -8,25 +8,26 @@ from dataclasses import replace
 import pytest
 from scenes import labelled_talk, scene_of
 
+from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, SlotChange
-from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.relations.checked import unsound
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.relations.checks import unsound
 from pytest_dstfuzz.relations.registry import as_relation
-from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.rewrite import (
+from pytest_dstfuzz.relations.relation import (
     Admissible,
     Begun,
     Delta,
     Expected,
     Inapplicable,
     Move,
+    Relation,
+    Replacement,
     Rewrite,
+    Scene,
     Verdict,
     VerdictKind,
 )
-from pytest_dstfuzz.relations.scene import Replacement, Scene
 
 TALK = labelled_talk(
     ("a hotel please", {}),

@@ -6,9 +6,9 @@ import pytest
 from scenes import labelled_talk, scene_of
 
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.relations.guard import veto
-from pytest_dstfuzz.relations.scene import Replacement
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.relations.checks import veto
+from pytest_dstfuzz.relations.relation import Replacement
 
 TEXT = "i would really like a cheap room at the golden lion for 3 people . it is not far i hope"
 STATE = {"hotel-price": "cheap", "hotel-name": "golden lion"}

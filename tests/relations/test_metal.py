@@ -7,16 +7,14 @@ import re
 import pytest
 
 from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.calls import reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn
-from pytest_dstfuzz.dialogue.outcome import reply_outcome
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.words import word_list
-from pytest_dstfuzz.relations.laws import check_laws
+from pytest_dstfuzz.relations.checks import check_laws
 from pytest_dstfuzz.relations.registry import relation_by_name
-from pytest_dstfuzz.relations.relation import begin
-from pytest_dstfuzz.relations.rewrite import Inapplicable, Rewrite
-from pytest_dstfuzz.relations.scene import Scenes
+from pytest_dstfuzz.relations.relation import Inapplicable, Rewrite, Scenes, begin
 
 LEXICON = load_lexicon()
 QUESTIONS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from scenes import labelled_talk, scene_of
 
 from pytest_dstfuzz.dialogue.dialogues import Ontology
-from pytest_dstfuzz.relations.rewrite import Inapplicable
-from pytest_dstfuzz.relations.should_change.value_swap import ValueSwap
+from pytest_dstfuzz.relations.relation import Inapplicable
+from pytest_dstfuzz.relations.should_change.relations import ValueSwap
 from pytest_dstfuzz.relations.values import ValueTable
 
 CITIES = ("bath", "ely", "norwich", "oslo", "stevenage", "truro", "wells", "york")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.relations.registry import relation_by_name
-from pytest_dstfuzz.relations.shipped import MODULES
+from pytest_dstfuzz.relations.registry import MODULES, relation_by_name
 
 PAGES = Path(__file__).parents[2] / "docs" / "relations"
 NAMES = [

@@ -6,15 +6,8 @@ import pytest
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, SlotChange, Turn
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.relations.registry import (
-    RELATIONS,
-    as_relation,
-    relation_by_name,
-    relation_for,
-)
-from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.rewrite import Rewrite
-from pytest_dstfuzz.relations.scene import Replacement, Scene
+from pytest_dstfuzz.relations.registry import RELATIONS, as_relation, relation_by_name, relation_for
+from pytest_dstfuzz.relations.relation import Relation, Replacement, Rewrite, Scene
 from tests.relations.scenes import labelled_talk, scene_of
 
 NORTH, SOUTH, EMPTY = BeliefState({"a": "north"}), BeliefState({"a": "south"}), BeliefState()

@@ -15,7 +15,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 
 SOURCE = "i am leaving on friday from ely"
 EARLIER = "hello i need a train"

@@ -6,8 +6,8 @@ from typing import Any
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Move
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.relations.relation import Admissible, Delta, Move
 from pytest_dstfuzz.totals.totals import RelationFacts
 
 USER = "a train to norwich on friday"

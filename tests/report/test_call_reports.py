@@ -11,22 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import YieldsTally
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import diff_states
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.relations.rewrite import Admissible
-from pytest_dstfuzz.report.calls import call_changes, call_lines, called_text, changes_of
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.relations.relation import Admissible
+from pytest_dstfuzz.report.answers import call_changes, call_lines, called_text, changes_of
 from pytest_dstfuzz.report.explain import change_lines, explain
 from pytest_dstfuzz.report.github import markdown_text, violation_commands
-from pytest_dstfuzz.report.html.page import html_text
-from pytest_dstfuzz.report.html.records import page_data
+from pytest_dstfuzz.report.html.page import html_text, page_data
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_turns
+from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.tallies import heat_map

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.expected import ExpectedFailures
+from pytest_dstfuzz.campaign.figures import ExpectedFailures
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.config.rates import per_1000
-from pytest_dstfuzz.report.chances import likely_text, user_turns
+from pytest_dstfuzz.config.parsers import per_1000
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turns
-from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.report.view import views_of
+from pytest_dstfuzz.report.weaknesses import likely_text, user_turns
+from pytest_dstfuzz.report.wording import StyledLine
 from pytest_dstfuzz.totals.totals import Totals
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)

@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.perturb.edits import apply_edits, undo_edits
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.report.edits import (
-    diff_spans,
-    legend,
-    mark_edits,
-    shorten,
-    visible,
-)
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.report.wording import diff_spans, legend, mark_edits, shorten, visible
 
 SOURCE = "i am leaving on friday to be there"
 

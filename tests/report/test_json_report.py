@@ -21,8 +21,7 @@ from pytest_dstfuzz.report.json_report import (
     report_turns,
     write_report,
 )
-from pytest_dstfuzz.report.packing import unpacked
-from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.packing import problems, unpacked
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 

@@ -13,7 +13,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.json_data import json_decoder, json_encoded
-from pytest_dstfuzz.report import json_report, turn_files
+from pytest_dstfuzz.report import json_report, packing
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import (
@@ -24,7 +24,7 @@ from pytest_dstfuzz.report.json_report import (
     report_turns,
     write_report,
 )
-from pytest_dstfuzz.report.terminal_relations import report_lines
+from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals import plainest
 from pytest_dstfuzz.totals.totals import Totals
@@ -68,7 +68,7 @@ def many(results: list[TurnResult]) -> list[TurnResult]:
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a report of a few turns a large one."""
     monkeypatch.setattr(json_report, "MOST_IN_ONE_FILE", 3)
-    monkeypatch.setattr(turn_files, "TURNS_OF_PART", 2)
+    monkeypatch.setattr(packing, "TURNS_OF_PART", 2)
 
 
 def reports(results: Collection[TurnResult]) -> list[str]:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.github import MOST_BYTES, append_summary, escape, markdown_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.view import views_of
+from pytest_dstfuzz.report.wording import visible
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 NASTY = (

@@ -16,7 +16,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Tu
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.json_data import json_decoder, json_encoded
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.report.html.records import page_data
+from pytest_dstfuzz.report.html.page import page_data
 from pytest_dstfuzz.report.json_report import (
     SCHEMA_PATH,
     RunInfo,
@@ -25,9 +25,8 @@ from pytest_dstfuzz.report.json_report import (
     report_text,
     write_report,
 )
-from pytest_dstfuzz.report.packing import packed, unpacked
+from pytest_dstfuzz.report.packing import packed, problems, unpacked
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
 SETTINGS = Settings.of(variants=5, shrink=False)

@@ -16,7 +16,6 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.perturb.edits import apply_edits, undo_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.report.edits import diff_spans
 from pytest_dstfuzz.report.explain import explain, simplicity
 from pytest_dstfuzz.report.json_report import (
     SCHEMA_PATH,
@@ -27,8 +26,9 @@ from pytest_dstfuzz.report.json_report import (
     report_turns,
     write_report,
 )
-from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.wording import diff_spans
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
 SETTINGS = Settings.of(validity="strict", turns=60, transformations=3)

@@ -12,15 +12,14 @@ import pytest
 from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.explain import explain
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_turns
+from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.terminal import terminal_lines
-from pytest_dstfuzz.report.terminal_relations import report_lines
+from pytest_dstfuzz.report.terminal import report_lines, terminal_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import ChangedSlot, Spread, TurnResult, VariantResult
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.outcome import reply_outcome
+from pytest_dstfuzz.dialogue.calls import reply_outcome
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.relations.rewrite import Admissible
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.relations.relation import Admissible
+from pytest_dstfuzz.report.answers import differences, reply_pairs
 from pytest_dstfuzz.report.explain import change_lines, explain
+from pytest_dstfuzz.report.figures import spread_texts
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
-from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.replies import differences, reply_pairs
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.tallies import SpreadTally

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
 from pytest_dstfuzz.campaign.summary import YieldsTally
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES

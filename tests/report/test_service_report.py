@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.deciding import Repeats
-from pytest_dstfuzz.campaign.noise import Noise
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import Noise
 from pytest_dstfuzz.config import Settings, TrackerSettings
-from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_text
-from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.tally import (
+from pytest_dstfuzz.report.figures import (
     disagreement_text,
     noise_text,
     repeats_text,
     usage_text,
     wobble_text,
 )
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_text
+from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage

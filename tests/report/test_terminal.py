@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import summarise
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.relations.rewrite import OTHER_LANGUAGE
+from pytest_dstfuzz.relations.relation import OTHER_LANGUAGE
 from pytest_dstfuzz.report.explain import keyword
 from pytest_dstfuzz.report.json_report import RunInfo
-from pytest_dstfuzz.report.page import StyledLine, TerminalPage
 from pytest_dstfuzz.report.terminal import interval_text, terminal_lines
+from pytest_dstfuzz.report.wording import StyledLine, TerminalPage
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.tallies import ReasonsTally
 

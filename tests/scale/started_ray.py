@@ -12,7 +12,7 @@ from pathlib import Path
 
 _CODE = """
 import os, sys
-from pytest_dstfuzz.scale.cluster.session import RayOptions, connected
+from pytest_dstfuzz.scale.ray import RayOptions, connected
 with connected(RayOptions(actors=2, gpus=0)):
     import ray
     address = ray.get_runtime_context().gcs_address

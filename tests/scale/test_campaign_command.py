@@ -15,7 +15,7 @@ from processes import run_python
 
 from pytest_dstfuzz import Settings
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.scale.commands.campaign import CAMPAIGN_OPTIONS, campaign_settings
+from pytest_dstfuzz.scale.commands import CAMPAIGN_OPTIONS, campaign_settings
 
 BOT = """
 import time

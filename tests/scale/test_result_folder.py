@@ -21,9 +21,13 @@ from pytest_dstfuzz import (
 )
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.scale.results.blocks import blocks_of
-from pytest_dstfuzz.scale.results.folder import DialogueResults, EncodedResults, ResultFolder
-from pytest_dstfuzz.scale.results.running import run_into
+from pytest_dstfuzz.scale.results import (
+    DialogueResults,
+    EncodedResults,
+    ResultFolder,
+    blocks_of,
+    run_into,
+)
 
 SETTINGS = Settings.of(variants=3, turns=40, relation="metamorphic,negation")
 WORDS = {"cheap": "restaurant-pricerange", "north": "hotel-area", "centre": "restaurant-area"}

@@ -14,7 +14,7 @@ import pytest
 from processes import run_python
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.scale.results.sweep_file import SweepPlan, read_sweep
+from pytest_dstfuzz.scale.sweeps import SweepPlan, read_sweep
 
 BOT = """
 import time

@@ -8,19 +8,16 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import Campaign, Settings, UserError
-from pytest_dstfuzz.scale.cluster.session import RayOptions, room_for
-from pytest_dstfuzz.scale.cluster.shares import left_of, shares_of, why_ended
-from pytest_dstfuzz.scale.cluster.worker import (
-    BlockWorker,
-    Refusal,
-    SentResults,
-    Surroundings,
-    Task,
+from pytest_dstfuzz.scale.actors import BlockWorker, Refusal, SentResults, Surroundings, Task
+from pytest_dstfuzz.scale.ray import RayOptions, left_of, room_for, shares_of, why_ended
+from pytest_dstfuzz.scale.results import (
+    BlockRunner,
+    DialogueResults,
+    ResultFolder,
+    RunManifest,
+    blocks_of,
+    run_into,
 )
-from pytest_dstfuzz.scale.results.blocks import BlockRunner, blocks_of
-from pytest_dstfuzz.scale.results.folder import DialogueResults, ResultFolder
-from pytest_dstfuzz.scale.results.manifest import RunManifest
-from pytest_dstfuzz.scale.results.running import run_into
 
 BOT = """
 def heard(context):

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from turns import Tasks
 
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY, HillClimb, HillClimbSearch
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
+from pytest_dstfuzz.search.searches import DIALTEST, GREEDY, HillClimb, HillClimbSearch
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 LAWS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

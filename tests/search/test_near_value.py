@@ -9,9 +9,9 @@ from turns import Tasks
 from pytest_dstfuzz.perturb.edits import source_spans
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.types import Edit, Variant
-from pytest_dstfuzz.search.draws import NearValueSearch, RandomSearch, heuristic_score
+from pytest_dstfuzz.perturb.words import Edit, Variant
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
+from pytest_dstfuzz.search.searches import NearValueSearch, RandomSearch, heuristic_score
 
 TEXT = "i am leaving from ely and want something nice there please"
 

@@ -17,8 +17,8 @@ from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.search.noise import NoiseSearch, Outcomes, inclusion
 from pytest_dstfuzz.search.protocol import SearchTask
+from pytest_dstfuzz.search.searches import NoiseSearch, Outcomes, inclusion
 
 PERTURBER = Perturber(load_lexicon(), validity="natural")
 TEXT = "I want a restaurant in the centre, and it's for us two."

@@ -9,7 +9,7 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.types import Action
+from pytest_dstfuzz.perturb.words import Action
 from pytest_dstfuzz.search.protocol import SearchTask
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.seeding import stream

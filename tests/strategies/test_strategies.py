@@ -24,11 +24,11 @@ from pytest_dstfuzz.dialogue.dialogues import (
 )
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.perturb.action import GRID, ActionSpace
 from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.perturb.engine import GRID, ActionSpace
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.types import Action, Variant
-from pytest_dstfuzz.relations.rewrite import Rewrite
+from pytest_dstfuzz.perturb.words import Action, Variant
+from pytest_dstfuzz.relations.relation import Rewrite
 from pytest_dstfuzz.strategies import actions, dialogues, rewrites, variants
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 

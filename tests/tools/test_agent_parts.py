@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_dstfuzz.agents.agent_search import named_policy
-from pytest_dstfuzz.agents.features import STATE_SIZE
-from pytest_dstfuzz.agents.policy import COUNT
+from pytest_dstfuzz.agents.policies import COUNT, STATE_SIZE
+from pytest_dstfuzz.agents.searches import named_policy
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings

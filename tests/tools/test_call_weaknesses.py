@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 from tools.calls.weaknesses import edited_words
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_dstfuzz.dialogue.calls import Tool
+from pytest_dstfuzz.dialogue.dialogues import ToolParaphrase
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.perturb.lower_names import name_lists
+from pytest_dstfuzz.perturb.names import name_lists
 from tools.lexicon.names import names, read_own
 from tools.lexicon.wndb import Synset, SynsetId, WordNet
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.noise.evidence import Evidence, part_of
-from pytest_dstfuzz.noise.find import Slipped, Text, TextCounts
+from pytest_dstfuzz.noise.evidence import Evidence, Slipped, Text, TextCounts, part_of
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.noise.tables import plain
 from tools.noise import blind, build

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.relations.registry import register_relation
-from pytest_dstfuzz.relations.should_change.value_swap import ValueSwap
+from pytest_dstfuzz.relations.should_change.relations import ValueSwap
 from tools.relations import precision, sheet
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.relations.inflections import inflections
+from pytest_dstfuzz.relations.values import inflections
 from tools.relations import words
 
 LICENCE = "  1 Licence lines start with two blanks.  \n"

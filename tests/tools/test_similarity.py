@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_dstfuzz.comparisons.vectors import WordVectors, apart, tokens
+from pytest_dstfuzz.comparisons.embedding import WordVectors, apart, tokens
 from tools.similarity.calibrate import Calibrated
 from tools.similarity.pairs import Meanings, Utterances
 from tools.similarity.sources import Gloss, read_glosses, read_sgd

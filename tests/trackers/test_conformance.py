@@ -25,8 +25,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_set
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.conformance import CHECKS, Conformance, check_tracker
-from pytest_dstfuzz.trackers.conformance.values import meant_value
+from pytest_dstfuzz.trackers.conformance import CHECKS, Conformance, check_tracker, meant_value
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 

@@ -12,10 +12,13 @@ import pytest
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange, Ontology
 from pytest_dstfuzz.errors import OutOfReachError, TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.deadline import Deadline
-from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.trackers.validation import check_predictions, in_training_mode
+from pytest_dstfuzz.trackers.validation import (
+    Deadline,
+    check_predictions,
+    in_training_mode,
+    preflight,
+)
 
 CONTEXTS = [Context((Exchange("", "word " * number),)) for number in range(1, 6)]
 ONTOLOGY = Ontology({"size": ("large",)})

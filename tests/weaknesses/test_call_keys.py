@@ -14,11 +14,17 @@ from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResu
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import diff_states
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.relations.rewrite import Admissible
-from pytest_dstfuzz.weaknesses.calls import CALLS
-from pytest_dstfuzz.weaknesses.groups import find_weaknesses
-from pytest_dstfuzz.weaknesses.keys import ALL, Key, key_of_id, read
-from pytest_dstfuzz.weaknesses.triage import description, to_try
+from pytest_dstfuzz.relations.relation import Admissible
+from pytest_dstfuzz.weaknesses.groups import (
+    ALL,
+    Key,
+    description,
+    find_weaknesses,
+    key_of_id,
+    read,
+    to_try,
+)
+from pytest_dstfuzz.weaknesses.mechanisms import CALLS
 
 ASKED = "a table at the old mill for two people at seven"
 KNOWN = {"people": 2, "place": "old mill", "time": "19:00", "area": "north"}

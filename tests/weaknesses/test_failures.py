@@ -10,11 +10,18 @@ from violations import edit, turn, violation
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnNoise, TurnResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Expected, Move
-from pytest_dstfuzz.weaknesses.failures import FAILURES
-from pytest_dstfuzz.weaknesses.groups import figures_of, find_weaknesses, ranked
-from pytest_dstfuzz.weaknesses.keys import Key, key_of_id, read
-from pytest_dstfuzz.weaknesses.triage import description, to_try
+from pytest_dstfuzz.relations.relation import Admissible, Delta, Expected, Move
+from pytest_dstfuzz.weaknesses.groups import (
+    Key,
+    description,
+    figures_of,
+    find_weaknesses,
+    key_of_id,
+    ranked,
+    read,
+    to_try,
+)
+from pytest_dstfuzz.weaknesses.mechanisms import FAILURES
 
 TEXT = "a train from ely to norwich on friday"
 CLEAN = {"train-departure": "ely", "train-destination": "norwich", "train-day": "friday"}

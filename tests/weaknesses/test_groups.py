@@ -17,8 +17,14 @@ from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
-from pytest_dstfuzz.weaknesses.groups import figures_of, find_weaknesses, member_id, ranked
-from pytest_dstfuzz.weaknesses.keys import Key, read
+from pytest_dstfuzz.weaknesses.groups import (
+    Key,
+    figures_of,
+    find_weaknesses,
+    member_id,
+    ranked,
+    read,
+)
 
 TEXT = "I need a taxi from the station, leaving after 12:15 please."
 TYPO = edit(TEXT, "char_replace/swap", "leaving", "leaivng")

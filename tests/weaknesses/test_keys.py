@@ -10,9 +10,8 @@ import pytest
 from violations import Changes, edit, turn, violation
 
 from pytest_dstfuzz.campaign.results import ContextEdits
-from pytest_dstfuzz.weaknesses.keys import ALL, Key, Reading, read
+from pytest_dstfuzz.weaknesses.groups import ALL, Key, Reading, description, read, to_try
 from pytest_dstfuzz.weaknesses.mechanisms import MECHANISMS, OTHER
-from pytest_dstfuzz.weaknesses.triage import description, to_try
 
 TAXI = "I need a taxi from the station, leaving after 12:15 please."
 STATE = {"taxi-leaveat": "12:15", "taxi-departure": "the station", "hotel-area": "north"}

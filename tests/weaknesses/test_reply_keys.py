@@ -8,9 +8,9 @@ import pytest
 from violations import edit, turn, violation
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.outcome import reply_outcome
-from pytest_dstfuzz.relations.rewrite import Move
-from pytest_dstfuzz.weaknesses.keys import key_of_id, read
+from pytest_dstfuzz.dialogue.calls import reply_outcome
+from pytest_dstfuzz.relations.relation import Move
+from pytest_dstfuzz.weaknesses.groups import key_of_id, read
 
 ASKED = "when do you open on monday"
 CLEAN = "We open at nine, except on Mondays."

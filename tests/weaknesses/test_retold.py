@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from violations import Changes, edit, turn, violation
 
-from pytest_dstfuzz.weaknesses.keys import Key, key_of_id, read
+from pytest_dstfuzz.weaknesses.groups import Heard, Key, key_of_id, read, weakness_of
 from pytest_dstfuzz.weaknesses.mechanisms import MECHANISMS, OTHER
-from pytest_dstfuzz.weaknesses.retold import Heard, weakness_of
 
 SAID = "i'd like a taxi at 13:45 please, arrive by 15:00 in the the north"
 

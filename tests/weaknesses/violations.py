@@ -13,7 +13,7 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 
 #: Slot -> value before and after.
 Changes = Mapping[str, tuple[str | None, str | None]]

@@ -10,13 +10,13 @@ from functools import cache
 import pytest
 from wording_bots import FAULTS, Orders, Wordings
 
+from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.campaign.folding import Folding
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import ReplySettings, Settings
+from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 BOTS = ("museum", "telephone", "library")

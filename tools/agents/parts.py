@@ -18,10 +18,17 @@ from typing import Final
 
 import numpy as np
 
-from pytest_dstfuzz.agents.agent_search import AgentSearch, named_policy
-from pytest_dstfuzz.agents.checkpoint import SavedPolicy
-from pytest_dstfuzz.agents.features import Floats, Trace, TurnView
-from pytest_dstfuzz.agents.policy import COUNT, Exploration, Policy, PolicyChoice
+from pytest_dstfuzz.agents.policies import (
+    COUNT,
+    Exploration,
+    Floats,
+    Policy,
+    PolicyChoice,
+    SavedPolicy,
+    Trace,
+    TurnView,
+)
+from pytest_dstfuzz.agents.searches import AgentSearch, named_policy
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.papers.rq3 import main as rq3
 from pytest_dstfuzz.search.registry import register_search

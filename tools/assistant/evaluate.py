@@ -18,11 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_dstfuzz.models.assistant.assistant import hear
-from pytest_dstfuzz.models.assistant.memory import ANY, Memory, as_text
+from pytest_dstfuzz.models.assistant.assistant import Decision, arguments, hear, take_turn
+from pytest_dstfuzz.models.assistant.features import ANY, Memory, ToolView, as_text, read_tools
 from pytest_dstfuzz.models.assistant.network import Weights, shipped_weights
-from pytest_dstfuzz.models.assistant.schema import ToolView, read_tools
-from pytest_dstfuzz.models.assistant.turns import Decision, arguments, take_turn
 from tools.assistant.rules import take_turn_by_rules
 from tools.assistant.sgd import Gold, SgdDialogue, read_split
 

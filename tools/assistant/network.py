@@ -11,8 +11,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - torch's own name for it
 
-from pytest_dstfuzz.models.assistant.features import CALL, CANDIDATE, PAIR, SLOT, TOOL, VALUE
-from pytest_dstfuzz.models.assistant.words import SHAPE, WIDTH
+from pytest_dstfuzz.models.assistant.features import (
+    CALL,
+    CANDIDATE,
+    PAIR,
+    SHAPE,
+    SLOT,
+    TOOL,
+    VALUE,
+    WIDTH,
+)
 from tools.assistant.rows import FIXED, Row
 
 DEPTH, HIDDEN, COMMON = 96, 48, 32

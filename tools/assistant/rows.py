@@ -10,19 +10,24 @@ import numpy as np
 
 from pytest_dstfuzz.models.assistant.assistant import hear
 from pytest_dstfuzz.models.assistant.features import (
+    ANY,
     CANDIDATE,
     VALUE,
+    WIDTH,
+    Memory,
+    Slot,
     SlotsAsked,
+    TextToken,
+    ToolView,
     TurnText,
     ask_call,
     ask_slots,
     ask_tools,
+    label_words,
     missing,
+    read_tools,
     turn_text,
 )
-from pytest_dstfuzz.models.assistant.memory import ANY, Memory
-from pytest_dstfuzz.models.assistant.schema import Slot, ToolView, read_tools
-from pytest_dstfuzz.models.assistant.words import WIDTH, TextToken, label_words
 from tools.assistant.sgd import Gold, SgdDialogue
 
 #: Answers of a slot that are no value of a list: as it was, any, a span of the texts.

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pytest_dstfuzz.models.assistant.features import missing
-from pytest_dstfuzz.models.assistant.memory import Memory
-from pytest_dstfuzz.models.assistant.schema import Slot, ToolView
-from pytest_dstfuzz.models.assistant.turns import Decision
-from pytest_dstfuzz.models.assistant.words import folded, says
+from pytest_dstfuzz.models.assistant.assistant import Decision
+from pytest_dstfuzz.models.assistant.features import Memory, Slot, ToolView, folded, missing, says
 
 _YES = re.compile(
     r"\b(?:yes|yeah|yep|sure|ok|okay|correct|right|perfect|great|please do)\b", re.IGNORECASE

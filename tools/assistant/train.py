@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pytest_dstfuzz.models.assistant.schema import ToolView, read_tools
-from pytest_dstfuzz.models.assistant.words import tokens
+from pytest_dstfuzz.models.assistant.features import ToolView, read_tools, tokens
 from pytest_dstfuzz.seeding import derive
 from tools.assistant.network import AssistantNetwork, collate, losses
 from tools.assistant.rows import Reader, Row, Table

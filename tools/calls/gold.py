@@ -20,13 +20,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from pytest_dstfuzz.config import canonical_split
-from pytest_dstfuzz.dialogue.call_values import recorded
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
-from pytest_dstfuzz.dialogue.choose import catalogue, choose
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
-from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, json_lines
+from pytest_dstfuzz.dialogue.load import catalogue, choose, load_dialogues
+from pytest_dstfuzz.dialogue.ontology import recorded
 from pytest_dstfuzz.dialogue.paraphrases import sgd_paraphrases
-from pytest_dstfuzz.dialogue.writing import json_lines
 from pytest_dstfuzz.files import write_lines
 
 #: Where the canonical form of a value is looked for.

@@ -12,15 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_dstfuzz.campaign.folding import Folding
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
+from pytest_dstfuzz.campaign.answers import Folding
+from pytest_dstfuzz.comparisons.calls import comparison_of_calls
 from pytest_dstfuzz.config import ReplySettings, canonical_split
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.calls import Outcome
+from pytest_dstfuzz.dialogue.dialogues import (
+    Context,
+    Dialogue,
+    DialogueSet,
+    ToolParaphrase,
+    in_own_names,
+)
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.dialogue.paraphrases import sgd_paraphrases
-from pytest_dstfuzz.dialogue.renaming import ToolParaphrase, in_own_names
-from pytest_dstfuzz.relations.tools.paraphrase import paraphrased
+from pytest_dstfuzz.relations.tools import paraphrased
 from pytest_dstfuzz.seeding import derive
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of

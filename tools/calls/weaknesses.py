@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.report.cards import Card
-from pytest_dstfuzz.report.edits import needed_context
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.view import View
+from pytest_dstfuzz.report.weaknesses import Card
+from pytest_dstfuzz.report.wording import needed_context
 
 _SHOWN: Final = 10
 _HEAD: Final = (

@@ -17,10 +17,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_dstfuzz.report.cards import Card
-from pytest_dstfuzz.report.chances import user_turns
-from pytest_dstfuzz.report.edits import mark_edits, needed_context
 from pytest_dstfuzz.report.view import View
+from pytest_dstfuzz.report.weaknesses import Card, user_turns
+from pytest_dstfuzz.report.wording import mark_edits, needed_context
 from tools.docs.pages import DOCS, ROOT
 
 PAGE: Final = DOCS / "gallery" / "weaknesses.md"

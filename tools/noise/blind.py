@@ -25,14 +25,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.noise.evidence import Evidence, part_of
-from pytest_dstfuzz.noise.find import RARER, SHORTEST, Text, find
-from pytest_dstfuzz.noise.letters import LETTER_KINDS
+from pytest_dstfuzz.noise.evidence import RARER, SHORTEST, Evidence, Text, find, part_of
 from pytest_dstfuzz.noise.model import NoiseModel
+from pytest_dstfuzz.noise.tables import LETTER_KINDS
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.perturb.words import one_letter_away, take_apart, word_list
+from pytest_dstfuzz.perturb.words import Edit, one_letter_away, take_apart, word_list
 from tools.noise import sources
 from tools.noise.blind_score import MADE, REAL, print_score, write_key, write_sheet
 from tools.noise.build import FOLDS, gathered, model_without, say

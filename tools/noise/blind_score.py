@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.campaign.intervals import binomial_interval
+from pytest_dstfuzz.campaign.figures import binomial_interval
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_text, write_text
 from tools.noise.likelihood import HAPPENED

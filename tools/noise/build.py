@@ -19,12 +19,11 @@ from typing import Final
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
-from pytest_dstfuzz.noise import habits
-from pytest_dstfuzz.noise.evidence import Evidence, part_of
-from pytest_dstfuzz.noise.find import Text, TextCounts, find
+from pytest_dstfuzz.noise import casual as casual_writing
+from pytest_dstfuzz.noise.casual import ANY_WORD
+from pytest_dstfuzz.noise.evidence import Evidence, Text, TextCounts, find, part_of
 from pytest_dstfuzz.noise.fit import KAPPAS, fit_blanks, fit_typing, model_file
 from pytest_dstfuzz.noise.model import NoiseModel
-from pytest_dstfuzz.noise.phrases import ANY_WORD
 from pytest_dstfuzz.noise.tables import ModelFile, NoiseKind, Tables, plain
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from tools.noise import sources
@@ -161,7 +160,7 @@ def casual(spoken: Sequence[Text], user: Sequence[str], evidence: Evidence) -> M
     counts = TextCounts.of(user)
     lists = {k: sources.forms_of(own[k]) for k in ("apostrophe", "texting", "contraction")}
     lists["doubled"] = listed(own["doubled"])
-    seen, words = habits.find_habits(user, lists, known=False)
+    seen, words = casual_writing.find_habits(user, lists, known=False)
     words["dropped"] = listed(own["dropped"])
     # Supposed: as often as a word stands there twice.
     seen["dropped"] = seen["doubled"]
@@ -174,7 +173,7 @@ def casual(spoken: Sequence[Text], user: Sequence[str], evidence: Evidence) -> M
     tables = Tables(factors={"blank": blanks.factors}, words=words)
     rate = sum(seen.values()) / sum(counts.words.values())
     say(f"casual: {rate:.4f} slips per word; {shown(seen)}")
-    kinds = habits.weigh(seen, tables, user[:: max(1, len(user) // _ENOUGH)])
+    kinds = casual_writing.weigh(seen, tables, user[:: max(1, len(user) // _ENOUGH)])
     return model_file("casual", SLIP_RATE, CASUAL, kinds, tables)
 
 
@@ -191,7 +190,7 @@ def speech(cmudict: Path, counts: Counter[str], user: Sequence[str], lexicon: Le
     words["homophone"] = sources.homophones(cmudict, counts, lexicon, left_out)
     say(f"speech: {len(words['homophone'])} words have homophones")
     tables = Tables(words=words)
-    kinds = habits.weigh(rates, tables, user[:: max(1, len(user) // _ENOUGH)])
+    kinds = casual_writing.weigh(rates, tables, user[:: max(1, len(user) // _ENOUGH)])
     return model_file("speech", SLIP_RATE, SPEECH, kinds, tables)
 
 

@@ -30,8 +30,8 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.search.noise import Outcomes
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.search.searches import Outcomes
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Prediction

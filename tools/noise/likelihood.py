@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.noise.find import Slipped
-from pytest_dstfuzz.noise.letters import Habits, letter_slips
+from pytest_dstfuzz.noise.evidence import Slipped
 from pytest_dstfuzz.noise.model import NoiseModel
+from pytest_dstfuzz.noise.tables import Habits, letter_slips
 from pytest_dstfuzz.perturb.words import one_letter_away
 
 #: What happened -> in words, in the order of tables. They do not depend on a model.

@@ -17,11 +17,11 @@ from dataclasses import replace
 from itertools import combinations
 
 from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.campaign.expected import TURNS, counted, turn_failures
+from pytest_dstfuzz.campaign.figures import TURNS, has_expectation, turn_failures
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.gate.statistics import Paired, interval
+from pytest_dstfuzz.gate.pairing import Paired, interval
 from pytest_dstfuzz.seeding import stream
 from tools.noise.command import run
 
@@ -30,7 +30,7 @@ def compared(before: Sequence[TurnResult], after: Sequence[TurnResult]) -> Paire
     """Pair two runs on the same turns by dialogue."""
     rows: dict[str, list[tuple[float, float]]] = {}
     for old, new in zip(before, after, strict=True):
-        if counted(old) and counted(new):
+        if has_expectation(old) and has_expectation(new):
             rows.setdefault(old.dialogue_id, []).append((turn_failures(old), turn_failures(new)))
     return Paired.of_rows(
         (sum(old for old, _ in each), sum(new for _, new in each), len(each))

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.noise.find import Text
+from pytest_dstfuzz.noise.evidence import Text
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from tools.lexicon.own_lists import read_sections
 

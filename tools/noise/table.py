@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.campaign.expected import ExpectedFailures
+from pytest_dstfuzz.campaign.figures import ExpectedFailures
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from tools.noise.command import run
 

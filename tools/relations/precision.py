@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dstfuzz.audit.figures import wilson
+from pytest_dstfuzz.audit.record import wilson
 from pytest_dstfuzz.errors import DataError, UserError
 
 HEAD = ("relation", "stated delta right", "interval", "by reader", "decoys recognised", "by reader")

@@ -23,17 +23,26 @@ from typing import Any, Final
 
 import numpy as np
 
+from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.registry import relation_by_name
-from pytest_dstfuzz.relations.relation import Relation, begin, proposed
-from pytest_dstfuzz.relations.rewrite import Admissible, BySearch, Delta, Inapplicable, Rewrite
-from pytest_dstfuzz.relations.scene import Scene, Scenes
+from pytest_dstfuzz.relations.relation import (
+    Admissible,
+    BySearch,
+    Delta,
+    Inapplicable,
+    Relation,
+    Rewrite,
+    Scene,
+    Scenes,
+    begin,
+    proposed,
+)
 from pytest_dstfuzz.seeding import stream
 
 #: Rewrites of a turn of which one is drawn.

@@ -18,7 +18,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.perturb.edits import equal_ends
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.perturb.words import listed
+from pytest_dstfuzz.perturb.words import word_set
 from tools.lexicon.inflect import Inflector
 from tools.lexicon.own_lists import read_words
 from tools.lexicon.vocabulary import FORM_FACTOR, plain
@@ -27,7 +27,7 @@ from tools.lexicon.wndb import WordNet, read_wordnet
 #: A word that was tagged so often is taken, and one that the training split has.
 MIN_TAGS: Final = 2
 #: How the irregular plurals end that everybody uses.
-_ENGLISH_PLURALS: Final = listed(
+_ENGLISH_PLURALS: Final = word_set(
     ">ren >zes an>en f>ves fe>ves is>es on>a oose>eese oot>eet ooth>eeth ouse>ice"
 )
 _NOUNS: Final = Path(__file__).parent / "own" / "nouns.txt"
@@ -99,8 +99,8 @@ def _bases(wordnet: WordNet, lexicon: Lexicon, pos: str) -> list[str]:
 
 def _plural(word: str, wordnet: WordNet, lexicon: Lexicon) -> str | None:
     """Return the plural of a noun as requests have it, ``None`` where that is not clear."""
-    listed = [form for form, bases in wordnet.irregular["noun"].items() if word in bases]
-    irregular = [form for form in listed if _ending(word, form) in _ENGLISH_PLURALS]
+    word_set = [form for form, bases in wordnet.irregular["noun"].items() if word in bases]
+    irregular = [form for form in word_set if _ending(word, form) in _ENGLISH_PLURALS]
     if irregular:
         return irregular[0] if len(irregular) == 1 and lexicon.is_word(irregular[0]) else None
     # Of Latin, Greek and Italian plurals the regular one is as good, and more people write it.

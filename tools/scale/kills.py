@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.scale.results.blocks import blocks_of
-from pytest_dstfuzz.scale.results.folder import ResultFolder
+from pytest_dstfuzz.scale.results import ResultFolder, blocks_of
 from tools.scale.runs import carried_out, dstfuzz, without_run
 
 ACTORS: Final = 2

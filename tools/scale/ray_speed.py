@@ -19,11 +19,9 @@ from typing import Final
 
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.scale.cluster.driver import run_on_ray
-from pytest_dstfuzz.scale.cluster.session import RayOptions
-from pytest_dstfuzz.scale.cluster.worker import BlockWorker, SentResults, Surroundings, Task
-from pytest_dstfuzz.scale.results.folder import EncodedResults, ResultFolder
-from pytest_dstfuzz.scale.results.manifest import RunManifest
+from pytest_dstfuzz.scale.actors import BlockWorker, SentResults, Surroundings, Task, run_on_ray
+from pytest_dstfuzz.scale.ray import RayOptions
+from pytest_dstfuzz.scale.results import EncodedResults, ResultFolder, RunManifest
 
 CURVE: Final = (1, 2, 4, 8, 16, 32, 64)
 
@@ -76,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print what was measured, and the curve."""
     from pytest_dstfuzz.campaign.campaign import Campaign  # noqa: PLC0415 - beside what is timed
     from pytest_dstfuzz.models.neural import threads  # noqa: PLC0415 - likewise
-    from pytest_dstfuzz.scale.results.running import run_into  # noqa: PLC0415 - likewise
+    from pytest_dstfuzz.scale.results import run_into  # noqa: PLC0415 - likewise
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="folder for all runs")

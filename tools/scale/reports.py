@@ -28,13 +28,16 @@ from pytest_dstfuzz.config import OutputSettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, turn_keys
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.files import write_text
-from pytest_dstfuzz.gate.baseline import Session, make_baseline
-from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
+from pytest_dstfuzz.gate.baseline import Session, baseline_text, make_baseline, read_baseline
 from pytest_dstfuzz.gate.judge import judge
-from pytest_dstfuzz.gate.limits import Gates
-from pytest_dstfuzz.scale.results.folder import DialogueResults, ResultFolder, StoredResults
-from pytest_dstfuzz.scale.results.report import FolderReport
-from pytest_dstfuzz.scale.results.running import manifest_of
+from pytest_dstfuzz.gate.verdict import Gates
+from pytest_dstfuzz.scale.results import (
+    DialogueResults,
+    FolderReport,
+    ResultFolder,
+    StoredResults,
+    manifest_of,
+)
 from pytest_dstfuzz.totals.totals import Totals
 
 STEPS: Final = ("start", "figures", "json", "html", "baseline", "gate")

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pytest_dstfuzz.comparisons.vectors import WordVectors, tokens
+from pytest_dstfuzz.comparisons.embedding import WordVectors, tokens
 from pytest_dstfuzz.errors import UserError
 from tools.similarity.calibrate import calibrated
 from tools.similarity.contrast import learnt

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_dstfuzz.comparisons.vectors import TextVectors, apart
+from pytest_dstfuzz.comparisons.embedding import TextVectors, apart
 from tools.similarity.pairs import Utterances
 from tools.similarity.sources import ActTurn
 

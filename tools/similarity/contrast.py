@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pytest_dstfuzz.comparisons import vectors as shipped
+from pytest_dstfuzz.comparisons import embedding as shipped
 from tools.similarity.pairs import Meanings, Triple, Utterances
 from tools.similarity.words import Matrix
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pytest_dstfuzz.comparisons.vectors import GRAMS, grams
+from pytest_dstfuzz.comparisons.embedding import GRAMS, grams
 
 #: How far apart two words are to stand together, and how long vectors are.
 WINDOW = 5

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.files import write_text
-from pytest_dstfuzz.weaknesses.keys import read
+from pytest_dstfuzz.weaknesses.groups import read
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -25,7 +25,7 @@ from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantRes
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.errors import DstFuzzError
-from pytest_dstfuzz.weaknesses.keys import read
+from pytest_dstfuzz.weaknesses.groups import read
 from tools.weaknesses.planted_bot import FAULTS, PlantedBot, causes, dialogues
 
 _QUARTILES: Final = (25, 50, 75)

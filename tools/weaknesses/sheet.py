@@ -29,7 +29,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.perturb.edits import undo_edits
-from pytest_dstfuzz.report.edits import earlier_edits, mark_edits
+from pytest_dstfuzz.report.wording import earlier_edits, mark_edits
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker

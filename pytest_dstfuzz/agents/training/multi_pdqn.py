@@ -25,9 +25,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pytest_dstfuzz.agents.features import STATE_SIZE
-from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE
-from pytest_dstfuzz.agents.training.replay import ReplayBatch
+from pytest_dstfuzz.agents.policies import BLOCKS, COUNT, PASS_SIZE, SPACE, STATE_SIZE
+from pytest_dstfuzz.agents.training.memory import ReplayBatch
 
 _D: Final = SPACE.dimension
 

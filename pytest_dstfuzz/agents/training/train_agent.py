@@ -19,25 +19,29 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz import __version__, load_dialogues
-from pytest_dstfuzz.agents.checkpoint import POLICY_FILE, PolicyAbout, save_policy
-from pytest_dstfuzz.agents.training.asking import TrainingPredictor
-from pytest_dstfuzz.agents.training.environment import Environment, environment_spec
-from pytest_dstfuzz.agents.training.playing import PlayRules, Rollouts, about_players
-from pytest_dstfuzz.agents.training.right_dialogues import (
+from pytest_dstfuzz.agents.policies import POLICY_FILE, PolicyAbout, save_policy
+from pytest_dstfuzz.agents.training.environment import (
+    Environment,
     Say,
+    environment_spec,
     held_out,
     joined,
     right_dialogues,
     unlabelled,
 )
-from pytest_dstfuzz.agents.training.round_trainer import PART, RoundTrainer
+from pytest_dstfuzz.agents.training.memory import TrainingPredictor
 from pytest_dstfuzz.agents.training.trainer import (
+    PART,
     AgentTrainer,
     LearningTrainer,
+    PlayRules,
+    Rollouts,
     Round,
+    RoundTrainer,
     TensorBoardLogger,
     TrainerState,
     TrainingConfig,
+    about_players,
 )
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet

@@ -1,38 +1,229 @@
-"""Training of the scorer of the search ``bandit``, against a tracker.
-
-Dialogues are played in a drawn order, a few at a time: every turn gets some attempts, and what
-each changed is remembered (`exploring`). Half of the calls go to attempts by chance; then the
-scorer is fitted, and again after three quarters of the calls, and chooses most of the attempts;
-a last fit at the end is what is written. Earlier turns stay as they are, so that a change is the
-doing of the attempt's own edits. No labels are needed.
-"""
+"""Training of the scorer of the search ``bandit``, against a tracker."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
 from pytest_dstfuzz import load_dialogues
-from pytest_dstfuzz.agents.scorer import Scorer
-from pytest_dstfuzz.agents.scorer_file import SCORER_FILE, ScorerAbout, save_scorer
-from pytest_dstfuzz.agents.training.exploring import ExploringSearch
-from pytest_dstfuzz.agents.training.right_dialogues import Say, joined
-from pytest_dstfuzz.agents.training.scorer import FitConfig, fit
-from pytest_dstfuzz.agents.training.scorer_rows import TurnRows, turn_rows
+from pytest_dstfuzz.agents.policies import Floats, together
+from pytest_dstfuzz.agents.scorers import (
+    EDIT_SIZE,
+    PAIR_SIZE,
+    SCORER_FILE,
+    SLOT_SIZE,
+    Scorer,
+    ScorerAbout,
+    SlotView,
+    save_scorer,
+)
+from pytest_dstfuzz.agents.searches import (
+    attempts_of,
+    chances_of_new,
+    compose,
+    noisy,
+    view_of,
+    waiting,
+)
+from pytest_dstfuzz.agents.training.environment import Say, joined
+from pytest_dstfuzz.agents.training.memory import Batch, TurnRows, batch_of, turn_rows
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.lexicon import load_lexicon
+from pytest_dstfuzz.models.neural import threads
 from pytest_dstfuzz.models.runs import make_folder
+from pytest_dstfuzz.perturb.words import Variant
+from pytest_dstfuzz.search.protocol import (
+    NO_ACTION,
+    Feedback,
+    Proposal,
+    Search,
+    SearchTask,
+    TurnSearch,
+)
 from pytest_dstfuzz.seeding import stream
-from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.trackers.validation import preflight
+
+#: Spread of the noise on scores: more than in use, so that more is tried.
+_NOISE: Final = 0.6
+
+
+class ExploringSearch(Search):
+    """Tries edits and keeps what they showed.
+
+    Args:
+        scorer: what is known so far; ``None`` = nothing, and all attempts are by chance.
+        share: of the attempts that are by chance.
+        seed: of every draw.
+    """
+
+    name = "exploring"
+    adaptive = True
+    order = "distance"
+
+    def __init__(self, scorer: Scorer | None, share: float, seed: int) -> None:
+        self.scorer = scorer
+        self.share = share if scorer else 1.0
+        self.seed = seed
+        #: (dialogue, turn) -> the turn and its attempts.
+        self.turns: dict[tuple[str, int], tuple[SlotView, Sequence[Feedback]]] = {}
+
+    def turn(self, task: SearchTask) -> ExploringTurn:
+        """Begin a turn."""
+        return ExploringTurn(self, task)
+
+
+class ExploringTurn(TurnSearch):
+    """The attempts of an `ExploringSearch` at one turn."""
+
+    def __init__(self, search: ExploringSearch, task: SearchTask) -> None:
+        self.search = search
+        self.task = task
+
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
+        """Return a variant by chance, or what the scorer thinks best."""
+        search, task = self.search, self.task
+        place = task.dialogue.id, task.turn_index
+        if place not in search.turns:
+            # What the attempts showed is written into the same list after they were made.
+            search.turns[place] = view_of(task, search.seed), seen
+        view = search.turns[place][0]
+        if not view.candidates:
+            return waiting(task)
+        rng = task.stream(search.name, search.seed, number, draw)
+        if search.scorer is None or rng.random() < search.share:
+            return Proposal(self._by_chance(view, rng), NO_ACTION)
+        single = chances_of_new(search.scorer, view, attempts_of(seen))
+        _, variant = compose(task, view, noisy(single, _NOISE, rng))
+        return waiting(task) if variant is None else Proposal(variant, NO_ACTION)
+
+    def _by_chance(self, view: SlotView, rng: np.random.Generator) -> Variant:
+        """Return a variant of one edit up to as many as the quota of words allows."""
+        task = self.task
+        size = int(rng.integers(1, task.source.draft.quota + 1))
+        chosen: list[int] = []
+        for place in rng.permutation(len(view.candidates)).tolist():
+            one = view.candidates[place]
+            if not any(one.meets(view.candidates[other]) for other in chosen):
+                chosen.append(place)
+            if len(chosen) == size:
+                break
+        return together(task.perturber, task.source, [view.candidates[place] for place in chosen])
+
+
+#: Logit of what a slot and an edit begin with: one in ninety.
+_BEGIN = -4.5
+#: Least logarithm of the probability that nothing changes which is told from 0.
+_LEAST = -1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class FitConfig:
+    """How to fit."""
+
+    wide: int = 64  #: Size of the first hidden layer.
+    narrow: int = 32  #: Size of the second.
+    epochs: int = 6  #: Passes over the turns.
+    turns: int = 64  #: Of one step.
+    rate: float = 2e-3  #: Highest learning rate; it rises and falls once (one cycle).
+    weight_decay: float = 1e-4
+    gradient_clip: float = 5.0
+
+
+class Network(nn.Module):
+    """The network of `agents.scorer.Scorer`, in torch."""
+
+    def __init__(self, config: FitConfig, generator: torch.Generator) -> None:
+        super().__init__()
+        self.slot = _linear(SLOT_SIZE, config.wide, generator)
+        self.edit = _linear(EDIT_SIZE, config.wide, generator)
+        self.pair = _linear(PAIR_SIZE, config.wide, generator)
+        self.hidden = _linear(config.wide, config.narrow, generator)
+        self.out = _linear(config.narrow, 1, generator)
+        with torch.no_grad():
+            self.out.bias.fill_(_BEGIN)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return the logit of each row: [rows]."""
+        total = self.slot(batch.slots) + batch.edits @ self.edit.weight.T
+        total = torch.relu(total + batch.pairs @ self.pair.weight.T)
+        logits: Tensor = self.out(torch.relu(self.hidden(total)))[:, 0]
+        return logits
+
+    def weights(self) -> dict[str, Floats]:
+        """Return the weights as `agents.scorer.shapes` names them."""
+        named = {
+            "slot": self.slot.weight,
+            "slot.bias": self.slot.bias,
+            "edit": self.edit.weight,
+            "pair": self.pair.weight,
+            "hidden.weight": self.hidden.weight,
+            "hidden.bias": self.hidden.bias,
+            "out.weight": self.out.weight,
+            "out.bias": self.out.bias,
+        }
+        return {name: value.detach().numpy().copy() for name, value in named.items()}
+
+
+def loss_of(network: Network, batch: Batch) -> Tensor:
+    """Return minus the logarithm of the likelihood, a mean over attempts."""
+    unchanged = torch.zeros(len(batch.changed)).index_add_(
+        0, batch.group, logsigmoid(-network(batch))
+    )
+    unchanged = unchanged.clamp(max=_LEAST)
+    changed = torch.log1p(-torch.exp(unchanged))
+    return -(batch.changed * changed + (1 - batch.changed) * unchanged).sum() / batch.attempts
+
+
+def fit(
+    turns: Sequence[TurnRows], rng: np.random.Generator, config: FitConfig
+) -> tuple[Network, float]:
+    """Fit a network to some turns; returns it and its mean loss of the last pass."""
+    generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+    network = Network(config, generator)
+    steps = -(-len(turns) // config.turns)
+    optimiser = torch.optim.AdamW(
+        network.parameters(), config.rate, weight_decay=config.weight_decay
+    )
+    cycle = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, config.rate, total_steps=steps * config.epochs + 1
+    )
+    loss = 0.0
+    with threads(1):
+        for _ in range(config.epochs):
+            order, loss = rng.permutation(len(turns)).tolist(), 0.0
+            for start in range(0, len(order), config.turns):
+                batch = batch_of([turns[at] for at in order[start : start + config.turns]])
+                found = loss_of(network, batch)
+                optimiser.zero_grad()
+                torch.autograd.backward(found)
+                nn.utils.clip_grad_norm_(network.parameters(), config.gradient_clip)
+                optimiser.step()
+                cycle.step()
+                loss += found.item() / steps
+    return network, loss
+
+
+def _linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
+    layer = nn.Linear(inputs, outputs)
+    with torch.no_grad():
+        nn.init.kaiming_uniform_(layer.weight, a=5**0.5, generator=generator)
+        nn.init.zeros_(layer.bias)
+    return layer
+
 
 #: Dialogues that are played side by side.
 _TOGETHER: Final = 24

@@ -33,8 +33,8 @@ from typing import Any, Final
 
 import msgspec
 
+from pytest_dstfuzz.dialogue.calls import REPLY
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
-from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.dialogue.readers.messages import MESSAGES_KEY
 from pytest_dstfuzz.dialogue.readers.source import (
     Reader,
@@ -49,7 +49,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     is_table_name,
     json_start,
 )
-from pytest_dstfuzz.dialogue.spool import Records
+from pytest_dstfuzz.dialogue.sampling import Records
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.json_data import parse_json, shown_value
 

@@ -7,13 +7,16 @@ from typing import Any, Final, TypeVar
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
-from pytest_dstfuzz.dialogue.readers.canard import Canard
+from pytest_dstfuzz.dialogue.readers.corpora import (
+    Canard,
+    OriginalMultiwoz,
+    Sgd,
+    ShardedMultiwoz,
+    Trade,
+)
 from pytest_dstfuzz.dialogue.readers.logs import JsonLines, Table, UserTexts
 from pytest_dstfuzz.dialogue.readers.messages import Messages
-from pytest_dstfuzz.dialogue.readers.multiwoz import OriginalMultiwoz, ShardedMultiwoz
-from pytest_dstfuzz.dialogue.readers.sgd import Sgd
 from pytest_dstfuzz.dialogue.readers.source import Reader, ReadOptions, SourceFile
-from pytest_dstfuzz.dialogue.readers.trade import Trade
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.registry import Registry, blamed
 

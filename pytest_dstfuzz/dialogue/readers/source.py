@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, TypeVar
 
+from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue
 from pytest_dstfuzz.dialogue.normalise import is_absent, normalise_state
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import encoding_name, encoding_of
 from pytest_dstfuzz.json_data import from_json, parse_json

@@ -24,8 +24,8 @@ from typing import Any, Final
 import msgspec
 
 from pytest_dstfuzz.dialogue.calls import Tool, canonical
+from pytest_dstfuzz.dialogue.dialogues import ToolParaphrase
 from pytest_dstfuzz.dialogue.readers.source import HALF, SURROGATE, SourceFile, checked
-from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.json_data import parse_json, shown_value
 

@@ -67,7 +67,7 @@ def _supervised(arguments: Sequence[str]) -> None:
     given: dict[str, Any] = vars(parser.parse_all(arguments))
     games = given.pop("games")
     from pytest_dstfuzz.games.deal import DealGame  # noqa: PLC0415 - help should not wait
-    from pytest_dstfuzz.games.figures import GameFigures  # noqa: PLC0415 - likewise
+    from pytest_dstfuzz.games.game import GameFigures  # noqa: PLC0415 - likewise
     from pytest_dstfuzz.games.negotiation.agent import (  # noqa: PLC0415 - torch
         NegotiatorAgent,
         negotiate,

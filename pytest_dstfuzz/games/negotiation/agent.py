@@ -9,19 +9,24 @@ import numpy as np
 import torch
 
 from pytest_dstfuzz.games.deal import ITEMS, DealGame
-from pytest_dstfuzz.games.game import GameScores, Goal, GoalSelection, Scenario, TalkLine
-from pytest_dstfuzz.games.insight import Closing, Talk
+from pytest_dstfuzz.games.game import (
+    Closing,
+    GameScores,
+    Goal,
+    GoalSelection,
+    Scenario,
+    Talk,
+    TalkLine,
+)
 from pytest_dstfuzz.games.negotiation.corpus import SELECT, YOU
 from pytest_dstfuzz.games.negotiation.network import (
+    MOST_WORDS,
     PAD,
     RESERVED,
     NegotiatorNetwork,
-    load_network,
-)
-from pytest_dstfuzz.games.negotiation.reader import (
-    MOST_WORDS,
     TalkReader,
     forbidden,
+    load_network,
     words_of,
 )
 from pytest_dstfuzz.seeding import derive

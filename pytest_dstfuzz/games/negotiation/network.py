@@ -1,12 +1,9 @@
-"""The negotiator's networks: a language model that knows its goal, and one that selects.
-
-After Lewis et al. (2017): a recurrent language model of the whole dialogue is given the goal with
-each word; what is selected is read from the dialogue in both directions, with attention.
-"""
+"""The negotiating agent's network and its reader."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -16,11 +13,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.games.deal import ITEMS
+from pytest_dstfuzz.games.game import Goal, GoalSelection, Talk
+from pytest_dstfuzz.games.negotiation.corpus import END, SELECT, THEM, YOU
 from pytest_dstfuzz.models.weights import check_shapes, read_weights, write_weights
 
 PAD: Final = 0
 UNKNOWN: Final = 1
-ITEMS: Final = 3
+ITEM_KINDS: Final = 3
 #: The highest count and the highest value that a goal may hold.
 MOST: Final = 10
 #: Words that stand before those of the data.
@@ -62,7 +62,7 @@ class NegotiatorNetwork(nn.Module):
         self.embedding = nn.Embedding(len(words), shape.embedding, padding_idx=PAD)
         self.counts = nn.Embedding(MOST + 1, 16)
         self.values = nn.Embedding(MOST + 1, 16)
-        self.goal = nn.Linear(ITEMS * 32, shape.goal)
+        self.goal = nn.Linear(ITEM_KINDS * 32, shape.goal)
         self.speaker = nn.GRU(shape.embedding + shape.goal, shape.hidden, batch_first=True)
         self.to_word = nn.Linear(shape.hidden, shape.embedding)
         self.word_bias = nn.Parameter(torch.zeros(len(words)))
@@ -75,12 +75,12 @@ class NegotiatorNetwork(nn.Module):
         self.selecting = nn.Sequential(
             nn.Linear(2 * shape.selecting + shape.goal, 128), nn.Tanh(), nn.Dropout(dropout)
         )
-        self.amounts = nn.Linear(128, ITEMS * (MOST + 1))
+        self.amounts = nn.Linear(128, ITEM_KINDS * (MOST + 1))
         self.dropout = nn.Dropout(dropout)
 
     def encode_goal(self, goal: Tensor) -> Tensor:
         """Return ``[batch, shape.goal]``."""
-        counts, values = self.counts(goal[:, :ITEMS]), self.values(goal[:, ITEMS:])
+        counts, values = self.counts(goal[:, :ITEM_KINDS]), self.values(goal[:, ITEM_KINDS:])
         return torch.tanh(self.goal(torch.cat([counts, values], -1).flatten(1)))
 
     def read(self, embedded: Tensor, goal: Tensor, state: Tensor | None = None) -> DialogueReading:
@@ -109,7 +109,7 @@ class NegotiatorNetwork(nn.Module):
         weights = weights.masked_fill(place[None] >= lengths[:, None], _EMPTY).softmax(-1)
         seen = (weights[..., None] * both).sum(1)
         chosen: Tensor = self.amounts(self.selecting(torch.cat([seen, goal], -1)))
-        return chosen.view(-1, ITEMS, MOST + 1)
+        return chosen.view(-1, ITEM_KINDS, MOST + 1)
 
 
 def of_counts(amounts: Tensor, counts: Tensor) -> Tensor:
@@ -148,3 +148,204 @@ def load_network(path: Path) -> NegotiatorNetwork:
     check_shapes(file, {name: tuple(part.shape) for name, part in network.state_dict().items()})
     network.load_state_dict({name: torch.tensor(part) for name, part in file.tensors.items()})
     return network.eval()
+
+
+#: Words of an utterance at most.
+MOST_WORDS: Final = 20
+_UNKNOWN_WORDS: Final = 10_000
+
+
+def goal_numbers(goal: Goal) -> tuple[int, ...]:
+    """Return counts and values of the items, in their order."""
+    pairs = [goal[item] for item in ITEMS]
+    return (*(int(count) for count, _ in pairs), *(int(value) for _, value in pairs))
+
+
+def words_of(talk: Talk) -> list[str]:
+    """Return a talk as the words of one side of it, as in the data that it learnt from."""
+    words: list[str] = []
+    for line in talk:
+        text = [SELECT] if line.closes else [*line.text.lower().split(), END]
+        words += [YOU if line.mine else THEM, *text]
+    return words
+
+
+def never_said(network: NegotiatorNetwork) -> list[int]:
+    """Return the numbers of words that are no words of an utterance."""
+    known = network.numbers
+    return [known[word] for word in (*RESERVED, YOU, THEM) if word in known]
+
+
+def forbidden(network: NegotiatorNetwork, *, first: bool) -> list[int]:
+    """Return the words that may not come next: an utterance has one, and a talk ends with none."""
+    return [*never_said(network), network.numbers[END if first else SELECT]]
+
+
+@dataclass(frozen=True)
+class ReadTalks:
+    """Some talks, as the language model read them."""
+
+    numbers: Tensor  #: ``[talks, words]``, padded.
+    lengths: Tensor  #: ``[talks]``.
+    outputs: Tensor  #: ``[talks, words, hidden]``.
+    state: Tensor  #: ``[1, talks, hidden]``, after the last word of each.
+
+
+class TalkReader:
+    """Reads talks for a network with one goal."""
+
+    def __init__(self, network: NegotiatorNetwork, goal: Goal) -> None:
+        self.network = network
+        self.goal = torch.tensor([goal_numbers(goal)])
+        known = network.numbers
+        self.end, self.select, self.you = known[END], known[SELECT], known[YOU]
+        self.never = never_said(network)
+
+    def numbers_of(self, words: Sequence[str]) -> list[int]:
+        """Return the numbers of words."""
+        known = self.network.numbers
+        return [known.get(word, UNKNOWN) for word in words]
+
+    def read(self, rows: Sequence[Sequence[int]]) -> ReadTalks:
+        """Read rows of words; what all of them begin with is read once."""
+        network = self.network
+        # A row that ends where the others go on still has a word of its own.
+        shared = _common(rows)[: min(len(row) for row in rows) - 1]
+        lengths = torch.tensor([len(row) for row in rows])
+        numbers = torch.full((len(rows), int(lengths.max())), PAD)
+        for place, row in enumerate(rows):
+            numbers[place, : len(row)] = torch.tensor(row)
+        goal = network.encode_goal(self.goal)
+        parts, state = [], None
+        if shared:
+            first = network.read(network.embedding(torch.tensor([shared])), goal)
+            parts.append(first.outputs.expand(len(rows), -1, -1))
+            state = first.state.expand(-1, len(rows), -1).contiguous()
+        rest = network.embedding(numbers[:, len(shared) :])
+        parts.append(network.read(rest, goal.expand(len(rows), -1), state).outputs)
+        outputs = torch.cat(parts, 1)
+        last = outputs[torch.arange(len(rows)), lengths - 1]
+        return ReadTalks(numbers, lengths, outputs, last[None])
+
+    def first_words(self, talks: Sequence[Talk]) -> Tensor:
+        """Return the logits of what it says first at each talk; `select` ends it."""
+        rows = [[*self.numbers_of(words_of(talk)), self.you] for talk in talks]
+        logits = self.network.next_words(self.read(rows).state[0])
+        logits[:, forbidden(self.network, first=True)] = -torch.inf
+        return logits
+
+    def selection_scores(
+        self, talks: Sequence[Talk], selections: Sequence[GoalSelection]
+    ) -> Tensor:
+        """Return log-probabilities ``[talks, selections]`` if it selected at the end of each."""
+        rows = []
+        for talk in talks:
+            ended = bool(talk) and talk[-1].closes
+            rows.append(
+                self.numbers_of(words_of(talk)) + ([] if ended else [self.you, self.select])
+            )
+        read = self.read(rows)
+        return self.scores_of(self.network.embedding(read.numbers), read, selections)
+
+    def amounts(self, embedded: Tensor, read: ReadTalks) -> Tensor:
+        """Return logits of how much of each item it takes, of what there is, for read talks."""
+        goal = self.goal.expand(len(read.lengths), -1)
+        found = self.network.amounts_of(
+            embedded, read.outputs, self.network.encode_goal(goal), read.lengths
+        )
+        return of_counts(found, goal[:, : len(ITEMS)])
+
+    def scores_of(
+        self, embedded: Tensor, read: ReadTalks, selections: Sequence[GoalSelection]
+    ) -> Tensor:
+        """Return log-probabilities of selections, for talks that were read."""
+        chances = self.amounts(embedded, read).log_softmax(-1)
+        taken = torch.tensor([[one[item] for item in ITEMS] for one in selections])
+        parts = [chances[:, place, taken[:, place]] for place in range(len(ITEMS))]
+        return torch.stack(parts).sum(0)
+
+    def answers(self, talks: Sequence[Talk]) -> list[str | None]:
+        """Return what it most likely says next at each talk; ``None`` where it selects."""
+        rows = [[*self.numbers_of(words_of(talk)), self.you] for talk in talks]
+        network, state = self.network, self.read(rows).state
+        goal = network.encode_goal(self.goal).expand(len(rows), -1)
+        said: list[list[str]] = [[] for _ in rows]
+        selects, speaking = [False] * len(rows), [True] * len(rows)
+        for place in range(MOST_WORDS):
+            logits = network.next_words(state[0])
+            logits[:, forbidden(network, first=place == 0)] = -torch.inf
+            words = logits.argmax(-1)
+            for row, number in enumerate(words.tolist()):
+                if speaking[row] and number in (self.end, self.select):
+                    speaking[row], selects[row] = False, number == self.select
+                elif speaking[row]:
+                    said[row].append(network.words[number])
+            if not any(speaking):
+                break
+            state = network.read(network.embedding(words[:, None]), goal, state).state
+        return [None if done else " ".join(line) for done, line in zip(selects, said, strict=True)]
+
+    def surprise(self, talk: Talk, utterances: Sequence[str]) -> list[tuple[float, int]]:
+        """Return how unlikely it finds each utterance as its own next: nats, and words.
+
+        The end of an utterance counts as a word. Perplexity is ``exp(nats / words)``. A word that
+        it does not know is one of `_UNKNOWN_WORDS` that are all as likely: else words without
+        sense would be the likeliest.
+        """
+        before = [*self.numbers_of(words_of(talk)), self.you]
+        own = [[*self.numbers_of(text.lower().split()), self.end] for text in utterances]
+        rows = [[*before, *row] for row in own]
+        read = self.read(rows)
+        chances = self.network.next_words(read.outputs[:, len(before) - 1 : -1]).log_softmax(-1)
+        said = read.numbers[:, len(before) :]
+        nats = -chances.gather(-1, said[..., None])[..., 0]
+        inside = (
+            torch.arange(said.shape[1])[None] < torch.tensor([len(row) for row in own])[:, None]
+        )
+        nats = nats + (said == UNKNOWN) * math.log(_UNKNOWN_WORDS)
+        totals = (nats * inside).sum(-1).tolist()
+        return [(total, len(row)) for total, row in zip(totals, own, strict=True)]
+
+    def replacements(
+        self, talk: Talk, line: int, wanted: Sequence[bool], selections: Sequence[GoalSelection]
+    ) -> Tensor:
+        """Return how much each word would help in each place of a line, to first order.
+
+        By the gradient of the loss at the vectors of the words: ``[words of the line,
+        vocabulary]``, higher is better. ``wanted`` says which selections are hoped for.
+        """
+        before = len(words_of(talk[:line])) + 1
+        count = len(talk[line].text.split())
+        ended = talk[-1].closes
+        words = self.numbers_of(words_of(talk)) + ([] if ended else [self.you, self.select])
+        numbers = torch.tensor([words])
+        embedded = self.network.embedding(numbers).detach().requires_grad_()
+        goal = self.network.encode_goal(self.goal)
+        outputs = self.network.read(embedded, goal).outputs
+        read = ReadTalks(numbers, torch.tensor([len(words)]), outputs, outputs[:, -1][None])
+        scores = self.scores_of(embedded, read, selections)[0]
+        hoped = torch.tensor(wanted)
+        loss = scores[~hoped].max() - scores[hoped].max()
+        if not ended:
+            # It is to select at once: the word after YOU: is to be the end of the talk.
+            logits = self.network.next_words(outputs[0, -2])
+            others = logits.clone()
+            others[[*self.never, self.end, self.select]] = -torch.inf
+            loss = loss + torch.relu(others.max() - logits[self.select])
+        (slope,) = torch.autograd.grad(loss, embedded)
+        slope = slope[0, before : before + count]
+        weights = self.network.embedding.weight.detach()
+        own = weights[numbers[0, before : before + count]]
+        gains: Tensor = (own * slope).sum(-1, keepdim=True) - slope @ weights.T
+        gains[:, [*self.never, self.end, self.select]] = -torch.inf
+        return gains
+
+
+def _common(rows: Sequence[Sequence[int]]) -> Sequence[int]:
+    """Return what all rows begin with."""
+    # It is enough to compare the first and the last of them in their order.
+    first, last = min(map(list, rows)), max(map(list, rows))
+    for place, (one, other) in enumerate(zip(first, last, strict=False)):
+        if one != other:
+            return first[:place]
+    return first

@@ -18,11 +18,14 @@ from torch import Tensor, nn
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.games.deal import TRAINING_SEED, DealGame
-from pytest_dstfuzz.games.figures import GameFigures
-from pytest_dstfuzz.games.game import GameScores
+from pytest_dstfuzz.games.game import GameFigures, GameScores
 from pytest_dstfuzz.games.negotiation.corpus import NegotiationRow, load_negotiations
-from pytest_dstfuzz.games.negotiation.network import NegotiatorNetwork, load_network, save_network
-from pytest_dstfuzz.games.negotiation.reader import forbidden
+from pytest_dstfuzz.games.negotiation.network import (
+    NegotiatorNetwork,
+    forbidden,
+    load_network,
+    save_network,
+)
 from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE, row_loss
 from pytest_dstfuzz.games.negotiation.tables import TableTalk, talk
 from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, moments, write_run

@@ -11,8 +11,14 @@ from torch import Tensor
 from pytest_dstfuzz.games.deal import ITEMS, DealGame
 from pytest_dstfuzz.games.game import Goal, Scenario
 from pytest_dstfuzz.games.negotiation.corpus import END, SELECT, THEM, YOU
-from pytest_dstfuzz.games.negotiation.network import PAD, NegotiatorNetwork, of_counts
-from pytest_dstfuzz.games.negotiation.reader import MOST_WORDS, forbidden, goal_numbers
+from pytest_dstfuzz.games.negotiation.network import (
+    MOST_WORDS,
+    PAD,
+    NegotiatorNetwork,
+    forbidden,
+    goal_numbers,
+    of_counts,
+)
 
 
 @dataclass(frozen=True)

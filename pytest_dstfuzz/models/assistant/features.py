@@ -1,27 +1,522 @@
-"""A turn as arrays: what the network is asked, in training as in use."""
+"""Features of the shipped assistant: words, schemas, what it remembers of a dialogue."""
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pytest_dstfuzz.models.assistant.memory import ANY, EarlierValue, Memory
-from pytest_dstfuzz.models.assistant.schema import Described, Slot, ToolView
-from pytest_dstfuzz.models.assistant.words import (
-    LONGEST,
-    WIDTH,
-    Array,
-    TextToken,
-    directions,
-    folded,
-    plain,
-    says,
-    shapes,
-    tokens,
+from pytest_dstfuzz.comparisons.embedding import NUMBER, shipped_vectors
+from pytest_dstfuzz.dialogue.number_words import with_digits
+
+Array = np.ndarray[Any, np.dtype[np.float32]]
+#: Numbers in the vector of a word.
+WIDTH: Final = 96
+#: Numbers that say what a token looks like.
+SHAPE: Final = 16
+#: Longer texts are cut: of an assistant's text the end is read, of a user's the beginning.
+LONGEST: Final = 90
+_TOKEN: Final = re.compile(
+    r"\d+(?:[.,:/]\d+)+|[^\W_]+(?:[.'’-][^\W_]+)*\.?(?<=[ap]\.m\.)|[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]"
 )
+_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_TIMES: Final = frozenset(
+    [
+        *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+        *("january", "february", "march", "april", "may", "june", "july", "august"),
+        *("september", "october", "november", "december", "today", "tomorrow", "tonight"),
+    ]
+)
+_HALVES: Final = frozenset(
+    ["am", "pm", "a.m", "p.m", "a.m.", "p.m.", "morning", "afternoon", "evening", "night", "noon"]
+)
+
+
+class TextToken(NamedTuple):
+    """One token of a text: ``text == whole[start:end]``."""
+
+    text: str
+    start: int
+    end: int
+    lower: str
+
+
+def tokens(text: str) -> list[TextToken]:
+    """Return words, numbers and signs of a text, with where they stand.
+
+    >>> [token.text for token in tokens("Book it at 7:30 p.m., don't wait!")]
+    ['Book', 'it', 'at', '7:30', 'p.m.', ',', "don't", 'wait', '!']
+    """
+    return [
+        TextToken(found[0], found.start(), found.end(), found[0].lower().replace("’", "'"))
+        for found in _TOKEN.finditer(text)
+    ]
+
+
+def label_words(name: str) -> list[str]:
+    """Return the words of a name as programs write it, in lower case.
+
+    >>> label_words("number_of_seats"), label_words("FindRestaurants")
+    (['number', 'of', 'seats'], ['find', 'restaurants'])
+    """
+    return [found[0].lower() for found in _PARTS.finditer(name)]
+
+
+@lru_cache(maxsize=65536)
+def word_vector(word: str) -> tuple[Array, float]:
+    """Return the direction ``[WIDTH]`` of a word in lower case, and how much it says."""
+    table = shipped_vectors()
+    place = table.places.get(NUMBER if any(map(str.isdigit, word)) else word)
+    row = (
+        table.parts(word).total if place is None else table.words[place] * table.word_scales[place]
+    )
+    length = float(np.sqrt(row @ row))
+    return np.asarray(row / np.float32(max(length, 1e-9)), np.float32), length
+
+
+@lru_cache(maxsize=65536)
+def plain(word: str) -> str:
+    """Return a word in lower case as values are compared: numbers as digits."""
+    return with_digits(word)
+
+
+def directions(words: list[str]) -> tuple[Array, Array]:
+    """Return the vectors of words ``[words, WIDTH]`` and their lengths ``[words]``."""
+    if not words:
+        return np.zeros((0, WIDTH), np.float32), np.zeros(0, np.float32)
+    found = [word_vector(word) for word in words]
+    return np.stack([one for one, _ in found]), np.array([n for _, n in found], np.float32)
+
+
+def sum_vector(words: list[str]) -> Array:
+    """Return the direction of several words together, all zero where there is none."""
+    rows, lengths = directions(words)
+    total = lengths @ rows
+    return np.asarray(total / np.float32(max(float(np.sqrt(total @ total)), 1e-9)), np.float32)
+
+
+@lru_cache(maxsize=65536)
+def _shape(text: str) -> tuple[float, ...]:
+    lower = text.lower()
+    digit = any(map(str.isdigit, text))
+    return (
+        float(digit),
+        float(text.isdigit()),
+        float(digit and ":" in text),
+        float(text[:1].isupper()),
+        float(len(text) > 1 and text.isupper()),
+        float(not text[:1].isalnum()),
+        float(text == "?"),
+        float(not digit and any(map(str.isdigit, with_digits(lower)))),
+        float(lower in _TIMES),
+        float(lower in _HALVES or (digit and lower.endswith(("am", "pm")))),
+        float(text in "$£€#"),
+        float(lower not in shipped_vectors().places),
+        min(word_vector(lower)[1], 2.0),
+    )
+
+
+def shapes(read: list[TextToken], *, user: bool) -> Array:
+    """Return what tokens look like ``[tokens, SHAPE]``: letters, digits, place, who says them."""
+    table = np.zeros((len(read), SHAPE), np.float32)
+    for number, token in enumerate(read):
+        table[number, :13] = _shape(token.text)
+        table[number, 13] = user
+        table[number, 14] = number == 0 or read[number - 1].text in ".!?"
+        table[number, 15] = number == len(read) - 1
+    return table
+
+
+@lru_cache(maxsize=65536)
+def folded(text: str) -> str:
+    """Return a text as values are compared: lower case, single blanks, numbers as digits."""
+    return " ".join(with_digits(text).lower().split()).strip(" .,!?")
+
+
+def says(text: str, value: str) -> bool:
+    """Say whether a folded text has a folded value as whole words."""
+    place = text.find(value) if value else -1
+    while place >= 0:
+        end = place + len(value)
+        before, after = text[place - 1 : place], text[end : end + 1]
+        if not before.isalnum() and not after.isalnum():
+            return True
+        place = text.find(value, place + 1)
+    return False
+
+
+_BOOLEAN: Final = ("True", "False")
+_NUMBERS: Final = ("integer", "number")
+
+
+def _words(text: str) -> list[str]:
+    return [token.lower for token in tokens(text) if token.text[:1].isalnum()]
+
+
+@dataclass(frozen=True)
+class Described:
+    """Something with a name and a description."""
+
+    name: str
+    description: str
+
+    @cached_property
+    def label(self) -> list[str]:
+        """The words of the name, without its numbers."""
+        return [word for word in label_words(self.name) if not word.isdigit()]
+
+    @cached_property
+    def about(self) -> list[str]:
+        """The words of the description."""
+        return _words(self.description)
+
+    @cached_property
+    def label_vector(self) -> Array:
+        """The direction of the name ``[WIDTH]``."""
+        return sum_vector(self.label)
+
+    @cached_property
+    def about_vector(self) -> Array:
+        """The direction of the description ``[WIDTH]``."""
+        return sum_vector(self.about)
+
+    @cached_property
+    def label_rows(self) -> Array:
+        """The vectors of the words of the name, with their lengths ``[words, WIDTH]``."""
+        return _rows(self.label)
+
+    @cached_property
+    def about_rows(self) -> Array:
+        """The vectors of the words of the description, with their lengths."""
+        return _rows(self.about)
+
+
+def _rows(words: list[str]) -> Array:
+    rows, lengths = directions(words)
+    return np.asarray(rows * np.minimum(lengths, 1)[:, None], np.float32)
+
+
+@dataclass(frozen=True)
+class Slot(Described):
+    """A parameter; the same name, description and values make the same slot in every tool."""
+
+    values: tuple[str, ...]
+    #: JSON type of the parameter, ``string`` where none is said.
+    kind: str
+    #: What stands where nothing is said, as text.
+    default: str | None = field(default=None, compare=False)
+
+    @cached_property
+    def value_words(self) -> tuple[list[str], ...]:
+        """The words of each value."""
+        return tuple(label_words(value) or _words(value) for value in self.values)
+
+    @cached_property
+    def value_vectors(self) -> Array:
+        """The directions of the values ``[values, WIDTH]``."""
+        return np.stack([sum_vector(words) for words in self.value_words])
+
+    @cached_property
+    def value_rows(self) -> tuple[Array, ...]:
+        """The vectors of the words of each value, with their lengths."""
+        return tuple(_rows(words) for words in self.value_words)
+
+    @cached_property
+    def folded_values(self) -> tuple[str, ...]:
+        """The values as they are looked for in texts."""
+        return tuple(folded(value.replace("_", " ")) for value in self.values)
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """The words that stand in the values."""
+        return frozenset(word for words in self.value_words for word in words if len(word) > 2)
+
+    @cached_property
+    def value_tokens(self) -> tuple[tuple[str, ...], ...]:
+        """The values as rows of tokens, as they are looked for in texts."""
+        return tuple(
+            tuple(plain(token.lower) for token in tokens(value.replace("_", " ")))
+            for value in self.values
+        )
+
+    @property
+    def boolean(self) -> bool:
+        """Whether it is yes or no."""
+        return {value.lower() for value in self.values} == {"true", "false"}
+
+    @property
+    def number(self) -> bool:
+        """Whether the schema asks for a number."""
+        return self.kind in _NUMBERS
+
+
+@dataclass(frozen=True)
+class ToolView(Described):
+    """One tool: its parameters in the order of the schema."""
+
+    slots: tuple[Slot, ...]
+    #: In the order of the schema: what is missing is asked for in it.
+    required: tuple[str, ...]
+
+
+def read_tools(tools: Sequence[Mapping[str, Any]] | None) -> tuple[ToolView, ...]:
+    """Return the tools of a request; what is no function with a name is left out."""
+    found = []
+    for tool in tools or ():
+        function = tool.get("function", tool) if isinstance(tool, Mapping) else None
+        if isinstance(function, Mapping) and isinstance(function.get("name"), str):
+            found.append(_tool(function))
+    return tuple(found)
+
+
+def _tool(function: Mapping[str, Any]) -> ToolView:
+    schema = _mapping(function.get("parameters"))
+    properties = _mapping(schema.get("properties"))
+    required = schema.get("required")
+    slots = tuple(_slot(str(name), _mapping(given)) for name, given in properties.items())
+    return ToolView(
+        function["name"],
+        str(function.get("description") or ""),
+        slots,
+        tuple(name for name in required if name in properties)
+        if isinstance(required, list)
+        else (),
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _slot(name: str, given: Mapping[str, Any]) -> Slot:
+    kind = given.get("type", "string")
+    if isinstance(kind, list):
+        kind = next((one for one in kind if one != "null"), "string")
+    if kind == "array" and isinstance(given.get("items"), Mapping):
+        values = given["items"].get("enum")
+    else:
+        values = given.get("enum")
+    if kind == "boolean":
+        listed: tuple[str, ...] = _BOOLEAN
+    else:
+        listed = tuple(
+            str(value)
+            for value in (values if isinstance(values, list) else ())
+            if value is not None
+        )
+    default = given.get("default")
+    return Slot(
+        name,
+        str(given.get("description") or ""),
+        listed,
+        str(kind),
+        None if default is None else str(default),
+    )
+
+
+#: Stands for any value; such an argument is left out of a call.
+ANY: Final = "dontcare"
+#: Results, and rows of one result, that are looked at.
+_RESULTS: Final = 4
+_ROWS: Final = 10
+#: Candidates of each kind: the same key of a result, another argument, another key.
+_MOST: Final = {"result": 5, "argument": 8, "other": 6}
+
+
+class EarlierValue(NamedTuple):
+    """A value from earlier in the dialogue that an argument could take over."""
+
+    text: str
+    kind: str
+    source: Described
+    #: The tool that it came from.
+    tool: str
+    #: Exchanges since an assistant's text named it, None = never.
+    age: int | None
+    #: Its place among the rows of a result.
+    row: int
+
+
+@dataclass
+class Result:
+    """What one call gave back, as rows of texts."""
+
+    tool: str
+    rows: list[dict[str, str]]
+
+
+@dataclass
+class Memory:
+    """The dialogue up to a turn. Values stand under the slot that they fill."""
+
+    values: dict[Slot, str] = field(default_factory=dict)
+    #: Name of the tool that the last turn was about.
+    active: str | None = None
+    #: Arguments of the last call of each tool.
+    calls: dict[str, dict[str, str]] = field(default_factory=dict)
+    results: list[Result] = field(default_factory=list)
+    #: Texts of the assistant, folded, one an exchange.
+    said: list[str] = field(default_factory=list)
+    #: The assistant's last text, and whether results came before it.
+    system: str = ""
+    after_results: bool = False
+
+    def copy(self) -> Memory:
+        """Return one that can go on by itself."""
+        return Memory(
+            dict(self.values),
+            self.active,
+            dict(self.calls),
+            list(self.results),
+            list(self.said),
+            self.system,
+            self.after_results,
+        )
+
+    def begin_answer(self) -> None:
+        """Note that the user spoke and the assistant's turn begins."""
+        self.system = ""
+        self.after_results = False
+        self.said.append("")
+
+    def hear_text(self, text: str) -> None:
+        """Note what the assistant said."""
+        if text.strip():
+            self.system = f"{self.system} {text}".strip()
+            if self.said:
+                self.said[-1] = folded(self.system)
+            else:
+                self.said.append(folded(text))
+
+    def hear_call(self, tool: ToolView | None, name: str, arguments: Mapping[str, Any]) -> None:
+        """Note a call that was made: its arguments stand from here on."""
+        given = {key: as_text(value) for key, value in arguments.items() if value is not None}
+        self.calls[name] = given
+        self.active = name
+        if tool is not None:
+            for slot in tool.slots:
+                if slot.name in given:
+                    self.values[slot] = given[slot.name]
+
+    def hear_result(self, name: str, content: Any) -> None:
+        """Note what a call gave back."""
+        self.after_results = True
+        rows = result_rows(content)
+        if rows:
+            self.results = [*self.results[1 - _RESULTS :], Result(name, rows)]
+
+    def candidates(self, slot: Slot) -> list[EarlierValue]:
+        """Return what the slot could take over, the likeliest of each kind first."""
+        found: dict[tuple[str, str], EarlierValue] = {}
+        for result in reversed(self.results):
+            for place, row in enumerate(result.rows[:_ROWS]):
+                for key, value in row.items():
+                    self._offer(found, slot, result.tool, place, (key, value))
+        for other, value in self.values.items():
+            if other != slot and value != ANY:
+                low = value.casefold()
+                if ("argument", low) not in found:
+                    found["argument", low] = EarlierValue(
+                        value, "argument", other, "", self.age(value), 0
+                    )
+        chosen: list[EarlierValue] = []
+        for kind, most in _MOST.items():
+            these = [one for (of, _), one in found.items() if of == kind]
+            these.sort(key=lambda one: (99 if one.age is None else one.age, one.row))
+            chosen += these[:most]
+        return chosen
+
+    def _offer(
+        self,
+        found: dict[tuple[str, str], EarlierValue],
+        slot: Slot,
+        tool: str,
+        place: int,
+        item: tuple[str, str],
+    ) -> None:
+        key, value = item
+        kind = "result" if key == slot.name else "other"
+        low = value.casefold()
+        if (kind, low) in found:
+            return
+        age = self.age(value)
+        if age is None and kind == "other":
+            return
+        found[kind, low] = EarlierValue(value, kind, _key(key), tool, age, place)
+
+    def age(self, value: str) -> int | None:
+        """Return how many exchanges ago the assistant named a value, 0 = in its last text."""
+        wanted = folded(value)
+        for back, text in enumerate(reversed(self.said[-8:])):
+            if says(text, wanted):
+                return back
+        return None
+
+
+_KEYS: dict[str, Described] = {}
+
+
+def _key(name: str) -> Described:
+    if name not in _KEYS:
+        if len(_KEYS) > 4096:
+            _KEYS.clear()
+        _KEYS[name] = Described(name, "")
+    return _KEYS[name]
+
+
+def as_text(value: Any) -> str:
+    """Return a JSON value as a value of a slot.
+
+    >>> as_text(True), as_text(2), as_text(["a", "b"])
+    ('True', '2', 'a, b')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(one, (str, int, float)) for one in value):
+        return ", ".join(map(as_text, value))
+    if isinstance(value, (bool, int, float)):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def result_rows(content: Any, depth: int = 3) -> list[dict[str, str]]:
+    """Return the rows of a tool result: objects with texts, numbers or flags in them.
+
+    >>> result_rows('{"hits": [{"name": "Vela", "rooms": 2}]}')
+    [{'name': 'Vela', 'rooms': '2'}]
+    """
+    if isinstance(content, str):
+        try:
+            content = json.loads(content)
+        except (ValueError, RecursionError):
+            return []
+    if isinstance(content, Mapping):
+        flat = {
+            str(key): as_text(value)
+            for key, value in content.items()
+            if isinstance(value, (str, int, float))
+        }
+        inner = [value for value in content.values() if isinstance(value, (list, Mapping))]
+        rows = [flat] if flat else []
+        return rows + _inner_rows(inner, depth)
+    return _inner_rows(content, depth) if isinstance(content, list) else []
+
+
+def _inner_rows(items: Sequence[Any], depth: int) -> list[dict[str, str]]:
+    if depth == 0:
+        return []
+    return [
+        row
+        for item in items[:_ROWS]
+        if isinstance(item, (list, Mapping))
+        for row in result_rows(item, depth - 1)
+    ]
+
 
 #: Numbers that each thing has beside its vectors.
 PAIR: Final = 6

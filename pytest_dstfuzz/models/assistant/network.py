@@ -15,8 +15,13 @@ from typing import Final
 
 import numpy as np
 
-from pytest_dstfuzz.models.assistant.features import SlotsAsked, ToolsAsked, TurnText, ValuesAsked
-from pytest_dstfuzz.models.assistant.words import Array
+from pytest_dstfuzz.models.assistant.features import (
+    Array,
+    SlotsAsked,
+    ToolsAsked,
+    TurnText,
+    ValuesAsked,
+)
 
 _HEADS: Final = 4
 _LAYERS: Final = 2

@@ -13,14 +13,12 @@ import transformers
 from transformers import GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.dialogue.multiwoz import SLOTS
-from pytest_dstfuzz.dialogue.normalise import normalise_state
+from pytest_dstfuzz.dialogue.normalise import SLOTS, normalise_state
 from pytest_dstfuzz.errors import TrackerError, UserError, nearest
 from pytest_dstfuzz.models.fingerprints import files_fingerprint
 from pytest_dstfuzz.models.neural import fair_threads, move
 from pytest_dstfuzz.models.simpletod.config import LONGEST_BELIEF
-from pytest_dstfuzz.models.simpletod.decoder import SpeculativeDecoder
-from pytest_dstfuzz.models.simpletod.greedy import Generation, GreedyDecoder
+from pytest_dstfuzz.models.simpletod.decoder import Generation, GreedyDecoder, SpeculativeDecoder
 from pytest_dstfuzz.models.simpletod.model import (
     SimpleTodReading,
     positions_of,

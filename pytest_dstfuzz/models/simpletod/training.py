@@ -1,10 +1,11 @@
-"""Training of SimpleTOD from a data set to a model that can be shipped."""
+"""Training of SimpleTOD: sequences, augmentation, epochs."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
-from pytest_dstfuzz.models.neural import move
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue, DialogueSet
+from pytest_dstfuzz.models.neural import TensorBatch, by_length, move, pad
 from pytest_dstfuzz.models.run_settings import TrainingRun
 from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin
-from pytest_dstfuzz.models.simpletod.augment import SlotValueAugmenter, Spoken, spoken
 from pytest_dstfuzz.models.simpletod.config import SimpleTodEpoch, SimpleTodTrainingConfig
 from pytest_dstfuzz.models.simpletod.model import (
     SimpleTodReading,
@@ -26,17 +26,248 @@ from pytest_dstfuzz.models.simpletod.model import (
     save,
     seeded,
 )
-from pytest_dstfuzz.models.simpletod.sequences import (
-    IGNORED,
-    Encoder,
-    SequenceBatch,
-    TreeSequence,
-    batches,
-    collate,
+from pytest_dstfuzz.models.simpletod.texts import (
+    MARKS,
+    OPENING,
+    SYSTEM,
+    TURNOVER,
+    USER,
+    belief_words,
+    utterance_words,
+    value_words,
 )
-from pytest_dstfuzz.models.simpletod.texts import MARKS, belief_words, value_words
 from pytest_dstfuzz.models.tokenise import usual_spellings
 from pytest_dstfuzz.seeding import derive
+
+Words = tuple[str, ...]
+#: Values that are seldom said as they are written.
+_UNSAID = frozenset({DONTCARE, "yes", "no"})
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A labelled dialogue as words: for each turn system, user and slot -> words of its value."""
+
+    turns: tuple[tuple[Words, Words, Mapping[str, Words]], ...]
+
+
+def spoken(dialogue: Dialogue) -> Spoken:
+    """Return the words of a labelled dialogue."""
+    return Spoken(
+        tuple(
+            (
+                utterance_words(turn.system, common=True),
+                utterance_words(turn.user, common=True),
+                {slot: value_words(value) for slot, value in (turn.state or {}).items()},
+            )
+            for turn in dialogue.turns
+        )
+    )
+
+
+class SlotValueAugmenter:
+    """Exchanges values of a dialogue for others that their slots have in the training data.
+
+    A model that has seen few names remembers them; where any name may stand in the place
+    of another, it has to read. A value is exchanged everywhere in a dialogue, in the
+    utterances and in the states of all its slots at once, and only where nothing else in
+    the dialogue is written alike: the slots that have it are of one name (``hotel-area``,
+    ``restaurant-area``), and none of its words is part of another value. The new value is one
+    of the first of these slots. A ``share`` of the dialogues is changed.
+    """
+
+    def __init__(self, dialogues: Sequence[Spoken], share: float) -> None:
+        found: defaultdict[str, set[Words]] = defaultdict(set)
+        for dialogue in dialogues:
+            for _, _, state in dialogue.turns:
+                for slot, value in state.items():
+                    found[slot].add(value)
+        self._values = {slot: sorted(values) for slot, values in sorted(found.items())}
+        self._share = share
+
+    def __call__(self, dialogue: Spoken, rng: np.random.Generator) -> Spoken:
+        """Return the dialogue, or one with other values."""
+        if rng.random() >= self._share:
+            return dialogue
+        swaps = {
+            value: self._values[slot][rng.integers(len(self._values[slot]))]
+            for value, slot in _exchangeable(dialogue).items()
+            if rng.random() < 0.5
+        }
+        if not swaps:
+            return dialogue
+        return Spoken(
+            tuple(
+                (
+                    _replaced(system, swaps),
+                    _replaced(user, swaps),
+                    {slot: swaps.get(value, value) for slot, value in state.items()},
+                )
+                for system, user, state in dialogue.turns
+            )
+        )
+
+
+def _exchangeable(dialogue: Spoken) -> dict[Words, str]:
+    """Return the values of a dialogue that may be exchanged, with the first of their slots."""
+    slots: dict[Words, set[str]] = {}
+    for _, _, state in dialogue.turns:
+        for slot, value in state.items():
+            slots.setdefault(value, set()).add(slot)
+    said = [words for system, user, _ in dialogue.turns for words in (system, user)]
+    return {
+        value: min(of)
+        for value, of in slots.items()
+        if len({slot.partition("-")[2] for slot in of}) == 1
+        and " ".join(value) not in _UNSAID
+        and not any(set(value) & set(other) for other in slots if other != value)
+        and any(value == part for words in said for part in _parts(words, len(value)))
+    }
+
+
+def _parts(words: Words, size: int) -> Iterator[Words]:
+    return (words[place : place + size] for place in range(len(words) - size + 1))
+
+
+def _replaced(words: Words, swaps: Mapping[Words, Words]) -> Words:
+    """Return ``words`` with every value of ``swaps`` exchanged; values do not overlap."""
+    firsts = {value[0]: value for value in swaps if value}
+    result: list[str] = []
+    place = 0
+    while place < len(words):
+        value = firsts.get(words[place])
+        if value and words[place : place + len(value)] == value:
+            result += swaps[value]
+            place += len(value)
+        else:
+            result.append(words[place])
+            place += 1
+    return tuple(result)
+
+
+#: No loss is taken where the next token has this number.
+IGNORED = -100
+
+
+@dataclass(frozen=True)
+class TreeSequence:
+    """One dialogue; all arrays ``[T]``, int64."""
+
+    tokens: np.ndarray  #: The context, then the belief of each turn.
+    positions: np.ndarray  #: As in a text of that turn alone.
+    branches: np.ndarray  #: 0 in the context, 1 + number of the turn in a belief.
+    reach: np.ndarray  #: Number of tokens of the context that each token sees.
+    targets: np.ndarray  #: The next token, or `IGNORED`.
+
+
+class Encoder:
+    """Makes sequences of dialogues; a turn whose text has more ``positions`` is left out."""
+
+    def __init__(self, tokeniser: PreTrainedTokenizerBase, positions: int) -> None:
+        self._tokeniser = tokeniser
+        self._positions = positions
+        self._known: dict[str, list[int]] = {}
+
+    def encode(self, dialogue: Spoken) -> TreeSequence:
+        """Return the sequence of a labelled dialogue."""
+        context = self._tokens(OPENING)
+        beliefs: list[tuple[int, list[int]]] = []
+        for system, user, state in dialogue.turns:
+            if system:
+                context += self._tokens((SYSTEM, *system))
+            context += self._tokens((USER, *user))
+            texts = {slot: " ".join(words) for slot, words in state.items()}
+            belief = self._tokens((*TURNOVER, *belief_words(texts)))
+            if len(context) + len(belief) <= self._positions:
+                beliefs.append((len(context), belief))
+        return _sequence(context[: self._positions], beliefs, len(TURNOVER))
+
+    def _tokens(self, words: Sequence[str]) -> list[int]:
+        """Return tokens word by word, which is quicker than text by text and comes to the same."""
+        result: list[int] = []
+        for word in words:
+            known = self._known.get(word)
+            if known is None:
+                known = self._tokeniser.encode(f" {word}", add_special_tokens=False)
+                self._known[word] = known
+            result += known
+        return result
+
+
+def _sequence(
+    context: list[int], beliefs: Sequence[tuple[int, list[int]]], given: int
+) -> TreeSequence:
+    """Lay out one context and the beliefs that branch off after so many of its tokens."""
+    size = len(context)
+    tokens, targets = list(context), [*context[1:], IGNORED]
+    positions, reach = list(range(size)), list(range(1, size + 1))
+    branches = [0] * size
+    for number, (start, belief) in enumerate(beliefs, start=1):
+        tokens += belief
+        # What stands before the first slot is given, not predicted.
+        targets += [IGNORED] * (given - 1) + belief[given:] + [IGNORED]
+        positions += range(start, start + len(belief))
+        reach += [start] * len(belief)
+        branches += [number] * len(belief)
+    return TreeSequence(*(np.array(row) for row in (tokens, positions, branches, reach, targets)))
+
+
+@dataclass(frozen=True)
+class SequenceBatch(TensorBatch):
+    """Sequences padded on the right.
+
+    ``tokens``, ``positions``, ``targets``, ``branches`` ``[B, T]``; ``mask [B, 1, T, T]``, whether
+    the token of a row sees that of a column.
+    """
+
+    tokens: Tensor
+    positions: Tensor
+    targets: Tensor
+    branches: Tensor
+    mask: Tensor
+
+
+def collate(sequences: Sequence[TreeSequence]) -> SequenceBatch:
+    """Make one batch of sequences."""
+
+    def padded(name: str, fill: int) -> Tensor:
+        return torch.from_numpy(pad([getattr(item, name) for item in sequences], fill))
+
+    branches, reach = padded("branches", -1), padded("reach", 1)
+    places = torch.arange(branches.shape[1])
+    earlier = places[None, :, None] >= places[None, None, :]
+    in_context = (branches == 0)[:, None, :] & (places[None, None, :] < reach[:, :, None])
+    in_belief = (branches[:, :, None] == branches[:, None, :]) & earlier
+    return SequenceBatch(
+        tokens=padded("tokens", 0),
+        positions=padded("positions", 0),
+        targets=padded("targets", IGNORED),
+        branches=branches,
+        mask=(in_context | (in_belief & (branches != 0)[:, None, :]))[:, None],
+    )
+
+
+def batches(
+    sequences: Sequence[TreeSequence], tokens: int, rng: np.random.Generator | None
+) -> list[list[int]]:
+    """Group sequences of similar length, so that no batch has more than ``tokens`` with padding.
+
+    A longer one is a batch of its own. With an ``rng`` those of about equal length and the batches
+    are shuffled, otherwise sorted.
+    """
+    lengths = [len(sequence.tokens) for sequence in sequences]
+    result: list[list[int]] = [[]]
+    longest = 0
+    for number in by_length(lengths, rng).tolist():
+        longest = max(longest, lengths[number])
+        if result[-1] and longest * (len(result[-1]) + 1) > tokens:
+            result.append([])
+            longest = lengths[number]
+        result[-1].append(number)
+    if rng is not None:
+        order = rng.permutation(len(result))
+        result = [result[place] for place in order]
+    return result
 
 
 class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):

@@ -22,10 +22,14 @@ from pytest_dstfuzz.models.trade.checkpoint import (
     read_vocabulary,
     read_weights,
 )
-from pytest_dstfuzz.models.trade.decode import Decoded, decode
 from pytest_dstfuzz.models.trade.files import MODEL_FILE, fingerprint, folder_of
-from pytest_dstfuzz.models.trade.gru import LEAST_ROWS
-from pytest_dstfuzz.models.trade.network import GATE_DONTCARE, TradeNetwork
+from pytest_dstfuzz.models.trade.network import (
+    GATE_DONTCARE,
+    LEAST_ROWS,
+    Decoded,
+    TradeNetwork,
+    decode,
+)
 from pytest_dstfuzz.models.trade.vocabulary import (
     END,
     PAD,

@@ -1,32 +1,261 @@
-"""Training of TRADE from a data set to a model that can be shipped."""
+"""Training of TRADE: rows, loss, epochs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue
 from pytest_dstfuzz.errors import needs_extra
-from pytest_dstfuzz.models.neural import move
+from pytest_dstfuzz.models.neural import TensorBatch, by_length, move, pad
 from pytest_dstfuzz.models.run_settings import TrainingRun
 from pytest_dstfuzz.models.runs import Progress, ResumableTrainer, begin, best
 from pytest_dstfuzz.models.tokenise import tokenise
 from pytest_dstfuzz.models.trade.checkpoint import TradeReading, build_network, save_model
-from pytest_dstfuzz.models.trade.config import TradeEpoch, TradeTrainingConfig
-from pytest_dstfuzz.models.trade.loss import batch_loss, row_accuracy
-from pytest_dstfuzz.models.trade.rows import LabelledTurn, bucket, collate, make_rows
+from pytest_dstfuzz.models.trade.files import TradeEpoch, TradeTrainingConfig
+from pytest_dstfuzz.models.trade.network import (
+    GATE_DONTCARE,
+    GATE_NONE,
+    GATE_POINTER,
+    Decoded,
+    Encoded,
+    FirstStep,
+    TradeNetwork,
+    decode,
+)
 from pytest_dstfuzz.models.trade.vocabulary import (
+    END,
     PAD,
     UNKNOWN,
     Vocabulary,
+    history_words,
     training_vocabulary,
 )
 from pytest_dstfuzz.seeding import derive
+
+
+@dataclass(frozen=True)
+class LabelledTurn:
+    """One labelled turn."""
+
+    words: np.ndarray  #: History, numbers in the vocabulary, ``[T]`` int32.
+    copies: np.ndarray  #: History, numbers for copying, ``[T]`` int32.
+    gates: np.ndarray  #: Class of each slot, ``[S]`` int64.
+    #: For each pointer slot its number, the value's words as numbers for copying (ending in
+    #: ``END``) and as numbers in the vocabulary.
+    targets: tuple[tuple[int, list[int], list[int]], ...]
+
+
+def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int) -> LabelledTurn:
+    """Encode turn ``index`` of ``dialogue``; its history is cut to ``limit`` words."""
+    words = history_words(dialogue.context(index), limit)
+    copies, local = vocabulary.copy_numbers(words)
+    state = dialogue.turns[index].state or BeliefState()
+    gates = np.full(len(vocabulary.slots), GATE_NONE, dtype=np.int64)
+    targets = []
+    for number, slot in enumerate(vocabulary.slots):
+        value = state.get(slot)
+        if value == DONTCARE:
+            gates[number] = GATE_DONTCARE
+        elif value is not None:
+            gates[number] = GATE_POINTER
+            value_words = tokenise(value)
+            target = [_target(word, vocabulary, local) for word in value_words]
+            targets.append((number, [*target, END], vocabulary.encode(value_words)))
+    return LabelledTurn(
+        np.array(vocabulary.encode(words), dtype=np.int32),
+        np.array(copies, dtype=np.int32),
+        gates,
+        tuple(targets),
+    )
+
+
+def _target(word: str, vocabulary: Vocabulary, local: Sequence[str]) -> int:
+    """Return the number for copying; -1 for a word that can be neither made nor copied."""
+    number = vocabulary.numbers.get(word, vocabulary.outputs)
+    if number < vocabulary.outputs:
+        return number
+    return vocabulary.outputs + local.index(word) if word in local else -1
+
+
+@dataclass(frozen=True)
+class TurnBatch(TensorBatch):
+    """Rows padded together.
+
+    ``words [B, T]``, ``copies [B, T]`` (-2 at padding, which no target equals),
+    ``lengths [B]``, ``gates [B, S]``. The words of all pointer slots' values are flat:
+    ``pairs [N, 2]`` (row, slot) with ``inputs [N, L]`` the words read after the first
+    step; ``tokens [M, 4]`` has pair, step, row and place (its number among the row's
+    tokens); ``targets [M]``.
+    """
+
+    words: Tensor
+    copies: Tensor
+    lengths: Tensor
+    gates: Tensor
+    pairs: Tensor
+    inputs: Tensor
+    tokens: Tensor
+    targets: Tensor
+
+
+def collate(rows: Sequence[LabelledTurn]) -> TurnBatch:
+    """Make one batch of rows."""
+    pairs: list[tuple[int, int]] = []
+    inputs: list[np.ndarray] = []
+    tokens: list[tuple[int, int, int, int]] = []
+    targets: list[int] = []
+    for number, row in enumerate(rows):
+        place = 0
+        for slot, copied, read in row.targets:
+            for step, target in enumerate(copied):
+                tokens.append((len(pairs), step, number, place))
+                targets.append(target)
+                place += 1
+            pairs.append((number, slot))
+            inputs.append(np.array(read))
+    return TurnBatch(
+        words=torch.from_numpy(pad([row.words for row in rows], PAD)),
+        copies=torch.from_numpy(pad([row.copies for row in rows], -2)),
+        lengths=torch.tensor([len(row.words) for row in rows]),
+        gates=torch.from_numpy(np.stack([row.gates for row in rows])),
+        pairs=torch.tensor(pairs).reshape(-1, 2),
+        inputs=torch.from_numpy(pad(inputs, PAD) if inputs else np.zeros((0, 0), np.int64)),
+        tokens=torch.tensor(tokens).reshape(-1, 4),
+        targets=torch.tensor(targets, dtype=torch.long),
+    )
+
+
+def make_rows(
+    dialogues: Iterable[Dialogue], vocabulary: Vocabulary, limit: int
+) -> list[LabelledTurn]:
+    """Encode every turn of the dialogues, in order."""
+    return [
+        make_row(dialogue, index, vocabulary, limit)
+        for dialogue in dialogues
+        for index in range(len(dialogue.turns))
+    ]
+
+
+def bucket(lengths: Sequence[int], size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
+    """Group row numbers into batches of similar length, ``size`` rows each.
+
+    With an ``rng`` rows of about equal length and the batches are shuffled, otherwise sorted.
+    """
+    order = by_length(lengths, rng)
+    batches = [order[start : start + size] for start in range(0, len(order), size)]
+    if rng is not None:
+        rng.shuffle(batches)
+    return batches
+
+
+#: Keeps the logarithm of a word that can be neither generated nor copied finite.
+_TINY = 1e-9
+
+
+def batch_loss(network: TradeNetwork, batch: TurnBatch, words: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the losses of gates and values of ``batch``, its history read as ``words [B, T]``.
+
+    They are sums over slots and words and means over turns: added, ``-log p(state)`` of an
+    average turn. Words may be masked.
+    """
+    encoded = network.encode(words, batch.lengths)
+    inputs = network.slot_inputs()
+    first = network.first_step(encoded, inputs)
+    rows = batch.words.shape[0]
+    gate = functional.cross_entropy(
+        first.gate.reshape(-1, 3), batch.gates.reshape(-1), reduction="sum"
+    )
+    if not len(batch.pairs):
+        return gate / rows, gate.new_zeros(())
+    log_p = _target_log_probability(network, batch, encoded, first, inputs)
+    return gate / rows, -log_p.sum() / rows
+
+
+def _target_log_probability(
+    network: TradeNetwork, batch: TurnBatch, encoded: Encoded, first: FirstStep, inputs: Tensor
+) -> Tensor:
+    """Return ``log p`` of every target word ``[M]`` under the copy mixture."""
+    pair, step, row, place = batch.tokens.unbind(1)
+    hidden, embedded = _teacher_forced(network, batch, first, inputs)
+    hidden, embedded = hidden[pair, step], embedded[pair, step]
+    # All words of one turn attend to its history in one product: [B, R, T].
+    places = (len(encoded.final), int(place.max()) + 1)
+    queries = hidden.new_zeros(*places, hidden.shape[-1]).index_put((row, place), hidden)
+    attention, context = network.attend(queries, encoded.outputs, encoded.padding)
+    wanted = torch.full(places, -1, device=hidden.device).index_put((row, place), batch.targets)
+    match = batch.copies[:, None] == wanted[..., None]
+    copied = (attention * match).sum(-1)[row, place]
+    share = network.generate_share(hidden, context[row, place], embedded)
+    logits = network.logits(hidden)
+    target = batch.targets
+    inside = (target >= 0) & (target < logits.shape[1])
+    score = logits.gather(1, target.clamp(0, logits.shape[1] - 1)[:, None])[:, 0]
+    generated = torch.exp(score - torch.logsumexp(logits, -1)) * inside
+    return torch.log(share * generated + (1 - share) * copied + _TINY)
+
+
+def _teacher_forced(
+    network: TradeNetwork, batch: TurnBatch, first: FirstStep, inputs: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return states ``[N, L + 1, H]`` and inputs ``[N, L + 1, E]`` of all pointer pairs."""
+    row, slot = batch.pairs.unbind(1)
+    states = [first.hidden[row, slot]]
+    embedded = network.embed(batch.inputs)
+    # Sorted by length, longest first, a step runs over the pairs that still have words.
+    count = (batch.inputs != 0).sum(1)
+    order = torch.argsort(count, descending=True, stable=True)
+    state = states[0][order]
+    alive = [int((count > step).sum()) for step in range(batch.inputs.shape[1])]
+    sorted_embedded = embedded[order]
+    steps = []
+    for step, number in enumerate(alive):
+        state = network.next_hidden(state[:number], sorted_embedded[:number, step])
+        steps.append(functional.pad(state, (0, 0, 0, len(order) - number)))
+    back = torch.argsort(order)
+    later = torch.stack(steps, 1)[back] if steps else states[0][:, None, :][:, :0]
+    all_states = torch.cat([states[0][:, None], later], 1)
+    return all_states, torch.cat([inputs[slot][:, None], embedded], 1)
+
+
+def row_accuracy(
+    network: TradeNetwork, rows: Sequence[LabelledTurn], batch_size: int, device: str
+) -> tuple[float, float]:
+    """Return joint goal accuracy and slot accuracy on ``rows``, both in [0, 1]."""
+    joint = slots = 0
+    with torch.inference_mode():
+        for chosen in bucket([len(row.words) for row in rows], batch_size, None):
+            part = [rows[number] for number in chosen]
+            batch = collate(part).to(device)
+            decoded = decode(network, batch.words, batch.copies, batch.lengths)
+            for wrong in _wrong_slots(decoded, part):
+                joint += not wrong
+                slots += len(part[0].gates) - wrong
+    return joint / len(rows), slots / (len(rows) * len(rows[0].gates))
+
+
+def _wrong_slots(decoded: Decoded, rows: Sequence[LabelledTurn]) -> list[int]:
+    """Return for each row the number of slots whose value is wrong."""
+    gates = decoded.gates.cpu().numpy()
+    values: dict[tuple[int, int], list[int]] = {}
+    for (row, slot), words in zip(decoded.pairs.tolist(), decoded.words.tolist(), strict=True):
+        values[row, slot] = words[: words.index(END) + 1] if END in words else words
+    wrong = []
+    for number, row in enumerate(rows):
+        count = int((gates[number] != row.gates).sum())
+        for slot, target, _ in row.targets:
+            found = values.get((number, slot))
+            count += found is not None and found != target
+        wrong.append(count)
+    return wrong
+
 
 #: Turns decoded together while measuring.
 _MEASURE_BATCH = 64

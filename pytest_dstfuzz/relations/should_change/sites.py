@@ -1,30 +1,35 @@
-"""Where the user gives the value of a slot, so that it is known what depends on these words.
-
-A site is the one place of a dialogue that says a value which the turn gave to a slot. Everything
-that could let the value come from elsewhere, belong to another slot or mean something else makes
-the turn inapplicable; each cause is a reason that is counted.
-"""
+"""Where a turn says a value, a flag or a phrase that a relation may change."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
+from itertools import combinations_with_replacement
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.dialogue.values import members_of
-from pytest_dstfuzz.perturb.words import listed
-from pytest_dstfuzz.relations.clauses import DOUBTS, clause_of, sentence_of
-from pytest_dstfuzz.relations.kinds import (
+from pytest_dstfuzz.dialogue.calls import members_of
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, SlotChange
+from pytest_dstfuzz.perturb.values import Mentions, content, spelled
+from pytest_dstfuzz.perturb.words import word_set
+from pytest_dstfuzz.relations.relation import Admissible, Delta, Scene
+from pytest_dstfuzz.relations.values import (
+    DOUBTS,
+    REFUSED,
     UNSPOKEN,
     SlotKind,
+    SpokenText,
+    ValueMention,
+    ValueTable,
+    clause_of,
     counted_by,
     domain_of,
+    joined,
+    kind_of,
     moment_of,
+    name_words,
+    sentence_of,
 )
-from pytest_dstfuzz.relations.mentions import SpokenText, ValueMention
-from pytest_dstfuzz.relations.scene import Scene
-from pytest_dstfuzz.relations.values import ValueTable, joined
 
 NO_MENTION: Final = "the turn says no value of the state"
 NOT_NEW: Final = "the slot had the value before"
@@ -44,15 +49,21 @@ REASONS: Final = (
 
 #: Words between a number and the noun that it counts, and between a cue and its time.
 _NEAR: Final = 3
-_GROUPS: Final = listed("party group family table tables")
-_LEAVING: Final = listed("leave leaves leaving left depart departs departing departure after start")
-_ARRIVING: Final = listed("arrive arrives arriving arrived arrival by before get there reach until")
+_GROUPS: Final = word_set("party group family table tables")
+_LEAVING: Final = word_set(
+    "leave leaves leaving left depart departs departing departure after start"
+)
+_ARRIVING: Final = word_set(
+    "arrive arrives arriving arrived arrival by before get there reach until"
+)
 #: A region behind the name of a town: `, UK`, `, New South Wales`.
 _REGION: Final = re.compile(
     r", ?([A-Z]{2,3}\b|[A-Z][a-z]+(?: [A-Z][a-z]+)*(?=[,.!?;]| ?$| (?:on|for|in|and|at|to)\b))"
 )
 #: With a capital they belong to the name of a place: `New Delhi`.
-_BEFORE_NAMES: Final = listed("new old north south east west upper lower great saint st fort port")
+_BEFORE_NAMES: Final = word_set(
+    "new old north south east west upper lower great saint st fort port"
+)
 #: Longest name, in words, of which a value may be a part.
 _LONGEST: Final = 5
 
@@ -220,7 +231,7 @@ def _is_counted(scene: Scene, site: ValueSite) -> bool:
     for place in range(last + 1, min(last + 1 + _NEAR, len(words))):
         if words[place] in nouns:
             return True
-        if scene.parts.gaps[place].strip() not in {"", "-"} or words[place] in _PREPOSITIONS:
+        if scene.parts.gaps[place].strip() not in {"", "-"} or words[place] in _BEFORE_TIMES:
             break
     first = site.mention.first
     if "people" in nouns and not _GROUPS.isdisjoint(words[max(0, first - _NEAR) : first]):
@@ -233,7 +244,7 @@ def _is_counted(scene: Scene, site: ValueSite) -> bool:
     return bool(rivals) and all(counted_by(slot) == nouns for slot in rivals)
 
 
-_PREPOSITIONS: Final = listed("at on in from for and with by to starting beginning")
+_BEFORE_TIMES: Final = word_set("at on in from for and with by to starting beginning")
 
 
 def _moment_said(scene: Scene, site: ValueSite) -> str:
@@ -272,3 +283,307 @@ def said_so_far(scene: Scene) -> Iterator[str]:
         yield turn.user
     for value in (*scene.before.values(), *scene.now.values()):
         yield from members_of(value)
+
+
+class FlagSite(NamedTuple):
+    """A yes/no slot that the turn sets, and the words that ask for it, both included."""
+
+    slot: str
+    #: ``yes``, or what the data writes for it.
+    value: str
+    first: int
+    last: int
+
+    @property
+    def unwanted(self) -> Delta:
+        """What becomes of the slot once it is not wanted."""
+        return Delta(self.slot, self.value, Admissible((REFUSED[self.value], DONTCARE, None)))
+
+
+class Flags(NamedTuple):
+    """The yes/no slots that a turn sets, and how far the others came."""
+
+    found: tuple[FlagSite, ...]
+    reasons: tuple[str, ...]
+
+
+def flags_of(scene: Scene) -> Flags:
+    """Return the yes/no slots of a turn, sorted by slot."""
+    kinds = scene.once(ValueTable.of).kinds
+    sites = [_flag(scene, slot) for slot in scene.now if kinds.get(slot) == "yes-no"]
+    return Flags(
+        tuple(site for site in sites if isinstance(site, FlagSite)),
+        tuple(site for site in sites if isinstance(site, str)),
+    )
+
+
+def _flag(scene: Scene, slot: str) -> FlagSite | str:
+    places, value = asked_for(scene, slot, scene.turn.user), scene.now[slot]
+    if not places or value not in REFUSED:
+        return NO_MENTION
+    if slot not in scene.given:
+        return NOT_NEW
+    earlier = (turn.user for turn in scene.dialogue.turns[: scene.index])
+    label = scene.turn.state
+    reason = ""
+    if len(places) > 1 or any(asked_for(scene, slot, text) for text in earlier):
+        reason = TWICE
+    elif asked_for(scene, slot, scene.turn.system):
+        reason = BY_SYSTEM
+    elif is_doubtful(scene, places[0].first):
+        reason = IN_DOUBT
+    elif label is not None and label.get(slot) != value:
+        reason = MISLABELLED
+    if reason:
+        return reason
+    first, words = places[0].first, scene.parts.words
+    while first and words[first - 1].lower in _FREE and scene.parts.gaps[first].isspace():
+        first -= 1
+    return FlagSite(slot, value, first, places[0].last)
+
+
+#: What is said of what a yes/no slot stands for; in some ontologies it is a value.
+_FREE: Final = frozenset({"free", "complimentary"})
+
+
+def asked_for(scene: Scene, slot: str, text: str) -> list[ValueMention]:
+    """Return where a text says what a yes/no slot stands for: by its name, or a word of the data.
+
+    That is any word of the name that is no stop word: `wifi` of ``has_wifi``.
+    """
+    own = [word for word in name_words(slot) if word not in scene.lexicon.stop_words]
+    names = dict.fromkeys((*own, *scene.data.flag_words.get(slot, ())))
+    return [mention for name in names for mention in spoken(text).mentions(name)]
+
+
+def is_alone(scene: Scene, slot: str, first: int, last: int) -> bool:
+    """Say whether the clause of some words gives no more than the value of the slot.
+
+    Another slot of the domain that the turn gives without saying its value may be given there.
+    """
+    clause = clause_of(scene.parts, first)
+    user, table = spoken(scene.turn.user), scene.once(ValueTable.of)
+    given: set[int] = set()
+    for other in scene.given:
+        said = {m.first for m in user.mentions(scene.now[other])}
+        if table.kinds.get(other) == "yes-no":
+            found = asked_for(scene, other, scene.turn.user)
+            said |= {place for one in found for place in range(one.first, one.last + 1)}
+        if not said and domain_of(other) == domain_of(slot):
+            return False
+        given |= said
+    return not any(
+        n in given or (scene.guarded.reasons[n] in _SAID and user.forms[n] not in table.titles)
+        for n in clause
+        if not first <= n <= last and scene.parts.words[n].lower not in scene.lexicon.stop_words
+    )
+
+
+#: Locks of words that may be values, in whatever spelling.
+_SAID: Final = frozenset({"value", "number", "name"})
+
+
+_BEFORE_VALUES: Final = word_set("in on at from to for by after before around with until into near")
+_ARTICLES: Final = word_set("the a an")
+#: Nouns after a value that are nothing without it: `in the north part of town`.
+_HEADS: Final = word_set(
+    """area part side end section range price prices priced pricerange star stars rating rated type
+    style class cuisine o'clock am pm"""
+)
+_PLACES: Final = word_set("town city cambridge")
+#: Nouns that no value describes: `one in Elm Hill today`.
+_WHEN: Final = word_set("today tomorrow tonight")
+#: Participles that a preposition leans on: `departing from ely`.
+_PARTICIPLES: Final = word_set(
+    "departing leaving arriving going traveling travelling heading starting beginning coming"
+)
+_BE: Final = word_set("am 'm are 're is 's be i'm we're they're")
+#: Verbs of a relative clause that can go as a whole: `that leaves after 10:00`.
+_VERBS: Final = word_set(
+    """leaves departs arrives goes starts leave depart arrive go is serves serve has offers have
+    are"""
+)
+_RELATIVES: Final = word_set("that which who")
+#: What may stand before a phrase that is left out, besides nouns.
+_OPEN: Final = word_set("it one ones them me us something somewhere anything please there also and")
+#: What may follow.
+_AFTER: Final = word_set(
+    """and for from to in on at by after before with please that which but as so if who can could
+    thanks thank also around near near then because where"""
+)
+_BOUNDARY: Final = re.compile(r"[.,!?;:]")
+
+
+def phrase_of(scene: Scene, site: ValueSite) -> tuple[int, int] | None:
+    """Return the first and the last word of the phrase that gives the value of a site.
+
+    ``None`` where the sentence needs the phrase, or where nothing says how far it goes.
+    """
+    words = [word.lower for word in scene.parts.words]
+    gaps = scene.parts.gaps
+    first, last = site.mention.first, site.mention.last
+    if site.kind == "choice" and _is_adjective(scene, site, words):
+        return first, last
+    end = _right(scene, site, words)
+    if end is None:
+        return None
+    if first and words[first - 1] in _ARTICLES and not gaps[first].strip():
+        first -= 1
+    following = words[end + 1 : end + 3]
+    if following[:1] == ["and"] and spelled(following[-1]).isdigit():
+        # `for 3 people and 4 nights`: the preposition is that of both.
+        return (first, end + 1) if first and words[first - 1] in _BEFORE_VALUES else None
+    start = _left(words, gaps, first)
+    if start is None or not _may_stand_before(scene, words, gaps, start):
+        return None
+    return start, end
+
+
+def _is_adjective(scene: Scene, site: ValueSite, words: list[str]) -> bool:
+    """Say whether the value only describes the noun after it: `a cheap hotel`."""
+    after, parts = site.mention.last + 1, scene.parts
+    nothing = _HEADS | _PLACES | _WHEN
+    if after == len(words) or parts.gaps[after].strip() or words[after] in nothing:
+        return False
+    # `for cheap food`, `any indian restaurants`, but not `find indian`: a noun has to remain.
+    return (words[after] == "one" or _is_noun(scene, words[after])) and words[after] not in _AFTER
+
+
+def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
+    """Return the last word of the phrase: the value, its head noun, and `of town`."""
+    gaps, last = scene.parts.gaps, site.mention.last
+    heads = _HEADS | counted_by(site.slot) if site.kind == "number" else _HEADS
+    while last + 1 < len(words) and words[last + 1] in heads and not gaps[last + 1].strip("- "):
+        last += 1
+    if words[last + 1 : last + 2] == ["of"]:
+        end = last + 2 + (words[last + 2 : last + 3] == ["the"])
+        if words[end : end + 1] and words[end] in _PLACES:
+            last = end
+        else:
+            return None
+    if last + 1 == len(words) or _BOUNDARY.search(gaps[last + 1]):
+        return last
+    return last if words[last + 1] in _AFTER else None
+
+
+def _left(words: list[str], gaps: list[str], first: int) -> int | None:
+    """Return the first word of the phrase: its preposition, and what leans on that."""
+    start: int | None = None
+    cue = words[first - 1] if first and not gaps[first].strip() else ""
+    if cue in {"leaving", "departing", "serving"} or (cue == "and" and words[first][:1].isdigit()):
+        start = first - 1
+    elif cue in _VERBS:
+        start = _relative(words, gaps, first - 1)
+    elif cue in _BEFORE_VALUES and first > 1 and not gaps[first - 1].strip():
+        start = first - 1
+        if words[first - 2] in _PARTICIPLES:
+            # `I am leaving from`: the sentence has no other verb.
+            start = None if first > 2 and words[first - 3] in _BE else first - 2
+        elif words[first - 2] in _VERBS:
+            start = _relative(words, gaps, first - 2)
+    return start
+
+
+def _relative(words: list[str], gaps: list[str], verb: int) -> int | None:
+    """Return the relative pronoun before a verb, the first word of a clause that can go."""
+    if verb and words[verb - 1] in _RELATIVES and not gaps[verb].strip():
+        return verb - 1
+    return None
+
+
+def _may_stand_before(scene: Scene, words: list[str], gaps: list[str], start: int) -> bool:
+    """Say whether the sentence can do without what begins here."""
+    if not start:
+        return False
+    before = words[start - 1]
+    if _BOUNDARY.search(gaps[start]):
+        return before not in _VERBS
+    if before.endswith("ed") and scene.lexicon.majority_pos(before) == "verb":
+        return False
+    if scene.guarded.reasons[start - 1] in {"value", "number", "name"} or before in _OPEN:
+        return True
+    return _is_noun(scene, before) and before not in _DANGLING
+
+
+def _is_noun(scene: Scene, word: str) -> bool:
+    """Say whether a word is a noun mostly, or what a domain or slot is called: `trains`."""
+    named = scene.once(ValueTable.of).is_title(word)
+    return named or scene.lexicon.majority_pos(word) == "noun"
+
+
+#: Nouns that need what follows them.
+_DANGLING: Final = word_set("information info details interest look need way time day")
+
+
+#: A time of day; the values of data are never all times that people say.
+_CLOCK: Final = re.compile(r"\d[:.]\d\d|\d ?[ap]\.?m\b", re.IGNORECASE)
+
+
+def says_more(scene: Scene, text: str, given: Collection[SlotChange]) -> bool:
+    """Say whether a text says a value that it is not known to give, or a word of one in the state.
+
+    The label is poor there, or other slots would lose what they have if it were not said.
+
+    Args:
+        scene: the state, and the values of the data.
+        text: what a user says.
+        given: what it is known to give.
+    """
+    table, user = scene.once(ValueTable.of), spoken(text)
+    own = {place for change in given for place in _places(user, change.after)}
+    slots = {change.slot for change in given}
+    elsewhere = {slot: value for slot, value in scene.now.items() if slot not in slots}
+    parts = {word for value in elsewhere.values() for word in content(value)} - table.titles
+    words = [word.lower for word in user.parts.words]
+    telling = [place for place, word in enumerate(words) if joined(word)]
+    for first, last in spans(telling):
+        if own.issuperset(place for place in telling if first <= place <= last):
+            continue
+        found = " ".join(words[first : last + 1])
+        value = joined(found)
+        if not table.is_title(found) and (value in table.telling or value in parts):
+            return True
+    flags = [slot for slot, kind in table.kinds.items() if kind == "yes-no"]
+    said = Mentions([text])
+    return any(slot not in slots and all(map(said.says, name_words(slot))) for slot in flags)
+
+
+def says_other(scene: Scene, text: str, change: SlotChange, given: Collection[SlotChange]) -> bool:
+    """Say whether a text says a value of a slot, in words that give nothing else.
+
+    Args:
+        scene: the values of the data.
+        text: what a user says, and in which the slot's own value does not stand.
+        change: what gave the slot its value; for a time, every time is another value.
+        given: what the text gives by its labels. Its words are passed over: they are for another
+            slot with the same values.
+    """
+    table, user = scene.once(ValueTable.of), spoken(text)
+    own = {place for change in given for place in _places(user, change.after)}
+    words = [word.lower for word in user.parts.words]
+    # `That one` counts nothing.
+    telling = [place for place, word in enumerate(words) if joined(word) and word != "one"]
+    wanted = table.joined_values.get(change.slot, frozenset())
+    for first, last in spans([place for place in telling if place not in own]):
+        found = " ".join(words[first : last + 1])
+        if joined(found) in wanted and not table.is_title(found):
+            return True
+    # Of the value and not of the slot: data without an ontology may know no other value.
+    if change.after is None or kind_of(change.slot, [change.after]) != "time":
+        return False
+    taken = [user.parts.words[place].start for place in own]
+    clocks = _CLOCK.finditer(text)
+    return any(not any(one.start() - 2 < at < one.end() for at in taken) for one in clocks)
+
+
+def spans(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last place of all that may be a value."""
+    for first, last in combinations_with_replacement(places, 2):
+        if last - first < _LONGEST:
+            yield first, last
+
+
+def _places(text: SpokenText, value: str | None) -> Iterator[int]:
+    """Yield the words that say a value."""
+    for mention in text.mentions(value or ""):
+        yield from range(mention.first, mention.last + 1)

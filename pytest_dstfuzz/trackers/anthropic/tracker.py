@@ -7,8 +7,7 @@ from functools import partial
 from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.trackers.anthropic.client import AnthropicClient, service_of
-from pytest_dstfuzz.trackers.chat.client import client_at
-from pytest_dstfuzz.trackers.chat.replies import ChatReplies
+from pytest_dstfuzz.trackers.chat.client import ChatReplies, client_at
 from pytest_dstfuzz.trackers.chat.tracker import ChatTracker, asking
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 

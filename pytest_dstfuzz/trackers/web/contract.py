@@ -1,59 +1,155 @@
-"""The contract of a tracker over HTTP, in JSON; docs/guides/http.md has all of it.
-
-One POST for each dialogue, oldest exchange first, or for a group of them where the service says
-how many ``dialogues`` it takes at once; the answers stand in the order of the dialogues::
-
-    {"version": 1, "dialogue": [{"system": "", "user": "a room in the north"},
-                                {"system": "For when?", "user": "tuesday, please"}]}
-    {"state": {"hotel-area": "north", "hotel-day": "tuesday"}}
-
-    {"version": 1, "dialogues": [[{"system": "", "user": "a room in the north"}],
-                                 [{"system": "", "user": "a taxi, please"}]]}
-    {"answers": [{"state": {"hotel-area": "north"}}, {"error": "why there is none"}]}
-
-A service that is tested for its replies is sent the same with the messages of the dialogue beside
-it, as chat models take them, and answers with a text::
-
-    {"version": 1, "dialogue": [{"system": "", "user": "When do you open?"}],
-                   "messages": [{"role": "user", "content": "When do you open?"}]}
-    {"reply": "At nine."}
-
-One that is tested for its tool calls is sent the messages as they were recorded, and the ``tools``,
-and answers with its next message, both in the form of OpenAI's API. See `call_contract`.
-
-Values may be what a Python tracker may return too, by `normalise.value_text`. Beside the state
-may stand ``distributions``, for each slot the probability distributions that its value was chosen
-from (each a list of numbers that add up to 1, or its largest ones), or ``impurities``, for each
-slot the mean Gini impurity of its distributions, 0 to 1.
-
-A group may take as long as its dialogues alone would one after another, and nothing is lost by
-it: where it is refused, or fails at every attempt, they are asked for one by one.
-"""
+"""The contract of a tracker over HTTP, in JSON; docs/guides/http.md has all of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
+from pytest_dstfuzz.dialogue.calls import TOOL_CALLS, Outcome, OutcomeKind, Transcript, made_calls
+from pytest_dstfuzz.dialogue.dialogues import (
+    BeliefState,
+    Context,
+    Dialogue,
+    Exchange,
+    OpeningRole,
+    messages_and_tools,
+    messages_of,
+)
+from pytest_dstfuzz.dialogue.messages import calling, decoded
 from pytest_dstfuzz.dialogue.normalise import value_text
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
-from pytest_dstfuzz.dialogue.writing import OpeningRole, messages_and_tools, messages_of
-from pytest_dstfuzz.errors import DataError, TrackerError, nearest
+from pytest_dstfuzz.dialogue.readers.messages import read_messages, turns_of
+from pytest_dstfuzz.dialogue.readers.source import Oddities
+from pytest_dstfuzz.dialogue.readers.tools import read_tools
+from pytest_dstfuzz.errors import (
+    DataError,
+    DstFuzzError,
+    MalformedAnswerError,
+    TrackerError,
+    nearest,
+)
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.printable import describe
+from pytest_dstfuzz.trackers.calls import as_calls
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.trackers.web.call_contract import (
-    call_context,
-    call_contexts,
-    message_json,
-    read_message,
+
+#: What to do where a service that may reply is asked for a belief state.
+REPLIES: Final = "; for a service that replies add --dst-outcome=reply"
+_LEAVE_OUT: Final = "; for a service that keeps a belief state leave --dst-outcome={} out"
+#: What to do where a service answers with what is not tested: what is tested, and the key that
+#: stands in its answer.
+_OTHER_KINDS: Final[Mapping[tuple[OutcomeKind, str], str]] = {
+    ("state", "reply"): REPLIES,
+    ("state", "tool_calls"): "; for a service that calls tools add --dst-outcome=tool-calls",
+    ("reply", "state"): _LEAVE_OUT.format("reply"),
+    ("reply", "tool_calls"): "; for a service that calls tools use --dst-outcome=tool-calls",
+    ("tool-calls", "state"): _LEAVE_OUT.format("tool-calls"),
+    ("tool-calls", "reply"): "; for a service that replies use --dst-outcome=reply",
+    ("tool-calls", "choices"): "; for a service of chat completions use openai+http://...",
+}
+
+
+class ContractError(DstFuzzError):
+    """A request or an answer has another shape; the message says which would be right."""
+
+
+class UnreadableMessageError(ContractError):
+    """A message of an assistant whose calls cannot be read; a model may do better next time."""
+
+
+def wrong(value: object, place: str, right: str) -> ContractError:
+    """Return what is wrong with a value at a place of an answer."""
+    return ContractError(f"answered with {describe(value)} {place}; {right}")
+
+
+def other_kind(body: object, outcome: OutcomeKind) -> str:
+    """Return what to do where a service answers, but with what is not tested."""
+    keys = body if isinstance(body, Mapping) else ()
+    return next((_OTHER_KINDS[outcome, key] for key in keys if (outcome, key) in _OTHER_KINDS), "")
+
+
+def shown_without(body: object, key: str) -> str:
+    """Return the beginning of an answer that lacks a key, and which of its keys may be meant."""
+    keys = map(str, body) if isinstance(body, Mapping) and key not in body else ()
+    guess = nearest(key, keys)
+    return describe(body) + (f' (there is a key "{guess}")' if guess else "")
+
+
+#: Of a message, one of which each has.
+_KEYS: Final = ("tool_calls", "content", "function_call")
+#: What an answer must be.
+_MESSAGE: Final = (
+    'a message, {"role": "assistant", "content": "..."} or {"role": "assistant", "tool_calls": '
+    '[{"function": {"name": "...", "arguments": "{...}"}}]}'
 )
-from pytest_dstfuzz.trackers.web.shapes import ContractError, other_kind, shown_without, wrong
+
+
+def call_context(messages: object, tools: object, place: str) -> Context:
+    """Return the context of messages and of tools.
+
+    The last message is the user's, or what a tool returned since.
+
+    ``place`` begins the message of a `ContractError`: of what is no message, or no tool.
+    """
+    odd = Oddities()
+    try:
+        turns, closing = turns_of(read_messages(messages, place, odd), place, odd)
+        listed = () if tools is None else read_tools(tools, place.replace("messages", "tools"))
+    except DataError as error:
+        raise ContractError(str(error)) from None
+    if not turns or (closing and decoded(closing[-1]).role != "tool"):
+        raise ContractError(
+            f"{place} must end with a message of the user that says something, or with what a "
+            "tool returned"
+        )
+    context = Dialogue("", turns, listed).context(len(turns) - 1)
+    told = context.transcript or Transcript(listed)
+    return replace(context, transcript=replace(told, after=closing)) if closing else context
+
+
+def call_contexts(keys: Mapping[str, object], count: int) -> list[Context]:
+    """Return the contexts of so many dialogues, of whose messages and tools each has a list."""
+    messages, tools = (_lists(keys, name, count) for name in ("messages", "tools"))
+    places = (f'"messages"[{place}]' for place in range(count))
+    return [call_context(*each) for each in zip(messages, tools, places, strict=True)]
+
+
+def _lists(keys: Mapping[str, object], name: str, count: int) -> list[object]:
+    given = keys.get(name, [None] * count)
+    if not isinstance(given, list) or len(given) != count:
+        raise ContractError(
+            f'"{name}" is {describe(given)}; it must be a list of {count} lists, one for each of '
+            'the "dialogues"'
+        )
+    return given
+
+
+def read_message(body: object) -> Prediction:
+    """Return the prediction of an answer that is the next message of an assistant."""
+    if not isinstance(body, Mapping) or not any(key in body for key in _KEYS):
+        raise ContractError(
+            f"answered with {shown_without(body, _KEYS[0])}; it must be {_MESSAGE}"
+            f"{other_kind(body, TOOL_CALLS)}"
+        )
+    try:
+        return as_calls(body)
+    except TrackerError as error:
+        what = f"answered with a message that cannot be read: {error}"
+        if isinstance(error, MalformedAnswerError):
+            raise UnreadableMessageError(what) from None
+        raise ContractError(what) from None
+
+
+def message_json(answer: Prediction | Mapping[str, str]) -> dict[str, Any]:
+    """Return the message of an assistant with a prediction's calls, which are numbered."""
+    calls = answer.calls if isinstance(answer, Prediction) else answer
+    made = made_calls(Outcome(calls))
+    said = answer.reply if isinstance(answer, Prediction) else None
+    return calling(said, made, (f"call_{place + 1}" for place in range(len(made)))).to_json()
+
 
 #: Of the contract. It grows when a key changes its meaning; keys may be added at any time.
 VERSION: Final = 1

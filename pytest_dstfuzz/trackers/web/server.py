@@ -26,14 +26,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import as_list, check_prediction, describe_error
 from pytest_dstfuzz.trackers.web import contract
-from pytest_dstfuzz.trackers.web.contract import About, Answered
-from pytest_dstfuzz.trackers.web.shapes import ContractError
+from pytest_dstfuzz.trackers.web.contract import About, Answered, ContractError
 
 #: How long a batch that has room waits for its next request, as a share of what the batch
 #: before took: where more callers are expected, and where all of them are there. A batch of

@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias, TypeVar
 
 from pytest_dstfuzz.config import Address, Settings
-from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
+from pytest_dstfuzz.dialogue.calls import OutcomeKind
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, OpeningRole
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
-from pytest_dstfuzz.dialogue.writing import OpeningRole
 from pytest_dstfuzz.errors import (
     GivenUpError,
     MalformedAnswerError,
@@ -20,12 +19,16 @@ from pytest_dstfuzz.errors import (
     TrackerError,
     UserError,
 )
-from pytest_dstfuzz.trackers.arriving import taker_of
+from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
 from pytest_dstfuzz.trackers.web import contract
-from pytest_dstfuzz.trackers.web.contract import About
-from pytest_dstfuzz.trackers.web.shapes import REPLIES, ContractError, UnreadableMessageError
+from pytest_dstfuzz.trackers.web.contract import (
+    REPLIES,
+    About,
+    ContractError,
+    UnreadableMessageError,
+)
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 T = TypeVar("T")

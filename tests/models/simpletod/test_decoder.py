@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from pytest_dstfuzz.models.simpletod.decoder import (  # noqa: E402
+from pytest_dstfuzz.models.simpletod.decoder import (  # noqa: E402  # noqa: E402  # noqa: E402
+    CachedPrefix,
+    Generation,
+    GreedyDecoder,
+    PrefixCache,
     SpeculativeDecoder,
     TokenDraft,
 )
-from pytest_dstfuzz.models.simpletod.greedy import Generation, GreedyDecoder  # noqa: E402
-from pytest_dstfuzz.models.simpletod.kv_cache import CachedPrefix, PrefixCache  # noqa: E402
 
 END, USER, SYSTEM, BELIEF = 0, 1, 2, 3
 WORDS = st.integers(4, 11)

@@ -13,20 +13,22 @@ pytest.importorskip("transformers")
 from trade_data import dialogues  # noqa: E402
 from transformers import GPT2Config, GPT2LMHeadModel  # noqa: E402
 
-from pytest_dstfuzz.models.simpletod.augment import SlotValueAugmenter, Spoken, spoken  # noqa: E402
 from pytest_dstfuzz.models.simpletod.model import learn_subwords  # noqa: E402
-from pytest_dstfuzz.models.simpletod.sequences import (  # noqa: E402
-    IGNORED,
-    Encoder,
-    TreeSequence,
-    batches,
-    collate,
-)
 from pytest_dstfuzz.models.simpletod.texts import (  # noqa: E402
     OPENING,
     TURNOVER,
     belief_words,
     context_words,
+)
+from pytest_dstfuzz.models.simpletod.training import (  # noqa: E402  # noqa: E402
+    IGNORED,
+    Encoder,
+    SlotValueAugmenter,
+    Spoken,
+    TreeSequence,
+    batches,
+    collate,
+    spoken,
 )
 
 TOKENISER = learn_subwords(

@@ -17,14 +17,14 @@ from trade_data import dialogues, write_folder  # noqa: E402
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
-from pytest_dstfuzz.models.simpletod.greedy import Generation  # noqa: E402
+from pytest_dstfuzz.models.simpletod.decoder import Generation  # noqa: E402
 from pytest_dstfuzz.models.simpletod.tracker import (  # noqa: E402
     SimpleTodTracker,
     load_simpletod,
 )
 from pytest_dstfuzz.models.simpletod.training import train_simpletod  # noqa: E402
-from pytest_dstfuzz.trackers.preflight import preflight  # noqa: E402
 from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: E402
+from pytest_dstfuzz.trackers.validation import preflight  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.dialogue.multiwoz import SLOTS
+from pytest_dstfuzz.dialogue.normalise import SLOTS
 from pytest_dstfuzz.models.simpletod.texts import (
     END_OF_BELIEF,
     SEPARATOR,

@@ -11,14 +11,14 @@ from right import RightBot
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.perturb.words import listed
+from pytest_dstfuzz.perturb.words import word_set
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TOPICS = {
     "hotel": "hotel room rooms beds stay night nights sleep area price stars parking breakfast",
     "train": "train trains ticket tickets travel travels",
 }
-TOPPINGS = listed(
+TOPPINGS = word_set(
     """anchovies bacon basil capers cheese chicken ham jalapenos mushrooms olives onions peppers
     pepperoni pineapple spinach sweetcorn tomatoes tuna"""
 )

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from domains import Domain
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.relations.kinds import domain_of, end_of
-from pytest_dstfuzz.relations.mentions import SpokenText
+from pytest_dstfuzz.relations.values import SpokenText, domain_of, end_of
 
 State = dict[str, str]
 Bot = Callable[[Context], State]

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.perturb.words import listed
-from pytest_dstfuzz.relations.kinds import (
+from pytest_dstfuzz.perturb.words import word_set
+from pytest_dstfuzz.relations.values import (
     SlotKind,
     counted_by,
     domain_of,
@@ -31,7 +31,7 @@ NUMBERS = {
         ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine"), start=1
     )
 }
-NEGATIONS = listed(
+NEGATIONS = word_set(
     """not no never without don't dont doesn't doesnt won't wont isn't exclude excluding except
     nor neither out"""
 )

@@ -11,9 +11,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.registry import relation_by_name
-from pytest_dstfuzz.relations.relation import begin, proposed
-from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable
-from pytest_dstfuzz.relations.scene import Scenes
+from pytest_dstfuzz.relations.relation import BySearch, Inapplicable, Scenes, begin, proposed
 
 DOMAINS = {"travel": travel, "pizza": pizza}
 SHOULD_CHANGE = [

@@ -11,8 +11,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.registry import relation_by_name
-from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Rewrite
-from pytest_dstfuzz.relations.scene import Scene, Scenes
+from pytest_dstfuzz.relations.relation import BySearch, Inapplicable, Rewrite, Scene, Scenes
 
 NAMES = [
     *("neighbour-swap", "stop-word-dropout", "grammar-errors", "phrase-table", "speech"),

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.relations.contexts.checks import (
+from pytest_dstfuzz.relations.contexts import (
+    AskedQuestion,
     context_checks_named,
     equivalent,
+    read,
     register_context_check,
+    stands_alone,
+    without_opening,
 )
-from pytest_dstfuzz.relations.contexts.needed import stands_alone
-from pytest_dstfuzz.relations.contexts.questions import AskedQuestion, without_opening
-from pytest_dstfuzz.relations.contexts.texts import read
 
 LEXICON = load_lexicon()
 

@@ -10,23 +10,23 @@ import pytest
 
 from pytest_dstfuzz import Settings
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
+from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.relations.contexts.mr import (
+from pytest_dstfuzz.relations.checks import check_laws
+from pytest_dstfuzz.relations.contexts import (
     ContextsAgree,
     ContextsDiffer,
     LostContext,
     SameContext,
 )
-from pytest_dstfuzz.relations.laws import check_laws
 from pytest_dstfuzz.relations.registry import relation_by_name, relations_named
 from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.report.page import TerminalPage
-from pytest_dstfuzz.report.terminal_relations import show_cases
+from pytest_dstfuzz.report.terminal import show_cases
+from pytest_dstfuzz.report.wording import TerminalPage
 from pytest_dstfuzz.totals.cases import TOGETHER, CasesTally
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from tests.relations.contexts.harbour import dialogues

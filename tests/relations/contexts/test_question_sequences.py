@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Exchange
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.relations.contexts.questions import asked, without_opening
-from pytest_dstfuzz.relations.contexts.sequences import (
+from pytest_dstfuzz.relations.contexts import (
     PERTURBATIONS,
+    asked,
     register_perturbation,
     sequences,
+    without_opening,
 )
 
 ALL = ("DRS", "DRR", "DRD", "DSR", "DSD")

@@ -10,7 +10,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.relations.scene import Scene, Scenes
+from pytest_dstfuzz.relations.relation import Scene, Scenes
 
 SceneOf = Callable[..., Scene]
 

@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.edits import apply_edits, without
-from pytest_dstfuzz.relations.guard import veto
-from pytest_dstfuzz.relations.paraphrase.choices import Paraphrase
-from pytest_dstfuzz.relations.paraphrase.disfluency import Disfluency
-from pytest_dstfuzz.relations.paraphrase.grammar_errors import GrammarErrors
-from pytest_dstfuzz.relations.paraphrase.masked import MaskedReplacement
-from pytest_dstfuzz.relations.paraphrase.neighbour_swap import NeighbourSwap
-from pytest_dstfuzz.relations.paraphrase.phrases import PhraseTableRelation
-from pytest_dstfuzz.relations.paraphrase.speech import Speech
-from pytest_dstfuzz.relations.paraphrase.stop_words import StopWordDropout
-from pytest_dstfuzz.relations.rewrite import UNCHANGED, Inapplicable, Rewrite
-from pytest_dstfuzz.relations.scene import Scene, Scenes
+from pytest_dstfuzz.relations.checks import veto
+from pytest_dstfuzz.relations.paraphrase import (
+    Disfluency,
+    GrammarErrors,
+    MaskedReplacement,
+    NeighbourSwap,
+    Paraphrase,
+    PhraseTableRelation,
+    Speech,
+    StopWordDropout,
+)
+from pytest_dstfuzz.relations.relation import UNCHANGED, Inapplicable, Rewrite, Scene, Scenes
 
 if TYPE_CHECKING:
     from conftest import SceneOf

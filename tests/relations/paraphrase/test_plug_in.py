@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.perturb.edits import apply_edits, without
-from pytest_dstfuzz.relations.guard import veto
-from pytest_dstfuzz.relations.paraphrase.plug_in import PlugIn
-from pytest_dstfuzz.relations.rewrite import Rewrite, Shown, TurnRelation
+from pytest_dstfuzz.relations.checks import veto
+from pytest_dstfuzz.relations.paraphrase import PlugIn
+from pytest_dstfuzz.relations.relation import Rewrite, Shown, TurnRelation
 
 if TYPE_CHECKING:
     from conftest import SceneOf

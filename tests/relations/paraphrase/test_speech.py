@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.relations.paraphrase.disfluency import Disfluency
-from pytest_dstfuzz.relations.paraphrase.speech import Speech
-from pytest_dstfuzz.relations.rewrite import Inapplicable, Rewrite
-from pytest_dstfuzz.relations.scene import Scene, Scenes
+from pytest_dstfuzz.relations.paraphrase import Disfluency, Speech
+from pytest_dstfuzz.relations.relation import Inapplicable, Rewrite, Scene, Scenes
 
 if TYPE_CHECKING:
     from conftest import SceneOf

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.relations.paraphrase.choices import Paraphrase
-from pytest_dstfuzz.relations.paraphrase.grammar_errors import GrammarErrors
-from pytest_dstfuzz.relations.paraphrase.masked import MaskedReplacement
-from pytest_dstfuzz.relations.paraphrase.neighbour_swap import NeighbourSwap
-from pytest_dstfuzz.relations.paraphrase.phrases import (
+from pytest_dstfuzz.relations.paraphrase import (
+    GrammarErrors,
+    MaskedReplacement,
+    NeighbourSwap,
+    Paraphrase,
     PhraseTable,
     PhraseTableRelation,
+    StopWordDropout,
     phrase_table,
 )
-from pytest_dstfuzz.relations.paraphrase.stop_words import StopWordDropout
 
 if TYPE_CHECKING:
     from conftest import SceneOf

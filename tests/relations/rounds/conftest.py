@@ -9,9 +9,7 @@ import pytest
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology, Turn
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.rewrite import Inapplicable, Rewrite
-from pytest_dstfuzz.relations.scene import Scenes
+from pytest_dstfuzz.relations.relation import Inapplicable, Relation, Rewrite, Scenes
 
 #: What the system says, what the user answers, and what of the state is new (``""``: gone).
 Said = tuple[str, str, dict[str, str]]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Exchange, Turn
-from pytest_dstfuzz.relations.rewrite import Move
-from pytest_dstfuzz.relations.rounds.moves import context_after, ordered, rounds_after
+from pytest_dstfuzz.relations.relation import Move
+from pytest_dstfuzz.relations.rounds import context_after, ordered, rounds_after
 
 ORDERS = st.integers(0, 9).flatmap(lambda count: st.permutations(range(count)))
 

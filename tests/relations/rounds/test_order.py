@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_dstfuzz.dialogue.dialogues import Ontology
-from pytest_dstfuzz.relations.rewrite import UNCHANGED, Move
-from pytest_dstfuzz.relations.rounds.drop import Drop
-from pytest_dstfuzz.relations.rounds.shuffle import Shuffle
+from pytest_dstfuzz.relations.relation import UNCHANGED, Move
+from pytest_dstfuzz.relations.rounds import Drop, Shuffle
 
 if TYPE_CHECKING:
     from conftest import Begin, Said

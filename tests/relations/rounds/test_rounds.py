@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_dstfuzz.relations.rewrite import UNCHANGED, Move
-from pytest_dstfuzz.relations.rounds.duplicate import Duplicate
-from pytest_dstfuzz.relations.rounds.restart import Restart
+from pytest_dstfuzz.relations.relation import UNCHANGED, Move
+from pytest_dstfuzz.relations.rounds import Duplicate, Restart
 
 if TYPE_CHECKING:
     from conftest import Begin

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from pytest_dstfuzz.dialogue.dialogues import (
-    BeliefState,
-    Dialogue,
-    DialogueSet,
-    Ontology,
-    Turn,
-)
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology, Turn
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.relations.relation import begin, proposed
-from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Rewrite
-from pytest_dstfuzz.relations.scene import Scene, Scenes
+from pytest_dstfuzz.relations.relation import (
+    BySearch,
+    Inapplicable,
+    Rewrite,
+    Scene,
+    Scenes,
+    begin,
+    proposed,
+)
 from pytest_dstfuzz.relations.should_change.base import ShouldChange
 
 CITIES = ("ely", "norwich", "oslo", "stevenage", "kings lynn")

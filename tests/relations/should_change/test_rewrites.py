@@ -14,44 +14,37 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.relations.checked import unsound
+from pytest_dstfuzz.relations.checks import unsound
 from pytest_dstfuzz.relations.registry import relation_by_name
-from pytest_dstfuzz.relations.rewrite import Rewrite
-from pytest_dstfuzz.relations.scene import Scene
-from pytest_dstfuzz.relations.should_change.antonym import NO_RULE, Antonym
+from pytest_dstfuzz.relations.relation import Rewrite, Scene
 from pytest_dstfuzz.relations.should_change.base import Lazily, ShouldChange
-from pytest_dstfuzz.relations.should_change.confusing_entity import (
-    NO_TWIN,
-    SAME,
-    ConfusingEntity,
-)
-from pytest_dstfuzz.relations.should_change.negation import (
+from pytest_dstfuzz.relations.should_change.relations import (
+    ACKNOWLEDGED,
     COUNTED,
-    NO_VERB,
-    NOT_ALONE,
-    Negation,
-)
-from pytest_dstfuzz.relations.should_change.random_input import RandomInput
-from pytest_dstfuzz.relations.should_change.removal import (
+    GIVES_NOTHING,
     NEEDED,
-    NOTHING_LEFT,
-    POINTED_AT,
-    Removal,
-)
-from pytest_dstfuzz.relations.should_change.repair import TOO_LONG, Repair
-from pytest_dstfuzz.relations.should_change.role_swap import (
     NO_CUE,
     NO_ROLE,
+    NO_RULE,
+    NO_TWIN,
+    NO_VERB,
+    NOT_ALONE,
+    NOTHING_LEFT,
     OTHER_HELD,
+    POINTED_AT,
+    SAME,
+    TOO_LONG,
+    Antonym,
+    ConfusingEntity,
+    Negation,
+    RandomInput,
+    Removal,
+    Repair,
     RoleSwap,
+    TurnBack,
+    ValueSwap,
 )
 from pytest_dstfuzz.relations.should_change.sites import MISLABELLED, NO_MENTION
-from pytest_dstfuzz.relations.should_change.turn_back import (
-    ACKNOWLEDGED,
-    GIVES_NOTHING,
-    TurnBack,
-)
-from pytest_dstfuzz.relations.should_change.value_swap import ValueSwap
 
 PAGES = Path(__file__).parents[3] / "docs" / "relations"
 RELATIONS = [

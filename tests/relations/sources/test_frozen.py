@@ -19,17 +19,16 @@ from pytest_dstfuzz.dialogue.dialogues import (
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.relations.relation import begin
-from pytest_dstfuzz.relations.rewrite import Inapplicable
-from pytest_dstfuzz.relations.scene import Scene, Scenes
-from pytest_dstfuzz.relations.sources.freeze import candidate_rows, relation_source
-from pytest_dstfuzz.relations.sources.frozen import Frozen
-from pytest_dstfuzz.relations.sources.locks import broken_lock
-from pytest_dstfuzz.relations.sources.rows import (
+from pytest_dstfuzz.relations.relation import Inapplicable, Scene, Scenes, begin
+from pytest_dstfuzz.relations.sources import (
     SCHEMA,
+    Frozen,
     FrozenFile,
     FrozenRow,
+    broken_lock,
+    candidate_rows,
     read_frozen,
+    relation_source,
     with_frozen,
 )
 from pytest_dstfuzz.testing import check_relation

@@ -16,8 +16,8 @@ from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGene
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import MissingExtraError, UserError
-from pytest_dstfuzz.relations.sources.freeze import candidate_rows
-from pytest_dstfuzz.relations.sources.generative import TextWriter, generative_source
+from pytest_dstfuzz.relations.generative import TextWriter, generative_source
+from pytest_dstfuzz.relations.sources import candidate_rows
 
 WORDS = ("<pad>", "</s>", "<unk>", "i", "want", "a", "hotel", "in", "the", "north", "thanks", ":")
 

@@ -7,11 +7,8 @@ import pytest
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology, Turn
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.relations.relation import begin
-from pytest_dstfuzz.relations.rewrite import Inapplicable
-from pytest_dstfuzz.relations.scene import Scene, Scenes
-from pytest_dstfuzz.relations.sources.freeze import candidate_rows, pool_source
-from pytest_dstfuzz.relations.sources.retrieval import Retrieval
+from pytest_dstfuzz.relations.relation import Inapplicable, Scene, Scenes, begin
+from pytest_dstfuzz.relations.sources import Retrieval, candidate_rows, pool_source
 from pytest_dstfuzz.testing import check_relation
 
 ONTOLOGY = Ontology(

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses

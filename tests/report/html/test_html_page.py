@@ -25,9 +25,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import DataError, MissingExtraError
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html import check_installed, write_html
-from pytest_dstfuzz.report.html.page import heat_level, html_text
-from pytest_dstfuzz.report.html.records import page_data
-from pytest_dstfuzz.report.html.shell import script_json
+from pytest_dstfuzz.report.html.page import heat_level, html_text, page_data, script_json
 from pytest_dstfuzz.report.json_report import build_report
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.view import views_of

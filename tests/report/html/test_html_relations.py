@@ -16,13 +16,12 @@ pytest.importorskip("jinja2")
 from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.plugin.items import properties
-from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Expected, Move
+from pytest_dstfuzz.relations.relation import Admissible, Delta, Expected, Move
+from pytest_dstfuzz.report.explain import move_texts, shown_rounds
 from pytest_dstfuzz.report.github import markdown_text, violation_commands
-from pytest_dstfuzz.report.html.page import html_text
-from pytest_dstfuzz.report.html.records import page_data
-from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
+from pytest_dstfuzz.report.html.page import html_text, page_data
 from pytest_dstfuzz.report.view import View, views_of
 
 TEXT = "a train on friday"

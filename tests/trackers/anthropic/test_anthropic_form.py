@@ -13,8 +13,8 @@ from pytest_dstfuzz.dialogue.messages import calls_of
 from pytest_dstfuzz.dialogue.readers.messages import read_messages
 from pytest_dstfuzz.dialogue.readers.source import Oddities
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.trackers.anthropic.stream import joined_message
-from pytest_dstfuzz.trackers.web.reply import MalformedReply
+from pytest_dstfuzz.trackers.anthropic.client import joined_message
+from pytest_dstfuzz.trackers.web.transport import MalformedReply
 
 MENU = {"type": "text", "text": "There is leek soup."}
 

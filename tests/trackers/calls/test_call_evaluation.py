@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.comparisons.alike import call_judge
-from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
+from pytest_dstfuzz.comparisons.calls import comparison_of_calls
+from pytest_dstfuzz.comparisons.comparison import call_judge
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.testing import check_tracker
-from pytest_dstfuzz.trackers.calls.adapters import as_caller
-from pytest_dstfuzz.trackers.calls.evaluate import EQUAL_CALLS, CallJudge, evaluate_calls
+from pytest_dstfuzz.trackers.calls import EQUAL_CALLS, CallJudge, as_caller, evaluate_calls
 
 TABLE = ToolCall("book_table", {"people": 2, "area": "north"})
 TAXI = ToolCall("call_taxi", {"start": "here"})

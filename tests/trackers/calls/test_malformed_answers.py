@@ -14,10 +14,9 @@ from pytest_dstfuzz.dialogue.calls import Tool
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Exchange, Turn
 from pytest_dstfuzz.errors import MalformedAnswerError, UserError
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
-from pytest_dstfuzz.trackers.calls.adapters import as_caller
-from pytest_dstfuzz.trackers.preflight import preflight
+from pytest_dstfuzz.trackers.calls import as_caller
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
-from pytest_dstfuzz.trackers.validation import ask_malformed_again
+from pytest_dstfuzz.trackers.validation import ask_malformed_again, preflight
 
 WHOLE, HALF = '{"people": 2}', '{"people": 2'
 CONTEXTS = [Context((Exchange("", f"a table for {n}"),)) for n in ("two", "six", "ten")]

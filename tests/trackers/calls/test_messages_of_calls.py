@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, canonical
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn, messages_and_tools
 from pytest_dstfuzz.dialogue.messages import calls_of
-from pytest_dstfuzz.dialogue.writing import messages_and_tools
 from pytest_dstfuzz.errors import TrackerError
 
 TAXI = Tool("taxi", "Call a taxi.", '{"type": "object"}')

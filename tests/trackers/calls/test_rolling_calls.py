@@ -10,10 +10,16 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import Campaign, Settings
-from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
+from pytest_dstfuzz.dialogue.calls import (
+    Tool,
+    ToolCall,
+    calls_outcome,
+    canonical,
+    transcript_json,
+    transcript_of_json,
+)
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
-from pytest_dstfuzz.dialogue.rollout import end_state, rolled_out
-from pytest_dstfuzz.dialogue.transcripts import transcript_json, transcript_of_json
+from pytest_dstfuzz.dialogue.sampling import end_state, rolled_out
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.rolling import MOST_STEPS, NOT_RECORDED

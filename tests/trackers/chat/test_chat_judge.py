@@ -10,7 +10,7 @@ import pytest
 from chat_server import asked_about, chat, completion, prompt_of, refusal
 from loopback import Asked, Says, Service
 
-from pytest_dstfuzz.campaign.folding import Folding
+from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.comparisons.comparison import Compared, TextPair
 from pytest_dstfuzz.comparisons.judge import (
     TOKEN_VARIABLE,
@@ -21,9 +21,9 @@ from pytest_dstfuzz.comparisons.judge import (
 )
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import ReplySettings, Settings, TrackerSettings, build_settings
-from pytest_dstfuzz.config.reply_options import judge as address
+from pytest_dstfuzz.config.options import judge as address
+from pytest_dstfuzz.dialogue.calls import reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.dialogue.outcome import reply_outcome
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.tracker import Prediction
 

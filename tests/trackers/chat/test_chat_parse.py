@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.trackers.chat.parse import NoStateError, parse_answer
+from pytest_dstfuzz.trackers.chat.tracker import NoStateError, parse_answer
 
 _words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 _states = st.dictionaries(_words, _words | st.none() | st.booleans() | st.integers(), max_size=4)

@@ -9,7 +9,7 @@ import pytest
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, Ontology
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.chat.prompt import Prompt, answer_formats, prompt_slots
+from pytest_dstfuzz.trackers.chat.tracker import Prompt, answer_formats, prompt_slots
 
 ONTOLOGY = Ontology(
     {

@@ -12,7 +12,7 @@ from loopback import Asked, Says, Service
 from pytest_dstfuzz.config import build_settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.chat.replies import ChatReplies
+from pytest_dstfuzz.trackers.chat.client import ChatReplies
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Prediction, is_repeatable, usage_of
 

@@ -26,8 +26,7 @@ from loopback import Service as ChatService
 
 from pytest_dstfuzz.config import build_settings
 from pytest_dstfuzz.json_data import to_json
-from pytest_dstfuzz.plugin.context import RunContext
-from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts, TrackerPool
+from pytest_dstfuzz.plugin.context import RunContext, TrackerFacts, TrackerPool
 from pytest_dstfuzz.trackers.tracker import Usage
 
 FEW = ("--dst-turns=6", "--dst-variants=3", "--dst-report=out.json", "--dst-max-failure-rate=100%")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Says
 
-from pytest_dstfuzz.trackers.chat.stream import joined_completion
-from pytest_dstfuzz.trackers.web.reply import MalformedReply, Reply
+from pytest_dstfuzz.trackers.chat.client import joined_completion
+from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply
 
 
 def reply_of(says: Says) -> Reply:

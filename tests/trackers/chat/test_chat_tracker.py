@@ -13,9 +13,9 @@ from pytest_dstfuzz.config import build_settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange, Ontology
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.chat.tracker import ChatTracker
-from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction, usage_of
+from pytest_dstfuzz.trackers.validation import preflight
 
 DATA = DialogueSet(
     "toy", "test", (), Ontology({"hotel-area": ("north", "south"), "hotel-stars": ("3", "4")})

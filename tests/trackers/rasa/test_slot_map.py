@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology, Turn
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.rasa.slot_map import SlotTarget, slot_map
+from pytest_dstfuzz.trackers.rasa.tracker import SlotTarget, slot_map
 
 ONTOLOGY = Ontology({"hotel-area": (), "hotel-book people": (), "taxi-leaveat": ()})
 DATA = DialogueSet("bookings", "test", (), ONTOLOGY)

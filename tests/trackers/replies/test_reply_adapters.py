@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
-from pytest_dstfuzz.dialogue.writing import messages_of
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange, messages_of
 from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.registry import resolve_tracker
-from pytest_dstfuzz.trackers.replies.adapters import StatefulReply, as_replier
+from pytest_dstfuzz.trackers.replies import StatefulReply, as_replier
 from pytest_dstfuzz.trackers.tracker import Prediction, notes_of
 from pytest_dstfuzz.trackers.validation import check_prediction
 

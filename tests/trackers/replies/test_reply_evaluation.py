@@ -14,7 +14,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Tu
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.conformance import check_tracker
-from pytest_dstfuzz.trackers.replies.evaluate import RepliedTurn, ReplyJudge, evaluate_replies
+from pytest_dstfuzz.trackers.replies import RepliedTurn, ReplyJudge, evaluate_replies
 
 HOURS = "We open at nine."
 DATA = DialogueSet(

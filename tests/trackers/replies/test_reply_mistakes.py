@@ -10,9 +10,9 @@ from loopback import Asked, Says, serving
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import NoAnswerError
-from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.registry import tracker_for
-from pytest_dstfuzz.trackers.replies.adapters import as_replier
+from pytest_dstfuzz.trackers.replies import as_replier
+from pytest_dstfuzz.trackers.validation import preflight
 
 DATA = DialogueSet("d", "test", ())
 QUESTIONS = [

@@ -14,16 +14,15 @@ from loopback import Asked, Says, Service
 
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import calls_outcome
-from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.dialogues import Context, messages_and_tools
 from pytest_dstfuzz.dialogue.messages import calls_of
-from pytest_dstfuzz.dialogue.writing import messages_and_tools
 from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import ask_malformed_again
 from pytest_dstfuzz.trackers.web import contract
-from pytest_dstfuzz.trackers.web.shapes import ContractError
+from pytest_dstfuzz.trackers.web.contract import ContractError
 
 sys.path.append(str(Path(__file__).parents[1] / "chat"))
 

@@ -18,9 +18,15 @@ from loopback import Asked, Says, Service, asking, send
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
-from pytest_dstfuzz.trackers.web.reply import LONGEST, Failed, decompressed
 from pytest_dstfuzz.trackers.web.secrets import Secrets
-from pytest_dstfuzz.trackers.web.transport import Reply, ServiceError, Transport
+from pytest_dstfuzz.trackers.web.transport import (
+    LONGEST,
+    Failed,
+    Reply,
+    ServiceError,
+    Transport,
+    decompressed,
+)
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
 MARKER = "tok-3f9a77c1"

@@ -16,13 +16,13 @@ from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import check_prediction
 from pytest_dstfuzz.trackers.web.contract import (
     About,
+    ContractError,
     answer_json,
     read_about,
     read_answer,
     read_request,
     request_json,
 )
-from pytest_dstfuzz.trackers.web.shapes import ContractError
 
 TEXTS = st.text(max_size=20)
 CONTEXTS = st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4).map(

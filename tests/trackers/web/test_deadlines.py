@@ -15,8 +15,8 @@ from stuck import ANSWERED, STUCK, running
 
 from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.errors import GivenUpError
-from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
+from pytest_dstfuzz.trackers.validation import Deadline
 from pytest_dstfuzz.trackers.web.transport import ServiceError, Transport
 
 Serve = Callable[[Callable[[Asked], Says]], Service]

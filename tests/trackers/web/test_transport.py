@@ -24,8 +24,14 @@ from pytest_dstfuzz.config import Header
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted
-from pytest_dstfuzz.trackers.web.reply import backoff, retry_after
-from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
+from pytest_dstfuzz.trackers.web.transport import (
+    MalformedReply,
+    Reply,
+    ServiceError,
+    Transport,
+    backoff,
+    retry_after,
+)
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
 QUICK = ServiceSettings(timeout=5, retries=2)

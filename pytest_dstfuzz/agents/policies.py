@@ -1,0 +1,491 @@
+"""Policies that were trained, in numpy: what they see, how they decide, and their files."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import zlib
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.config import VALIDITIES
+from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.models.weights import WeightsFile, check_shapes, read_weights, write_weights
+from pytest_dstfuzz.perturb.draft import FREE, KEPT, TYPO, Source
+from pytest_dstfuzz.perturb.edits import source_spans
+from pytest_dstfuzz.perturb.engine import GRID, ORDERS, ActionSpace, Perturber
+from pytest_dstfuzz.perturb.operators import Candidates
+from pytest_dstfuzz.perturb.words import Action, Edit, Variant
+from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.transformations import TRANSFORMATIONS, of_word_level
+
+Floats = npt.NDArray[np.float32]
+
+#: Buckets of slot names.
+SLOT_BUCKETS: Final = 16
+#: Impurity differences are a thousandth or so of a mean over slots; this brings them near 1.
+IMPURITY_SCALE: Final = 30.0
+
+#: Features of a turn and of the attempts at it so far.
+STATE_SIZE: Final = 16 + len(TRANSFORMATIONS) + SLOT_BUCKETS
+
+
+class Trace:
+    """What earlier attempts at a turn showed."""
+
+    __slots__ = ("attempts", "changed", "impurities", "touched")
+
+    def __init__(self, words: int) -> None:
+        #: [words], whether an answered attempt edited the word.
+        self.touched = np.zeros(words, bool)
+        #: Of all answered attempts, in order, scaled.
+        self.impurities: list[float] = []
+        self.attempts = 0
+        #: Attempts that changed a slot.
+        self.changed = 0
+
+    def add(
+        self, source: Source, variant: Variant, impurity: float, *, answered: bool, changes: int
+    ) -> None:
+        """Take in one more attempt."""
+        self.attempts += 1
+        if not answered:
+            return
+        scaled = max(-1.0, min(impurity * IMPURITY_SCALE, 1.0))
+        self.impurities.append(scaled)
+        self.changed += changes > 0
+        self.touched[list(touched_words(source, variant))] = True
+
+
+def touched_words(source: Source, variant: Variant) -> tuple[int, ...]:
+    """Return the words of the clean utterance that a variant edits, sorted."""
+    starts = source.parts.starts
+    found: set[int] = set()
+    if not starts:
+        return ()
+    for start, end in source_spans(variant.edits):
+        first = max(bisect_right(starts, start) - 1, 0)
+        found.update(range(first, max(bisect_right(starts, max(end - 1, start)) - 1, first) + 1))
+    return tuple(sorted(found))
+
+
+class TurnView:
+    """A turn, prepared for many attempts; for its menus see `Perturber.menus`."""
+
+    def __init__(
+        self,
+        source: Source,
+        menus: dict[str, Candidates],
+        clean: Prediction | None,
+        system: str,
+        turn_index: int,
+    ) -> None:
+        self.source = source
+        # A transformation that the run does not use has no menu.
+        found = (menus.get(name, Candidates((), ())) for name in TRANSFORMATIONS)
+        self._counts = [sum(len(words) for words in menu.words) for menu in found]
+        #: [6]: transformations that have a place to go to.
+        self.available = np.array([bool(count) for count in self._counts])
+        self._static = self._turn_features(clean, system, turn_index)
+
+    def _turn_features(self, clean: Prediction | None, system: str, turn_index: int) -> list[float]:
+        tokens = self.source.draft.tokens
+        count = max(len(tokens), 1)
+        state = clean.state if clean else {}
+        impurities = list((clean.impurities or {}).values()) if clean else []
+        slots = Counter(bucket(slot, SLOT_BUCKETS) for slot in state)
+        return [
+            len(tokens) / 20,
+            self.source.draft.quota / 5,
+            sum(token.distance == 0 for token in tokens) / count,
+            sum(token.role == TYPO for token in tokens) / count,
+            sum(token.role in (FREE, KEPT) for token in tokens) / count,
+            min(turn_index / 10, 1.0),
+            float(not system),
+            len(state) / 10,
+            IMPURITY_SCALE * sum(impurities) / len(impurities) if impurities else 0.0,
+            max(impurities, default=0.0),
+            *(math.log1p(number) / 6 for number in self._counts),
+            *(slots[number] for number in range(SLOT_BUCKETS)),
+        ]
+
+    def state(self, trace: Trace, k: int) -> Floats:
+        """Return the features of the turn before its next attempt: [STATE_SIZE]."""
+        known = trace.impurities
+        moving = [
+            k / len(TRANSFORMATIONS),
+            math.log1p(trace.attempts) / math.log(33),
+            min(trace.changed, 4) / 4,
+            max(known, default=0.0),
+            sum(known) / len(known) if known else 0.0,
+            float(trace.touched.mean()) if len(trace.touched) else 0.0,
+        ]
+        return np.array([*moving, *self._static], np.float32)
+
+
+@lru_cache(maxsize=1 << 15)
+def bucket(name: str, buckets: int) -> int:
+    """Return the bucket of a name, the same in every process."""
+    return zlib.crc32(name.encode()) % buckets
+
+
+#: Edits of one operator at one word that are looked at, the likeliest first: what a word turns
+#: into matters less to a tracker than that it is another one.
+_EACH: Final = 3
+#: Draws that find the single edits of a profile without a noise model.
+_DRAWS: Final = 192
+
+
+class Candidate(NamedTuple):
+    """One edit of the clean utterance."""
+
+    edit: Edit
+    #: The words that it touches, by place; of an edit between two words the one after it.
+    words: tuple[int, ...]
+    #: How likely people make it and no other; 0 where no noise model says so.
+    chance: float
+
+    @property
+    def name(self) -> tuple[int, int, str]:
+        """What tells it apart from the others of its turn."""
+        return self.edit.start, self.edit.end, self.edit.after
+
+    def meets(self, other: Candidate) -> bool:
+        """Say whether two touch the same word, or the same blank."""
+        apart = self.edit.end < other.edit.start or other.edit.end < self.edit.start
+        return not apart or not set(self.words).isdisjoint(other.words)
+
+
+def candidates_of(
+    perturber: Perturber, source: Source, rng: np.random.Generator
+) -> tuple[Candidate, ...]:
+    """Return the single edits that a turn allows, in reading order.
+
+    With a noise model what people type, of every operator at every word a few; else what uniform
+    draws of single edits find.
+    """
+    slips = source.support is not None
+    found = _slips(perturber, source) if slips else _drawn(perturber, source, rng)
+    kept: dict[tuple[str, str, int], list[Candidate]] = {}
+    for one in sorted(found, key=lambda one: (-one.chance, one.name)):
+        some = kept.setdefault((one.edit.transformation, one.edit.operator, one.words[0]), [])
+        if len(some) < _EACH:
+            some.append(one)
+    return tuple(sorted((one for some in kept.values() for one in some), key=lambda one: one.name))
+
+
+def _slips(perturber: Perturber, source: Source) -> Iterator[Candidate]:
+    if source.support is None:
+        return
+    for slip, chance in source.support.noisy.single(perturber.noise.rate):
+        if words := _touched(source, slip.start, slip.end):
+            yield Candidate(slip.edit, words, chance)
+
+
+def _drawn(perturber: Perturber, source: Source, rng: np.random.Generator) -> Iterator[Candidate]:
+    space, seen = perturber.space, set()
+    names = [name for name, menu in perturber.menus(source).items() if menu.operators]
+    for number in range(_DRAWS if names else 0):
+        action = space.single(space.sample(rng, 1), names[number % len(names)])
+        variant = perturber.apply(source, action)
+        if not variant.valid or len(variant.edits) != 1 or variant.text in seen:
+            continue
+        seen.add(variant.text)
+        (edit,) = variant.edits
+        if words := _touched(source, edit.start, edit.end):
+            yield Candidate(edit, words, 0.0)
+
+
+def _touched(source: Source, start: int, end: int) -> tuple[int, ...]:
+    """Return the words that a span of the clean utterance is in; of a gap the word after it."""
+    starts, ends = source.parts.starts, source.parts.ends
+    if not starts:
+        return ()
+    first = min(bisect_right(ends, start), len(starts) - 1)
+    last = max(bisect_right(starts, max(end - 1, start)) - 1, first)
+    return tuple(range(first, last + 1))
+
+
+def together(perturber: Perturber, source: Source, chosen: Iterable[Candidate]) -> Variant:
+    """Return the variant that several edits make, no two of which meet.
+
+    Edits of words come first, as everywhere, and each kind from the last to the first, so that
+    all find their places.
+    """
+    ordered = sorted(chosen, key=lambda one: one.name, reverse=True)
+    of_words = [one.edit for one in ordered if of_word_level(one.edit.transformation)]
+    others = []
+    for one in ordered:
+        if not of_word_level(one.edit.transformation):
+            start = one.edit.start
+            before = [edit for edit in of_words if edit.end <= start]
+            start += sum(len(edit.after) - len(edit.before) for edit in before)
+            others.append(replace(one.edit, start=start, end=start + len(one.edit.before)))
+    return perturber.remake(source, (*of_words, *others))
+
+
+def made_of(candidates: Sequence[Candidate], variant: Variant) -> list[bool]:
+    """Return for each candidate whether a variant has it."""
+    spans = source_spans(variant.edits)
+    made = {(*span, edit.after) for span, edit in zip(spans, variant.edits, strict=True)}
+    return [one.name in made for one in candidates]
+
+
+SPACE: Final = ActionSpace()
+COUNT: Final = len(TRANSFORMATIONS)
+#: Transformation -> its coordinates in the action vector, without the importance.
+BLOCKS: Final = tuple(SPACE.block(name) for name in TRANSFORMATIONS)
+#: Places of the importances in the action vector.
+IMPORTANCES: Final = tuple(block.start - 1 for block in BLOCKS)
+#: Input of a pass: the state, and the parameters of one transformation in their places.
+PASS_SIZE: Final = STATE_SIZE + SPACE.dimension
+
+
+class PolicyChoice(NamedTuple):
+    """An action, and what the critic thought of it."""
+
+    state: Floats  #: [STATE_SIZE], in which it was chosen.
+    action: Action  #: The point of the action space.
+    vector: Floats  #: [D], the same as an array.
+    chosen: npt.NDArray[np.bool_]  #: [6], the associated transformations.
+    values: Floats  #: [6], Q-values.
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """How far from the best action to go."""
+
+    epsilon: float = 0.0  #: Probability of a uniform action.
+    spread: float = 0.0  #: Standard deviation of the noise around the parameters.
+    #: That of the noise on the Q-values, as a multiple of their own standard deviation.
+    temperature: float = 0.0
+
+
+#: The first attempt at a turn takes what the agent thinks best.
+FIRST: Final = Exploration()
+#: Later ones, and what is drawn again, would be the same once more.
+LATER: Final = Exploration(spread=0.2, temperature=0.5)
+
+
+class Policy:
+    """Chooses actions with the weights of two networks.
+
+    Those are ``parameters.N.weight`` and ``.bias``, ``critic.N.weight`` and ``.bias``: the layers
+    of two perceptrons, ReLU between them.
+    """
+
+    def __init__(self, weights: Mapping[str, npt.NDArray[np.float32]]) -> None:
+        self._actor = _layers(weights, "parameters")
+        self._critic = _layers(weights, "critic")
+
+    def parameters(self, state: Floats) -> Floats:
+        """Return the parameters of every transformation: [D]."""
+        found: Floats = np.clip(_forward(self._actor, state[None, :])[0], 0.0, 1.0)
+        return found
+
+    def values(self, state: Floats, vector: Floats) -> Floats:
+        """Return the Q-value of every transformation with its parameters: [6], a pass each."""
+        passes = np.zeros((COUNT, PASS_SIZE), np.float32)
+        passes[:, :STATE_SIZE] = state
+        for number, block in enumerate(BLOCKS):
+            passes[number, STATE_SIZE + block.start : STATE_SIZE + block.stop] = vector[block]
+        # Of the output of a pass only that for its transformation counts.
+        found: Floats = _forward(self._critic, passes).diagonal().copy()
+        return found
+
+    def choose(
+        self,
+        view: TurnView,
+        trace: Trace,
+        k: int,
+        rng: np.random.Generator,
+        explore: Exploration,
+    ) -> PolicyChoice:
+        """Choose ``k`` transformations and their parameters."""
+        state = view.state(trace, k)
+        uniform = rng.random(SPACE.dimension).astype(np.float32)
+        if rng.random() < explore.epsilon:
+            vector, ranking = snap(uniform), uniform[list(IMPORTANCES)]
+            values = self.values(state, vector)
+        else:
+            vector = snap(_around(self.parameters(state), rng, explore.spread))
+            values = self.values(state, vector)
+            noise = rng.normal(size=COUNT).astype(np.float32)
+            ranking = values + explore.temperature * values.std() * noise
+        ranking = np.where(view.available, ranking, -np.inf)
+        vector[list(IMPORTANCES)] = importances(ranking)
+        vector = snap(vector)
+        chosen = np.zeros(COUNT, bool)
+        chosen[np.argsort(-vector[list(IMPORTANCES)], kind="stable")[:k]] = True
+        chosen &= view.available
+        action = Action(tuple(vector.astype(float).tolist()), k)
+        return PolicyChoice(state, action, vector, chosen, values)
+
+
+def importances(values: Floats) -> Floats:
+    """Return Q-values scaled min-max to [0, 1]; those that are -inf get 0."""
+    finite = np.isfinite(values)
+    if not finite.any():
+        return np.zeros(len(values), np.float32)
+    low, high = values[finite].min(), values[finite].max()
+    scaled = (values - low) / (high - low) if high > low else np.ones(len(values), np.float32)
+    # The least that is available still comes before what is not: one step of the grid.
+    return np.where(finite, np.maximum(scaled, 1 / GRID), 0.0).astype(np.float32)
+
+
+def snap(values: Floats) -> Floats:
+    """Bring coordinates into [0, 1] and onto the grid."""
+    return (np.rint(np.clip(values, 0.0, 1.0) * GRID) / GRID).astype(np.float32)
+
+
+def _around(vector: Floats, rng: np.random.Generator, spread: float) -> Floats:
+    """Add noise to parameters; what would leave [0, 1] is turned back at the border.
+
+    Cut off there instead, half of the draws around a parameter at the border would equal it.
+    """
+    moved = vector + spread * rng.standard_normal(len(vector), np.float32)
+    return (1.0 - np.abs(1.0 - np.abs(moved))).astype(np.float32)
+
+
+def _layers(
+    weights: Mapping[str, npt.NDArray[np.float32]], name: str
+) -> list[tuple[Floats, Floats]]:
+    layers: list[tuple[Floats, Floats]] = []
+    while f"{name}.{len(layers)}.weight" in weights:
+        prefix = f"{name}.{len(layers)}"
+        weight = weights[f"{prefix}.weight"].astype(np.float32)
+        layers.append((weight, weights[f"{prefix}.bias"].astype(np.float32)))
+    return layers
+
+
+def _forward(layers: list[tuple[Floats, Floats]], rows: Floats) -> Floats:
+    for index, (weight, bias) in enumerate(layers):
+        rows = rows @ weight.T + bias
+        if index + 1 < len(layers):
+            rows = np.maximum(rows, 0.0)
+    return rows
+
+
+#: Raised when the file, or what a feature means, changes. Version 1 scored sampled candidates.
+FORMAT_VERSION: Final = 2
+#: What a policy is called in the folder of its training.
+POLICY_FILE: Final = "agent.safetensors"
+
+_FORMAT: Final = "dstfuzz-agent"
+#: Input and output of the two perceptrons of a policy.
+_ENDS: Final = {"parameters": (STATE_SIZE, SPACE.dimension), "critic": (PASS_SIZE, COUNT)}
+_KIND: Final = "policy of the agent"
+
+Weights = Mapping[str, npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyAbout:
+    """How a policy came to be."""
+
+    tracker: str  #: The tracker it was trained against, as its user named it.
+    tracker_fingerprint: str  #: Of what that tracker gets right on ``data``.
+    data: str  #: Data set and splits of the training dialogues.
+    held_out: tuple[str, ...]  #: Ids of the dialogues of ``data`` that it never saw.
+    order: str  #: What its position parameters count through, ``reading`` or ``distance``.
+    validity: str  #: Validity profile.
+    attack: str  #: Attack design.
+    reward: str  #: Name of the reward.
+    ks: tuple[int, ...]  #: Numbers of associated transformations that it was trained with.
+    attempts: int  #: At each turn, in training.
+    seed: int  #: Of the training.
+    calls: int  #: Contexts that the tracker was asked for, clean ones included.
+    version: str = __version__  #: Of the package.
+
+
+class SavedPolicy(NamedTuple):
+    """A policy that was read from a file."""
+
+    policy: Policy  #: Ready to choose.
+    about: PolicyAbout  #: How it came to be.
+    fingerprint: str  #: The first 12 hexadecimal digits of the file's SHA-256.
+
+
+def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
+    """Write a policy; the file is whole, or as it was before.
+
+    The same arguments give the same bytes. Weights (see `Policy`) are in 16 or 32 bits.
+    """
+    described = {
+        "format": _FORMAT,
+        "version": FORMAT_VERSION,
+        "action_space": _action_space(),
+        "features": _features(),
+        "about": asdict(about),
+    }
+    write_weights(path, weights, described)
+
+
+def load_policy(path: str | Path) -> SavedPolicy:
+    """Read a policy from its file, or from the folder that it was trained into."""
+    path = Path(path)
+    if path.is_dir():
+        path /= POLICY_FILE
+    file = read_weights(_KIND, path, _FORMAT, FORMAT_VERSION, "dstfuzz train-agent")
+    about = _about(file)
+    _check_weights(file)
+    policy = Policy({name: weight.astype(np.float32) for name, weight in file.tensors.items()})
+    return SavedPolicy(policy, about, hashlib.sha256(file.content).hexdigest()[:12])
+
+
+def _action_space() -> dict[str, Any]:
+    blocks = {name: SPACE.block(name) for name in TRANSFORMATIONS}
+    bounds = {name: [block.start, block.stop] for name, block in blocks.items()}
+    return {"dimension": SPACE.dimension, "blocks": bounds}
+
+
+def _features() -> dict[str, int]:
+    return {"state": STATE_SIZE, "pass": PASS_SIZE}
+
+
+def _about(file: WeightsFile) -> PolicyAbout:
+    """Check what the file says about itself."""
+    described = file.described
+    for name, ours in (("action_space", _action_space()), ("features", _features())):
+        theirs = described.get(name)
+        if theirs == ours:
+            continue
+        if not isinstance(theirs, dict):
+            raise file.bad(f"its metadata lacks {name!r}")
+        wrong = next(part for part, value in ours.items() if theirs.get(part) != value)
+        raise file.bad(
+            f"{wrong} of its {name.replace('_', ' ')} is {theirs.get(wrong)}, in this release "
+            f"it is {ours[wrong]}: train it again",
+        )
+    try:
+        about = from_json(PolicyAbout, described.get("about", {}))
+    except ValueError as error:
+        raise file.bad(f"its metadata is damaged: {error}") from None
+    for name, valid in (("order", ORDERS), ("validity", VALIDITIES)):
+        if (given := getattr(about, name)) not in valid:
+            raise file.bad(f"its {name} is {given!r}, not one of {', '.join(valid)}")
+    return about
+
+
+def _check_weights(file: WeightsFile) -> None:
+    """Refuse weights that are no two perceptrons from our features to our action space."""
+    expected: dict[str, tuple[int, ...]] = {}
+    for name, (inputs, outputs) in _ENDS.items():
+        layers, size = 0, inputs
+        while not layers or f"{name}.{layers}.weight" in file.tensors:
+            matrix, bias = f"{name}.{layers}.weight", f"{name}.{layers}.bias"
+            rows = file.rows(matrix)
+            expected |= {matrix: (rows, size), bias: (rows,)}
+            layers, size = layers + 1, rows
+        if size != outputs:
+            raise file.bad(f"{name} has {size} outputs, not {outputs}")
+    check_shapes(file, expected)

@@ -1,0 +1,359 @@
+"""The searches ``agent`` and ``bandit``, and which trained weights they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_dstfuzz.agents.policies import (
+    COUNT,
+    FIRST,
+    LATER,
+    Floats,
+    Policy,
+    SavedPolicy,
+    Trace,
+    TurnView,
+    candidates_of,
+    load_policy,
+    together,
+)
+from pytest_dstfuzz.agents.scorers import (
+    SavedScorer,
+    Scorer,
+    SlotView,
+    Tried,
+    chance_of_any,
+    chance_of_variant,
+    load_scorer,
+)
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import digest_of
+from pytest_dstfuzz.perturb.words import Variant
+from pytest_dstfuzz.search.protocol import (
+    NO_ACTION,
+    Feedback,
+    Proposal,
+    Search,
+    SearchFamily,
+    SearchTask,
+    Trained,
+    TurnSearch,
+)
+from pytest_dstfuzz.search.registry import trained
+from pytest_dstfuzz.trackers.tracker import Prediction
+
+#: Where the policies lie that ship with the package.
+SHIPPED_AGENT: Final = Path(__file__).parent / "resources" / "agents"
+#: The trackers that they were trained on, those that ship. ``agent`` is that of the first.
+SHIPPED_FOR: Final = ("trade", "simpletod")
+_AGENT: Final = "agent"
+_AGENT_PREFIX: Final = f"{_AGENT}:"
+#: What may be written for an agent, as messages list it.
+AGENTS: Final[tuple[str, ...]] = (
+    _AGENT,
+    *(f"{_AGENT_PREFIX}{tracker}" for tracker in SHIPPED_FOR),
+    f"{_AGENT_PREFIX}PATH",
+)
+
+
+class AgentSearch(Search):
+    """Lets a policy choose among the shipped transformations and operators in use.
+
+    At a turn's first attempt that is what it thinks best, later with noise: see `LATER`.
+    """
+
+    name = _AGENT
+    adaptive = True
+    order = "distance"
+
+    def __init__(self, policy: Policy, seed: int, k: int, order: str = "distance") -> None:
+        self.policy = policy
+        self.seed = seed
+        self.k = min(k, COUNT)
+        self.order = order
+
+    def turn(self, task: SearchTask) -> AgentTurn:
+        """Begin a turn."""
+        return AgentTurn(self, task)
+
+
+class AgentTurn:
+    """The attempts of an `AgentSearch` at one turn."""
+
+    def __init__(self, search: AgentSearch, task: SearchTask) -> None:
+        self._search = search
+        # It knows no others; a run may use some under another search.
+        self._task = task = task._replace(perturber=task.perturber.shipped)
+        system = task.dialogue.turns[task.turn_index].system
+        menus = task.perturber.menus(task.source)
+        self._view = TurnView(task.source, menus, task.clean, system, task.turn_index)
+        self._trace = Trace(len(task.source.words))
+        self._taken = 0
+
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
+        """Return what the policy chooses after what the attempts so far have shown."""
+        if number < self._taken:  # Campaigns ask in order; anyone else begins again.
+            self._trace, self._taken = Trace(len(self._task.source.words)), 0
+        for earlier in seen[self._taken : number]:
+            self._trace.add(
+                self._task.source,
+                earlier.proposal.variant,
+                earlier.impurity,
+                answered=earlier.answered,
+                changes=earlier.changes,
+            )
+        self._taken = max(self._taken, min(number, len(seen)))
+        rng = self._task.stream(self._search.name, self._search.seed, number, draw)
+        explore = LATER if number or draw else FIRST
+        policy = self._search.policy
+        choice = policy.choose(self._view, self._trace, self._search.k, rng, explore)
+        return self._task.proposal(choice.action)
+
+
+def named_policy(name: str) -> SavedPolicy:
+    """Return the policy of the search called ``agent``, ``agent:TRACKER`` or ``agent:PATH``."""
+    wanted = SHIPPED_FOR[0] if name == _AGENT else name.removeprefix(_AGENT_PREFIX)
+    if not wanted:
+        raise UserError("the search 'agent:' names no file: write agent:PATH, or agent")
+    if wanted not in SHIPPED_FOR:
+        return load_policy(wanted)
+    path = SHIPPED_AGENT / f"{wanted}.safetensors"
+    if not path.is_file():
+        raise UserError(
+            "this installation ships no trained agent: train one with 'dstfuzz train-agent', and "
+            "name its file with agent:PATH"
+        )
+    return load_policy(path)
+
+
+_BANDIT: Final = "bandit"
+_BANDIT_PREFIX: Final = f"{_BANDIT}:"
+#: What may be written for a scorer, as messages list it.
+BANDITS: Final[tuple[str, ...]] = (_BANDIT, f"{_BANDIT_PREFIX}PATH")
+#: The scorer that ships.
+SHIPPED_SCORER: Final = Path(__file__).parent / "resources" / "scorers" / "trade.safetensors"
+#: Chance of a violation that an attempt of the first pass must have; in the last pass none.
+_FIRST: Final = 0.1
+#: How fast that falls from pass to pass: its power.
+_FALL: Final = 3
+#: Spread of the noise on scores from the second attempt at a turn on, so that attempts differ, and
+#: by what share it grows with each attempt.
+_NOISE, _GROWTH = 0.15, 0.1
+#: What is known where the tracker failed on the clean turn.
+_NOTHING: Final = Prediction(BeliefState())
+#: Candidates that are looked at for one variant, best first.
+_TRIED: Final = 60
+
+
+class BanditSearch(Search):
+    """Puts those edits together that a scorer thinks most likely to change a slot."""
+
+    name = _BANDIT
+    adaptive = waits = True
+    associates = False
+    order = "distance"
+
+    def __init__(self, scorer: Scorer, seed: int) -> None:
+        self.scorer = scorer
+        self.seed = seed
+
+    def turn(self, task: SearchTask) -> BanditTurn:
+        """Begin a turn."""
+        return BanditTurn(self, task)
+
+
+class BanditTurn(TurnSearch):
+    """The attempts of a `BanditSearch` at one turn."""
+
+    def __init__(self, search: BanditSearch, task: SearchTask) -> None:
+        self.search = search
+        self.task = task
+        #: The attempts that were last asked for, and the chances after them: [candidates].
+        self._known: tuple[Sequence[Tried], Floats] | None = None
+
+    @cached_property
+    def view(self) -> SlotView:
+        """What the scorer sees of the turn."""
+        return view_of(self.task, self.search.seed)
+
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
+        """Return the variant that promises most, or the clean utterance to wait."""
+        task, view = self.task, self.view
+        attempts = attempts_of(seen)
+        floor = threshold(number, task.variants)
+        single = self._chances(attempts)
+        quota = task.source.draft.quota
+        if not view.candidates or most_likely(single, quota) < floor:
+            return waiting(task)
+        scores = single
+        if number or draw:
+            rng = task.stream(_BANDIT, self.search.seed, number, draw)
+            spread = _NOISE * (1.0 + _GROWTH * len(attempts))
+            scores = noisy(single, spread, rng)
+        chosen, variant = compose(task, view, scores)
+        if variant is None or chance_of_variant(single, chosen) < floor:
+            return waiting(task)
+        return Proposal(variant, NO_ACTION)
+
+    def _chances(self, attempts: Sequence[Tried]) -> Floats:
+        """Return how likely each candidate changes a slot that has not broken: [candidates]."""
+        # Redraws ask for the same again.
+        if self._known is None or self._known[0] != attempts:
+            self._known = attempts, chances_of_new(self.search.scorer, self.view, attempts)
+        return self._known[1]
+
+
+def chances_of_new(scorer: Scorer, view: SlotView, attempts: Sequence[Tried]) -> Floats:
+    """Return how likely each candidate changes a slot that has not broken: [candidates]."""
+    chances = scorer.chances(view, attempts)
+    chances[broken_slots(view, attempts)] = 0.0
+    return chance_of_any(chances)
+
+
+def noisy(scores: Floats, spread: float, rng: np.random.Generator) -> Floats:
+    """Return scores times noise, so that attempts differ: [candidates]."""
+    return scores * np.exp(spread * rng.gumbel(size=len(scores)))
+
+
+def threshold(number: int, variants: int) -> float:
+    """Return the chance, 0 to 1, that an attempt of a pass must have; in the last one 0.
+
+    Args:
+        number: of the pass, 0 to ``variants - 1``.
+        variants: passes in all.
+    """
+    left = 1.0 - number / (variants - 1) if variants > 1 else 0.0
+    return float(_FIRST * left**_FALL)
+
+
+def most_likely(single: Floats, quota: int) -> float:
+    """Return a bound of the chance of a variant of so many candidates, of [candidates]."""
+    return chance_of_variant(single, np.argsort(-single, kind="stable")[:quota].tolist())
+
+
+def compose(task: SearchTask, view: SlotView, scores: Floats) -> tuple[list[int], Variant | None]:
+    """Put candidates of high scores together: which they are, and the variant; ``None`` = none.
+
+    As many as the quota of words allows, no two of which meet, each so that the variant is valid.
+    ``scores`` is [candidates]; only their order counts.
+    """
+    quota, chosen, words = task.source.draft.quota, list[int](), 0
+    made: Variant | None = None
+    for place in np.argsort(-scores, kind="stable")[:_TRIED].tolist():
+        one = view.candidates[place]
+        if words + len(one.words) > quota:
+            continue
+        if any(one.meets(view.candidates[other]) for other in chosen):
+            continue
+        some = [view.candidates[other] for other in (*chosen, place)]
+        variant = together(task.perturber, task.source, some)
+        if variant.valid:
+            chosen.append(place)
+            words += len(one.words)
+            made = variant
+        if words >= quota:
+            break
+    return chosen, made
+
+
+def view_of(task: SearchTask, seed: int) -> SlotView:
+    """Return what a scorer sees of a turn."""
+    rng = task.stream(_BANDIT, seed, "candidates")
+    found = candidates_of(task.perturber, task.source, rng)
+    system = task.dialogue.turns[task.turn_index].system
+    return SlotView(task.source, found, task.clean or _NOTHING, system, task.turn_index)
+
+
+def waiting(task: SearchTask) -> Proposal:
+    """Return the clean utterance, for which the tracker is not asked."""
+    text = task.source.text
+    return Proposal(Variant(text, text, (), 0.0, 0.0, "vacuous"), NO_ACTION)
+
+
+def attempts_of(seen: Sequence[Feedback]) -> list[Tried]:
+    """Return the attempts that were made, in order."""
+    return [
+        Tried(one.proposal.variant, one.answer, one.broken)
+        for one in seen
+        if one.proposal.variant.valid
+    ]
+
+
+def broken_slots(view: SlotView, attempts: Sequence[Tried]) -> npt.NDArray[np.bool_]:
+    """Return which slots changed in an attempt that broke the relation: [slots]."""
+    found = np.zeros(len(view.slots), bool)
+    for one in attempts:
+        if one.broken and one.answer is not None:
+            found |= np.array(view.changed(one.answer))
+    return found
+
+
+def named_scorer(name: str) -> SavedScorer:
+    """Return the scorer of the search called ``bandit`` or ``bandit:PATH``."""
+    if name == _BANDIT:
+        return load_scorer(SHIPPED_SCORER)
+    if not (path := name.removeprefix(_BANDIT_PREFIX)):
+        raise UserError("the search 'bandit:' names no file: write bandit:PATH, or bandit")
+    return load_scorer(path)
+
+
+class AgentFamily(SearchFamily):
+    """``agent`` and ``agent:PATH``."""
+
+    forms = AGENTS
+
+    def make(self, name: str, *, seed: int, k: int) -> Search:
+        """Build the search of a policy."""
+        saved = named_policy(name)
+        return AgentSearch(saved.policy, seed, k, saved.about.order)
+
+    def trained(self, name: str) -> Trained:
+        """Return how a policy came to be."""
+        policy = named_policy(name)
+        about = policy.about
+        origin = about.tracker, about.data, about.held_out
+        rest = about.validity, about.seed, about.calls
+        return Trained("policy", policy.fingerprint, *origin, *rest, code=_code())
+
+
+class BanditFamily(SearchFamily):
+    """``bandit`` and ``bandit:PATH``."""
+
+    forms = BANDITS
+
+    def make(self, name: str, *, seed: int, k: int) -> Search:  # noqa: ARG002 - see below
+        """Build the search of a scorer; it makes as many edits as it may, whatever ``k``."""
+        return BanditSearch(named_scorer(name).scorer, seed)
+
+    def trained(self, name: str) -> Trained:
+        """Return how a scorer came to be."""
+        scorer = named_scorer(name)
+        of = scorer.about
+        rest = of.validity, of.seed, of.calls
+        return Trained("scorer", scorer.fingerprint, of.tracker, of.data, (), *rest, code=_code())
+
+
+AGENT: Final = AgentFamily()
+BANDIT: Final = BanditFamily()
+
+
+def training_calls(name: str) -> int:
+    """Return how many contexts the tracker was asked for to train a search, 0 without training."""
+    found = trained(name)
+    return found.calls if found else 0
+
+
+@cache
+def _code() -> str:
+    """Return what tells the code of this wing from any other; ``""`` if it cannot be read."""
+    try:
+        return digest_of(sorted(Path(__file__).parent.rglob("*.py")))
+    except OSError:
+        return ""

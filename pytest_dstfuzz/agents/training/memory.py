@@ -1,0 +1,216 @@
+"""What a training remembers: steps to draw from, and rows of attempts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pytest_dstfuzz.agents.policies import COUNT, SPACE, STATE_SIZE, Floats
+from pytest_dstfuzz.agents.scorers import SlotView
+from pytest_dstfuzz.agents.searches import attempts_of
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
+from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.search.protocol import Feedback
+from pytest_dstfuzz.trackers.tracker import Tracker
+
+
+class ReplayBatch(NamedTuple):
+    """Steps drawn from the memory; B rows each."""
+
+    state: Floats  #: [B, STATE_SIZE].
+    vector: Floats  #: [B, D], the action.
+    available: Floats  #: [B, 6], transformations that had a place to go to.
+    chosen: Floats  #: [B, 6], which transformations were associated.
+    k: npt.NDArray[np.int64]  #: [B], how many were to be.
+    reward: Floats  #: [B].
+    next_state: Floats  #: [B, STATE_SIZE].
+    next_available: Floats  #: [B, 6], as ``available``, in the next state.
+    terminated: Floats  #: [B], whether there was no next state.
+
+
+class Replay:
+    """A ring of steps, so many as its capacity."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        #: Steps so far, also those that are no longer kept.
+        self.added = 0
+        #: By the name of a field of `ReplayBatch`, [capacity, ...] each.
+        self.columns: dict[str, npt.NDArray[Any]] = {
+            "state": np.zeros((capacity, STATE_SIZE), np.float32),
+            "vector": np.zeros((capacity, SPACE.dimension), np.float32),
+            "available": np.zeros((capacity, COUNT), np.float32),
+            "chosen": np.zeros((capacity, COUNT), np.float32),
+            "k": np.zeros(capacity, np.int64),
+            "reward": np.zeros(capacity, np.float32),
+            "next_state": np.zeros((capacity, STATE_SIZE), np.float32),
+            "next_available": np.zeros((capacity, COUNT), np.float32),
+            "terminated": np.zeros(capacity, np.float32),
+        }
+
+    def __len__(self) -> int:
+        return min(self.added, self.capacity)
+
+    def add(self, step: ReplayBatch) -> None:
+        """Add one step, a batch of no first dimension; the oldest goes."""
+        place = self.added % self.capacity
+        for name, value in step._asdict().items():
+            self.columns[name][place] = value
+        self.added += 1
+
+    def draw(self, rng: np.random.Generator, size: int) -> ReplayBatch:
+        """Return ``size`` steps, with replacement."""
+        places = rng.integers(0, len(self), size)
+        return ReplayBatch(**{name: column[places] for name, column in self.columns.items()})
+
+
+#: Features that are remembered, in 16 bits.
+Halves = npt.NDArray[np.float16]
+
+
+class AttemptRows(NamedTuple):
+    """One attempt: which edits, what was known before it, and which slots it changed."""
+
+    edits: tuple[int, ...]  #: Places in `TurnRows.of_edits`.
+    pairs: Halves  #: [slots, edits, PAIR_SIZE]
+    changed: Floats  #: [slots], 1 where it changed.
+
+
+class TurnRows(NamedTuple):
+    """A turn and the attempts at it."""
+
+    of_slots: Halves  #: [slots, SLOT_SIZE]
+    of_edits: Halves  #: [edits that any attempt has, EDIT_SIZE]
+    attempts: tuple[AttemptRows, ...]
+
+
+def turn_rows(view: SlotView, seen: Sequence[Feedback]) -> TurnRows | None:
+    """Return what the attempts at a turn teach; ``None`` where none was answered."""
+    attempts = attempts_of(seen)
+    made = [np.flatnonzero(view.made_of(one.variant)) for one in attempts]
+    used = sorted({place for places in made for place in places.tolist()})
+    numbers = {place: number for number, place in enumerate(used)}
+    found = []
+    for number, (one, places) in enumerate(zip(attempts, made, strict=True)):
+        if one.answer is None or not len(places):
+            continue
+        pairs = view.pairs(attempts[:number])[:, places].astype(np.float16)
+        changed = np.array(view.changed(one.answer), np.float32)
+        edits = tuple(numbers[place] for place in places.tolist())
+        found.append(AttemptRows(edits, pairs, changed))
+    if not found:
+        return None
+    of_edits = view.of_edits[used].astype(np.float16)
+    return TurnRows(view.of_slots.astype(np.float16), of_edits, tuple(found))
+
+
+class Batch(NamedTuple):
+    """Attempts at some turns: a row for each slot and edit of an attempt."""
+
+    slots: Tensor  #: [rows, SLOT_SIZE]
+    edits: Tensor  #: [rows, EDIT_SIZE]
+    pairs: Tensor  #: [rows, PAIR_SIZE]
+    group: Tensor  #: [rows], the slot of an attempt that a row is of.
+    changed: Tensor  #: [groups], 1 where the attempt changed the slot.
+    attempts: int
+
+
+def batch_of(turns: Sequence[TurnRows]) -> Batch:
+    """Put the attempts at some turns together."""
+    slots, edits, pairs, group, changed = [], [], [], [], []
+    groups = attempts = 0
+    for turn in turns:
+        count = len(turn.of_slots)
+        for one in turn.attempts:
+            width = len(one.edits)
+            slots.append(np.repeat(turn.of_slots, width, axis=0))
+            edits.append(np.tile(turn.of_edits[list(one.edits)], (count, 1)))
+            pairs.append(one.pairs.reshape(count * width, -1))
+            group.append(np.repeat(np.arange(groups, groups + count), width))
+            changed.append(one.changed)
+            groups += count
+            attempts += 1
+    return Batch(
+        slots=torch.from_numpy(np.concatenate(slots)).float(),
+        edits=torch.from_numpy(np.concatenate(edits)).float(),
+        pairs=torch.from_numpy(np.concatenate(pairs)).float(),
+        group=torch.from_numpy(np.concatenate(group)),
+        changed=torch.from_numpy(np.concatenate(changed)),
+        attempts=attempts,
+    )
+
+
+class TrainingPredictor:
+    """Answers contexts; clean ones are asked once, others once between two calls of `forget`.
+
+    What a tracker computes may depend, in the last bits, on what it computes beside it. All
+    clean turns are therefore asked together at the beginning, and nothing else is kept from
+    round to round: a run that is resumed makes the same batches as one that was not cut.
+
+    ``clean``: answers to clean contexts that are known; ``None`` = those to all turns of the data
+    are asked for.
+    """
+
+    def __init__(
+        self,
+        tracker: Tracker,
+        data: DialogueSet,
+        batch_size: int,
+        clean: Mapping[Context, Answer] | None = None,
+    ) -> None:
+        self._tracker = tracker
+        self._data = data
+        self._batch_size = batch_size
+        self._calls_before = 0
+        self._clean: Mapping[Context, Answer] = clean or {}
+        self._predictor = self._fresh()
+        if clean is None:
+            self._clean = self([d.context(turn.index) for d in data.dialogues for turn in d.turns])
+
+    @property
+    def calls(self) -> int:
+        """Contexts asked so far; each distinct one is counted once between two `forget`."""
+        return self._calls_before + self._predictor.calls
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the states that the tracker predicts on the clean turns."""
+        states = [getattr(answer, "state", None) for answer in self._clean.values()]
+        text = json.dumps([None if s is None else sorted(s.items()) for s in states])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def clean(self, dialogue: Dialogue) -> tuple[Answer, ...]:
+        """Return the answers to the clean turns of a dialogue of the data, in their order."""
+        return tuple(self._clean[dialogue.context(turn.index)] for turn in dialogue.turns)
+
+    def forget(self) -> None:
+        """Forget every answer but those to clean turns."""
+        self._calls_before = self.calls
+        self._predictor = self._fresh()
+
+    def __call__(self, contexts: Sequence[Context]) -> dict[Context, Answer]:
+        """Return the answer to each context."""
+        known = {context: self._clean[context] for context in contexts if context in self._clean}
+        answers = self._predictor.predict(context for context in contexts if context not in known)
+        self._predictor.refuse_if_given_up()
+        for answer in answers.values():
+            if isinstance(answer, TrackerFailure) and not answer.asked:
+                raise TrackerError(answer.reason)
+        return {**known, **answers}
+
+    def _fresh(self) -> Predictor:
+        return Predictor(
+            self._tracker,
+            self._batch_size,
+            ontology=self._data.ontology,
+            normalisation=self._data.normalisation,
+        )

@@ -1,0 +1,588 @@
+"""Whether two values of an argument or a slot say the same: rules, and which rule applies."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair, digest_of
+from pytest_dstfuzz.dialogue.calls import (
+    Outcome,
+    Tool,
+    canonical,
+    members_of,
+    plain_marks,
+    text_of,
+    value_of,
+)
+from pytest_dstfuzz.dialogue.dates import instant_of, is_moment
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.number_words import with_digits
+from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.registry import blamed
+from pytest_dstfuzz.trackers.registry import load_attribute
+
+#: What follows a text, and is none of it.
+_FINAL: Final = ".!?,;:…"
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?", re.IGNORECASE)
+#: Floats that are no farther apart than this are one number, written with more or fewer digits.
+_CLOSE: Final = Decimal("1e-12")
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentKind:
+    """What a tool's schema says of the values of an argument."""
+
+    #: ``string``, ``number``, ``integer``, ``boolean``, ``array``, ``object``; ``""`` = unknown.
+    type: str = ""
+    #: ``date``, ``time``, ``date-time``, ...
+    format: str = ""
+    #: Its value if it is left out, as canonical JSON; ``null`` where nothing is said.
+    default: str = "null"
+
+
+UNKNOWN: Final = ArgumentKind()
+#: Two JSON values and what the schema says of them -> whether they say the same.
+Same = Callable[[object, object, ArgumentKind], bool]
+
+
+def folded(text: str) -> str:
+    """Return a text without what does not tell values apart.
+
+    That is case, blanks, a final full stop, and how quotes, dashes and accents are encoded.
+
+    >>> folded(" The  Ritz. "), folded("Joe’s")
+    ('the ritz', "joe's")
+    """
+    plain = plain_marks(text).casefold()
+    return plain.rstrip(_FINAL).rstrip() or plain
+
+
+@lru_cache(maxsize=1 << 12)
+def number_of(text: str) -> Decimal | None:
+    """Return the number that a text is as a whole; ``None`` = it is none.
+
+    >>> number_of("1,200"), number_of("two"), number_of("2 people")
+    (Decimal('1200'), Decimal('2'), None)
+    """
+    plain = with_digits(unicodedata.normalize("NFKC", plain_marks(text))).strip()
+    head, _, _ = plain.partition(".")
+    groups = head.lstrip("+-").split(",")
+    if len(groups) > 1 and 1 <= len(groups[0]) <= 3 and all(len(one) == 3 for one in groups[1:]):
+        plain = plain.replace(",", "")
+    return Decimal(plain) if _NUMBER.fullmatch(plain) else None
+
+
+def numeral(value: object) -> Decimal | None:
+    """Return the number that a JSON value is, or that stands in a text of digits alone.
+
+    What begins with a zero is no number but an id, and so is a text with a sign or an exponent.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return Decimal(str(value))
+    plain = plain_marks(value) if isinstance(value, str) else ""
+    whole, _, part = plain.removeprefix("-").partition(".")
+    if not (whole + part).isdecimal() or not whole or (len(whole) > 1 and whole[0] == "0"):
+        return None
+    return number_of(plain)
+
+
+def _is_whole(number: Decimal) -> bool:
+    return number.is_finite() and number == number.to_integral_value()
+
+
+def _equal(one: Decimal, other: Decimal) -> bool:
+    whole = _is_whole(one) and _is_whole(other)
+    if whole or not (one.is_finite() and other.is_finite()):
+        return one == other
+    return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
+
+
+def same_exactly(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two values are one, JSON type included; 2 and 2.0 are."""
+    del kind
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return isinstance(one, bool) == isinstance(other, bool) and one == other
+    return canonical(one) == canonical(other)
+
+
+def same_number(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two values are one number: 2, "2", "2.0", "two"; as texts where one is none."""
+    numbers = [
+        number_of(value) if isinstance(value, str) else numeral(value) for value in (one, other)
+    ]
+    if numbers[0] is None or numbers[1] is None:
+        return same_folded(one, other, kind)
+    return _equal(numbers[0], numbers[1])
+
+
+def same_folded(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two values are one text but for case and blanks; "2" and 2 are."""
+    del kind
+    return folded(_text(one)) == folded(_text(other))
+
+
+def same_instant(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two values name one instant of time; as texts where one names none."""
+    instants = instant_of(one), instant_of(other)
+    if None in instants:
+        return same_folded(one, other, kind)
+    return instants[0] == instants[1]
+
+
+def same_auto(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two values say the same by what is known of their kind."""
+    if same_exactly(one, other):
+        return True
+    if kind.format in ("date", "time", "date-time"):
+        return same_instant(one, other)
+    texts = isinstance(one, str) and isinstance(other, str)
+    if kind.type in ("number", "integer"):
+        return same_number(one, other)
+    if not (texts and kind.type == "string"):
+        numbers = numeral(one), numeral(other)
+        if numbers[0] is not None and numbers[1] is not None:
+            # Of two texts ``3.10`` and ``3.1`` may be versions.
+            alike = _equal(numbers[0], numbers[1])
+            return alike and (not texts or _is_whole(numbers[0]) or same_folded(one, other))
+    if texts and is_moment(str(one)) and is_moment(str(other)):
+        return same_instant(one, other)
+    return same_folded(one, other)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else text_of(value)
+
+
+def _found_in(one: object, several: Sequence[object], kind: ArgumentKind) -> int | None:
+    """Return the place of the first of several values that says the same."""
+    return next((at for at, two in enumerate(several) if same_value(one, two, kind)), None)
+
+
+def same_value(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two JSON values of any depth say the same, each value in them by `same_auto`."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return set(one) == set(other) and all(same_value(one[k], other[k]) for k in one)
+    if _is_list(one) and _is_list(other):
+        pairs = zip(_parts(one), _parts(other), strict=False)
+        return len(_parts(one)) == len(_parts(other)) and all(same_value(*p, kind) for p in pairs)
+    return same_auto(one, other, kind)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _parts(value: object) -> Sequence[object]:
+    """Return the elements of a list, the pairs of an object, or a value as the only element.
+
+    Nothing has none.
+    """
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        return [list(pair) for pair in value.items()]
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+
+
+def same_members(one: Sequence[str], other: Sequence[str], rule: Rule) -> bool:
+    """Whether two lists have the same members in any order, each pair by a rule of one value."""
+    left = list(other)
+    for member in one:
+        at = next((n for n, two in enumerate(left) if rule.same(member, two, UNKNOWN)), None)
+        if at is None:
+            return False
+        del left[at]
+    return not left
+
+
+def _within(some: object, others: object, kind: ArgumentKind) -> bool:
+    """Whether each element of some values is one of others, each of which stands for one."""
+    left = list(_parts(others))
+    for one in _parts(some):
+        at = _found_in(one, left, kind)
+        if at is None:
+            return False
+        del left[at]
+    return True
+
+
+def same_unordered(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two lists have the same elements, in any order."""
+    return len(_parts(one)) == len(_parts(other)) and _within(one, other, kind)
+
+
+def found_is_subset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether a list (or an object) has nothing but what the clean one has."""
+    return _within(found, before, kind)
+
+
+def found_is_superset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether a list (or an object) has all that the clean one has."""
+    return _within(before, found, kind)
+
+
+def _always(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    del one, other, kind
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When two values of an argument say the same."""
+
+    #: As it is written in options.
+    name: str
+    same: Same
+    #: Whether it looks at an argument as a whole, and not at each value in it.
+    whole: bool = False
+    #: What its answers depend on beside its name, such as the source of a function.
+    identity: str = ""
+
+    @property
+    def ignores(self) -> bool:
+        """Whether every value will do, and none."""
+        return self.same is _always
+
+
+AUTO: Final = Rule("auto", same_auto)
+#: Free text: whether two say the same, the comparison of replies decides.
+TEXT: Final = Rule("text", same_folded)
+RULES: Final[Mapping[str, Rule]] = {
+    rule.name: rule
+    for rule in (
+        AUTO,
+        Rule("exact", same_exactly),
+        Rule("ignore", _always, whole=True),
+        Rule("number", same_number),
+        Rule("case", same_folded),
+        Rule("instant", same_instant),
+        Rule("subset", found_is_subset, whole=True),
+        Rule("superset", found_is_superset, whole=True),
+        Rule("unordered", same_unordered, whole=True),
+        TEXT,
+    )
+}
+
+
+def admissible(values: Sequence[object]) -> Rule:
+    """Return the rule of some values, any of which will do for another; lists are groups of such.
+
+    Raises:
+        UserError: they are not two at least.
+    """
+    groups = [list(one) for one in values if isinstance(one, Sequence) and not isinstance(one, str)]
+    if groups and len(groups) != len(values):
+        raise UserError(
+            f"{canonical(list(values))} has values and groups of them: give either the values "
+            'that say the same, ["NYC", "New York"], or groups of them, '
+            '[["NYC", "New York"], ["LA", "Los Angeles"]]'
+        )
+    groups = groups or [list(values)]
+    if any(len(group) < 2 for group in groups):
+        raise UserError(
+            f"{canonical(list(values))}: it takes at least two admissible values, any of which "
+            "will do for another"
+        )
+
+    def same(one: object, other: object, kind: ArgumentKind) -> bool:
+        return same_value(one, other, kind) or any(
+            _found_in(one, group, kind) is not None and _found_in(other, group, kind) is not None
+            for group in groups
+        )
+
+    return Rule(canonical(list(values)), same)
+
+
+def own_rule(function: Any, name: str) -> Rule:
+    """Return the rule of somebody's function of two JSON values that returns True or False.
+
+    Raises:
+        UserError: it is no function.
+    """
+    if not callable(function):
+        raise UserError(f"{name} is no function of two values, but {type(function).__name__}")
+
+    def same(one: object, other: object, kind: ArgumentKind) -> bool:
+        del kind
+        with blamed(f"the rule of arguments {name!r}"):
+            answer = function(one, other)
+        if type(answer).__module__ == "numpy" and hasattr(answer, "item"):
+            answer = answer.item()
+        if not isinstance(answer, bool):
+            raise UserError(
+                f"the rule of arguments {name!r} returned {answer!r}: it must return True, where "
+                "both values say the same, or False"
+            )
+        return answer
+
+    return Rule(name, same, whole=True, identity=digest_of(function))
+
+
+def rule_of(given: object, search_path: tuple[str, ...] = ()) -> Rule:
+    """Return the rule that somebody gave: a name, admissible values, ``module:function``.
+
+    Raises:
+        UserError: there is none such; the nearest name is said.
+    """
+    text = given.strip() if isinstance(given, str) else ""
+    if text in RULES:
+        return RULES[text]
+    if text.startswith("["):
+        given = value_of(text)
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return admissible(given)
+    if re.fullmatch(r"[\w.]+:[\w.]+", text):
+        return own_rule(load_attribute(text, search_path, "rule of arguments"), text)
+    error = unknown_name("rule of arguments", text or str(given), RULES)
+    raise UserError(
+        f'{error} Admissible values are a list, ["NYC", "New York"], and a function of your own '
+        "is package.module:function."
+    )
+
+
+_WILD: Final = frozenset("*?[")
+#: Schemas refer to themselves: so deep arguments are looked for.
+_DEEPEST: Final = 12
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name of arguments or slots has wildcards."""
+    return bool(_WILD & set(name))
+
+
+class ArgumentTable:
+    """The rules of arguments (or of slots) by pattern, and the schemas of the tools.
+
+    A pattern is ``book_table.people``, ``*.id``, ``book_table.*``: an argument without places in
+    lists, or a tool. A name without a wildcard goes before patterns, of which the last counts.
+    """
+
+    def __init__(self, rules: Sequence[tuple[str, Rule]] = (), tools: Iterable[Tool] = ()) -> None:
+        self.rules = tuple(rules)
+        self._tools = tuple(dict.fromkeys(tools))
+        self._exact = {pattern: rule for pattern, rule in rules if not is_pattern(pattern)}
+        self._patterns = [one for one in reversed(rules) if one[0] not in self._exact]
+        self._named = lru_cache(1 << 14)(self._find)
+
+    def named(self, slot: str) -> Rule | None:
+        """Return the rule that somebody gave for an argument or a tool; ``None`` = nobody did."""
+        return self._named(slot)
+
+    def kind(self, slot: str) -> ArgumentKind:
+        """Return what the schema of its tool says of an argument."""
+        return self._kinds.get(slot, UNKNOWN)
+
+    def governing(self, tool: str, way: Sequence[str | int]) -> tuple[Rule, int]:
+        """Return the rule of an argument, and how many steps of the way lead to what it is of.
+
+        The first rule of the whole on the way, else the last one that is named, else `AUTO`.
+        """
+        slot, found = tool, (AUTO, len(way))
+        for at, step in enumerate(way, start=1):
+            if isinstance(step, int):
+                continue
+            slot = f"{slot}.{step}"
+            rule = self.named(slot)
+            if rule is None:
+                continue
+            if rule.whole:
+                return rule, at
+            found = rule, len(way)
+        return found
+
+    def fits(self, pattern: str, slot: str) -> bool:
+        """Whether a rule of a pattern may be about an argument, or about what is within it.
+
+        What is within an object of which a schema says nothing is not known.
+        """
+        inner = pattern.startswith((f"{slot}.", "*"))
+        return fnmatchcase(slot, pattern) or (inner and self.kind(slot).type == "object")
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The tools and their arguments, as far as schemas say them."""
+        return tuple(dict.fromkeys([*(tool.name for tool in self._tools), *self._kinds]))
+
+    def _find(self, slot: str) -> Rule | None:
+        if slot in self._exact:
+            return self._exact[slot]
+        return next((rule for name, rule in self._patterns if fnmatchcase(slot, name)), None)
+
+    @cached_property
+    def _kinds(self) -> dict[str, ArgumentKind]:
+        found: dict[str, ArgumentKind] = {}
+        for tool in self._tools:
+            schema = tool.schema
+            for slot, kind in _kinds(tool.name, schema, schema, _DEEPEST):
+                # Two tools of one name that do not agree say nothing.
+                found[slot] = kind if found.get(slot, kind) == kind else UNKNOWN
+        return found
+
+
+def _kinds(
+    slot: str, schema: Any, root: Mapping[str, Any], depth: int
+) -> Iterable[tuple[str, ArgumentKind]]:
+    """Yield the arguments below a schema, and their kinds."""
+    schema = _plain(schema, root)
+    if not isinstance(schema, Mapping) or depth == 0:
+        return
+    properties = schema.get("properties")
+    for name, inner in properties.items() if isinstance(properties, Mapping) else ():
+        below = f"{slot}.{name}"
+        of_elements = _elements(inner, root)
+        yield below, _kind(of_elements, inner, root)
+        yield from _kinds(below, of_elements, root, depth - 1)
+    if "items" in schema:
+        yield from _kinds(slot, schema["items"], root, depth - 1)
+
+
+def _elements(schema: Any, root: Mapping[str, Any]) -> Any:
+    """Return the schema of a list's elements, else the schema itself."""
+    for _ in range(_DEEPEST):
+        schema = _plain(schema, root)
+        if not isinstance(schema, Mapping) or "items" not in schema:
+            break
+        schema = schema["items"]
+    return schema
+
+
+def _kind(elements: Any, schema: Any, root: Mapping[str, Any]) -> ArgumentKind:
+    plain = _plain(schema, root)
+    default = plain.get("default") if isinstance(plain, Mapping) else None
+    if isinstance(schema, Mapping) and "default" in schema:
+        default = schema["default"]
+    if not isinstance(elements, Mapping):
+        return ArgumentKind(default=canonical(default))
+    kind, form = elements.get("type"), elements.get("format")
+    return ArgumentKind(
+        kind if isinstance(kind, str) else "",
+        form if isinstance(form, str) else "",
+        canonical(default),
+    )
+
+
+def _plain(schema: Any, root: Mapping[str, Any]) -> Any:
+    """Return a schema without references, and without that it may be null."""
+    for _ in range(_DEEPEST):
+        if not isinstance(schema, Mapping):
+            return schema
+        reference = schema.get("$ref")
+        several = schema.get("anyOf") or schema.get("oneOf")
+        if isinstance(reference, str) and reference.startswith("#/"):
+            schema = _at(root, reference)
+        elif isinstance(several, Sequence):
+            others = [one for one in several if one != {"type": "null"}]
+            if len(others) != 1:
+                return {}
+            (schema,) = others
+        elif isinstance(schema.get("type"), list):
+            types = [one for one in schema["type"] if one != "null"]
+            return {**schema, "type": types[0] if len(types) == 1 else ""}
+        else:
+            return schema
+    return {}
+
+
+def _at(root: Mapping[str, Any], reference: str) -> Any:
+    found: Any = root
+    for step in reference.removeprefix("#/").split("/"):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+#: Begins the name, which reports and remembered violations hold.
+STATES: Final = "states"
+
+
+class SlotComparison(Comparison):
+    """Each slot that has a rule is compared by it, all others as they are."""
+
+    def __init__(self, table: ArgumentTable, texts: Callable[[], Comparison] | None = None) -> None:
+        """Take the rules of slots, and what makes the comparison of free texts."""
+        self._table = table
+        self._make_texts = texts
+
+    @property
+    def name(self) -> str:
+        """The rules."""
+        return STATES + "".join(f",{slot}={rule.name}" for slot, rule in self._table.rules)
+
+    @property
+    def identity(self) -> str:
+        """The name, the functions of the user's, and what compares free texts."""
+        own = "".join(f"|{rule.identity}" for _, rule in self._table.rules if rule.identity)
+        texts = "" if self._texts is None else f"|{self._texts.identity}"
+        return f"{self.name}{own}{texts}"
+
+    def align(self, before: Outcome, found: Outcome) -> Outcome:
+        """Return what was found, with the values of ``before`` that say the same by a rule."""
+        values = dict(found)
+        for slot in {**before, **found}:
+            one, other = before.get(slot), found.get(slot)
+            rule = self._table.named(slot)
+            if one == other or rule is None or rule is TEXT or not _same(rule, one, other):
+                continue
+            if one is None:
+                del values[slot]
+            else:
+                values[slot] = one
+        return found if values == found else Outcome(values)
+
+    def prepare(self, pairs: Sequence[TextPair]) -> None:
+        """Let the comparison of free texts get ready."""
+        texts = [pair for pair in pairs if self._table.named(pair.path) is TEXT]
+        if texts and self._texts is not None:
+            self._texts.prepare(texts)
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return whether two values of one slot say the same."""
+        rule = self._table.named(path)
+        if rule is TEXT and self._texts is not None:
+            return self._texts.compare(path, before, found, asked)
+        return Compared(before == found or (rule is not None and _same(rule, before, found)))
+
+    @cached_property
+    def _texts(self) -> Comparison | None:
+        """Return what compares free texts, where any slot holds one."""
+        if self._make_texts is None or all(rule is not TEXT for _, rule in self._table.rules):
+            return None
+        return self._make_texts()
+
+
+def rules_of_slots(compared: str) -> str:
+    """Return the name of the comparison of states among names of comparisons; ``""`` = none.
+
+    >>> rules_of_slots("numbers; or states,hotel-time=instant")
+    'states,hotel-time=instant'
+    """
+    names = compared.split("; or ")
+    return next((name for name in names if name.startswith(f"{STATES},")), "")
+
+
+def _same(rule: Rule, before: str | None, found: str | None) -> bool:
+    """Return whether two values say the same; a list has the same members in any order."""
+    if rule.ignores:
+        return True
+    one, other = _value(before), _value(found)
+    if rule.whole:
+        return rule.same(one, other, UNKNOWN)
+    if before is None or found is None:
+        return False
+    return same_members(members_of(before), members_of(found), rule)
+
+
+def _value(text: str | None) -> object:
+    """Return a value as a rule takes it: a list, a text, or ``None`` where the slot is absent."""
+    if text is None:
+        return None
+    members = members_of(text)
+    return list(members) if len(members) > 1 else members[0]

@@ -1,0 +1,436 @@
+"""Comparisons of the facts that a text names: numbers, names, entities, cited ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from functools import lru_cache, partial
+from typing import Final
+
+from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
+from pytest_dstfuzz.comparisons.polarity import stem
+from pytest_dstfuzz.dialogue.dates import MONTHS, WEEKDAYS
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.quantities import Quantity, quantities
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.words import Word, match_case, take_apart, word_list, word_set
+from pytest_dstfuzz.printable import listed
+
+_HALF_A_DAY: Final = 12 * 60
+#: Digits of a reference that may be a number: Python reads no more than 4,300.
+_LONGEST: Final = 300
+#: Quantities of one side that a report names.
+_SHOWN: Final = 3
+
+
+class SameNumbers(Comparison):
+    """Both texts name the same numbers, amounts, times, dates and references.
+
+    How they are written is all one (``two`` and ``2``, ``half past 8`` and ``8:30``), and so is
+    how often: who repeats a time says nothing else. A unit, a year or `p.m.` that one of them
+    leaves out is not held against it.
+    """
+
+    name = "numbers"
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return whether each quantity of either text is in the other."""
+        del path, asked
+        return _compare_numbers(before, found)
+
+
+@lru_cache(maxsize=1 << 14)
+def _compare_numbers(before: str, found: str) -> Compared:
+    first, second = quantities(before), quantities(found)
+    left, right = _missing(first, second), _missing(second, first)
+    if not left and not right:
+        return Compared(same=True)
+    return Compared(same=False, why=f"{_told(left)} / {_told(right)}")
+
+
+def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Quantity]:
+    """Return the quantities of one text that the other has not."""
+    units = {other.unit for other in others if other.kind == "number" and other.unit}
+    days = {day for other in others if other.kind == "day" for day in other.unit.split()}
+    return [
+        one
+        for one in mine
+        if (
+            (days or not one.spare) and not days.issuperset(one.unit.split())
+            if one.kind == "day"
+            else not (one.spare and one.unit not in units)
+            and not any(_agree(one, other) for other in others)
+        )
+    ]
+
+
+def _told(missing: list[Quantity]) -> str:
+    shown = list(dict.fromkeys(one.said for one in missing))
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return (", ".join(shown[:_SHOWN]) + more) or "-"
+
+
+def _agree(one: Quantity, other: Quantity) -> bool:
+    if one.kind > other.kind:
+        one, other = other, one
+    return _RULES[one.kind, other.kind](one, other)
+
+
+def _numbers(one: Quantity, other: Quantity) -> bool:
+    if one.unit and other.unit:
+        return one.value == other.value and one.unit == other.unit
+    return one.bare == other.bare
+
+
+def _times(one: Quantity, other: Quantity) -> bool:
+    if one.value == other.value:
+        return True
+    either = not (one.sure and other.sure)
+    return either and one.value % _HALF_A_DAY == other.value % _HALF_A_DAY
+
+
+def _number_and_time(number: Quantity, time: Quantity) -> bool:
+    """`a table at 8` says `8 pm`, and so does `8.30` a time where it is written so."""
+    hours, minutes = divmod(round(100 * number.value), 100)
+    if number.unit or number.value < 0 or hours > 24 or minutes > 59:
+        return False
+    return (60 * hours + minutes) % _HALF_A_DAY == time.value % _HALF_A_DAY
+
+
+def _dates(one: Quantity, other: Quantity) -> bool:
+    (year, month, day), (year_too, month_too, day_too) = one.date, other.date
+    if year and year_too and year != year_too:
+        return False
+    orders = [(month_too, day_too)]
+    if not (one.sure and other.sure):
+        orders.append((day_too, month_too))
+    return any(month == m and (not day or not d or day == d) for m, d in orders)
+
+
+def _date_and_number(date: Quantity, number: Quantity) -> bool:
+    """`the 12th` is told of `12 May`, and `1969` of `July 1969`."""
+    return (number.unit in ("", "th")) and number.value in (date.date[0], date.date[2])
+
+
+def _code_and_number(code: Quantity, number: Quantity) -> bool:
+    digits = "".join(filter(str.isdigit, code.unit))
+    return 0 < len(digits) <= _LONGEST and int(digits) == number.value
+
+
+def _units(one: Quantity, other: Quantity) -> bool:
+    return one.unit == other.unit
+
+
+def _never(one: Quantity, other: Quantity) -> bool:
+    del one, other
+    return False
+
+
+_RULES: Final = {
+    **dict.fromkeys(
+        [
+            *(("code", "date"), ("code", "day"), ("code", "time"), ("date", "day")),
+            *(("date", "time"), ("day", "number"), ("day", "time")),
+        ],
+        _never,
+    ),
+    ("number", "number"): _numbers,
+    ("time", "time"): _times,
+    ("number", "time"): _number_and_time,
+    ("date", "date"): _dates,
+    ("date", "number"): _date_and_number,
+    ("code", "number"): _code_and_number,
+    ("code", "code"): _units,
+}
+
+
+#: What is a cited id where nothing else is said: ``[3]``, ``#17``, an address.
+CITED: Final = r"\[\d+\]|#\d+|https?://[^\s<>()\[\]]*[^\s<>()\[\].,;:!?\"']"
+_QUOTED: Final = re.compile(r"[\"“«]([^\"“”«»\n]{2,80})[\"”»]")
+_SENTENCE_END: Final = re.compile(r"[.!?…:\n•*-]\s*[\"“«'(]?\s*$")
+#: Characters before a word in which the end of a sentence is looked for.
+_LOOKED_BACK: Final = 40
+_LINKS: Final = word_set("of the and de la le du van von der 's ’s & al el at on in")
+#: Words with a capital that name nothing: they, too, may stand within a name.
+_PLAIN: Final = word_set(
+    "i i'm i'll i've i'd ok okay hi hello dear yes no thanks mr mrs ms dr sir madam am pm a.m p.m"
+).union(WEEKDAYS, MONTHS, (day[:3] for day in WEEKDAYS))
+#: More capitals than this share of the words are a habit of writing, not names.
+_HABIT: Final = 0.6
+
+
+class SameNames(Comparison):
+    """Both texts name the same people, places and titles, in whatever order.
+
+    A name is a run of words with a capital that not only begin a sentence, or what stands in
+    quotes. It may be said in full or by its last or first word.
+    """
+
+    name = "names"
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return whether each name of either text is in the other."""
+        del path, asked
+        return _compare_names(before, found)
+
+
+class SameIds(Comparison):
+    """Both texts cite the same ids: all matches of a regular expression, as a set."""
+
+    def __init__(self, pattern: str | None = None) -> None:
+        self._pattern = pattern or CITED
+        self._compiled = re.compile(self._pattern)
+
+    name = "ids"
+
+    @property
+    def identity(self) -> str:
+        """The name, and the expression where it is not the shipped one."""
+        return self.name if self._pattern == CITED else f"{self.name}/{self._pattern}/"
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return whether the ids are the same."""
+        del path, asked
+        cited = [
+            dict.fromkeys(match[0].strip() for match in self._compiled.finditer(text))
+            for text in (before, found)
+        ]
+        if set(cited[0]) == set(cited[1]):
+            return Compared(same=True)
+        return Compared(same=False, why=" / ".join("".join(ids) or "-" for ids in cited))
+
+
+@lru_cache(maxsize=1 << 14)
+def _compare_names(before: str, found: str) -> Compared:
+    left, right = unnamed(before, found)
+    if not left and not right:
+        return Compared(same=True)
+    return Compared(same=False, why=" / ".join(", ".join(side) or "-" for side in (left, right)))
+
+
+def unnamed(before: str, found: str) -> tuple[list[str], list[str]]:
+    """Return of either text the names that the other one does not say, in reading order.
+
+    >>> unnamed("Ada curated it.", "It was curated by Grace Hopper.")
+    (['Ada'], ['Grace Hopper'])
+    """
+    first, second = names(before), names(found)
+    left = [" ".join(name) for name in first if not _said(name, second, found)]
+    right = [" ".join(name) for name in second if not _said(name, first, before)]
+    return left, right
+
+
+def _said(name: tuple[str, ...], others: tuple[tuple[str, ...], ...], text: str) -> bool:
+    """Say whether a name is another one, in full or in part, or stands in a text without capitals.
+
+    Two people may have one first name: it stands for the whole only by itself.
+
+    The first word of a text has a capital whatever it is: there it counts as a name of one that
+    the other text names.
+    """
+    mine = _key(name)
+    for other in others:
+        theirs = _key(other)
+        first = mine[0] == theirs[0] and 1 in (len(mine), len(theirs))
+        if first or mine[-1] in theirs or theirs[-1] in mine:
+            return True
+    words = {stem(word.lower) for word in take_apart(text).words}
+    return all(part in words for part in mine)
+
+
+def _key(name: tuple[str, ...]) -> list[str]:
+    parts = [stem(word.lower().replace("’", "'")) for word in name if word.lower() not in _LINKS]
+    return parts or [name[-1].lower()]
+
+
+@lru_cache(maxsize=1 << 14)
+def names(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the names of a text, each as its words, in reading order, each once.
+
+    >>> names("The next train to Ely leaves from King's Cross. Read “the long way”.")
+    (('Ely',), ("King's", 'Cross'), ('the', 'long', 'way'))
+    """
+    parts = take_apart(text)
+    quoted = [match.span(1) for match in _QUOTED.finditer(text)]
+    found: dict[int, tuple[str, ...]] = {}
+    for start, end in quoted:
+        words = tuple(word.text for word in parts.words if start <= word.start and word.end <= end)
+        if words:
+            found[start] = words
+    free = [w for w in parts.words if not any(start <= w.start < end for start, end in quoted)]
+    capitals = [word for word in free if word.text[:1].isupper()]
+    if len(free) < 3 or len(capitals) <= _HABIT * len(free):
+        for run in _runs(text, free):
+            found[run[0].start] = tuple(word.text for word in run)
+    return tuple(dict.fromkeys(found[place] for place in sorted(found)))
+
+
+def _runs(text: str, words: list[Word]) -> list[list[Word]]:
+    """Return runs of words with a capital, links within them too."""
+    runs: list[list[Word]] = []
+    run: list[Word] = []
+    links: list[Word] = []
+    for word in words:
+        last = (links or run)[-1] if run else None
+        broken = last is not None and text[last.end : word.start].strip(" ’'") != ""
+        if broken:
+            runs, run, links = [*runs, run], [], []
+        if _may_name(text, word, inside=bool(run)):
+            run, links = [*run, *links, word], []
+        elif run and word.lower in _LINKS:
+            links.append(word)
+        elif run:
+            runs, run, links = [*runs, run], [], []
+    return [*runs, run] if run else runs
+
+
+def _may_name(text: str, word: Word, *, inside: bool) -> bool:
+    bare = word.lower.replace("’", "'")
+    if not word.text[:1].isupper() or bare in _PLAIN:
+        return False
+    before = text[: word.start]
+    if inside or (before.strip(" \"“«'(") and not _SENTENCE_END.search(before[-_LOOKED_BACK:])):
+        return inside or bare not in load_lexicon().stop_words
+    # At the beginning of a sentence only what is no word of the language.
+    return len(bare) > 1 and not load_lexicon().is_word(bare.split("'")[0])
+
+
+#: Web addresses, e-mail addresses and paths; a full stop at the end is none of theirs.
+_ADDRESS: Final = re.compile(
+    r"(?:https?://|www\.)[^\s<>()\[\]\"']*[^\s<>()\[\]\"'.,;:!?]"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w/])/[\w-]+(?:/[\w-]+)*",
+    re.IGNORECASE,
+)
+#: The letter that a thing is called by.
+_LABEL: Final = re.compile(
+    r"\b(?i:platform|gate|zone|option|terminal|hall|room|line|block|section|group|class|category"
+    r"|type|level|row|wing|building|door|bay|ward|lane|plan|tariff|stand|entrance|exit|pier|team)"
+    r"\s+([A-Z])(?![\w'’-])"
+)
+
+
+class SameEntities(Comparison):
+    """Neither text names something else where the other one names a thing.
+
+    Names are people, places and titles, see `names`, and letters such as that of `platform B`;
+    addresses are those of the web, of e-mail and paths. A text that only names less says nothing
+    else: bots say ``it`` for a name.
+    """
+
+    name = "entities"
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return whether none of the entities of one text stands in the place of another one."""
+        del path, asked
+        return _compare_entities(before, found)
+
+
+@lru_cache(maxsize=1 << 14)
+def _compare_entities(before: str, found: str) -> Compared:
+    told = (
+        _unsaid(_ADDRESS, before, found),
+        unnamed(before, found),
+        _unsaid(_LABEL, before, found),
+    )
+    for left, right in told:
+        if left and right:
+            return Compared(same=False, why=f"{listed(left, _SHOWN)} / {listed(right, _SHOWN)}")
+    return Compared(same=True)
+
+
+def _unsaid(pattern: re.Pattern[str], before: str, found: str) -> tuple[list[str], list[str]]:
+    """Return what a pattern finds in either text and not in the other one."""
+    first, second = (
+        dict.fromkeys(match[pattern.groups].lower() for match in pattern.finditer(text))
+        for text in (before, found)
+    )
+    return [one for one in first if one not in second], [one for one in second if one not in first]
+
+
+#: Share of their words that two utterances have in common where one is the other with slips.
+_ONE_UTTERANCE: Final = 0.4
+#: Words that may stand beside the user's if a reply begins with those.
+_BESIDE: Final = word_set("about regarding concerning re question asked ask asking wanted know")
+#: An opening with one of these answers the question.
+_ANSWERS: Final = word_set("yes no not never none nothing nobody neither nor sure ok okay without")
+_OPENING: Final = re.compile(r"\s*([^:?!.\n]{1,80})[:?](?=\s)\s*")
+
+
+def without_slips(reply: str, clean: Context, seen: Context, known: str = "") -> str:
+    """Return a reply with the user's own words for those that edits made of them.
+
+    Args:
+        reply: to ``seen``.
+        clean: the context as it was.
+        seen: the one with edits.
+        known: a reply to ``clean``: what stands in it, too, is no repeated slip.
+
+    >>> from pytest_dstfuzz.dialogue.dialogues import Exchange
+    >>> was, is_ = (Context((Exchange("", f"Is the {word} open?"),)) for word in ("pool", "pooool"))
+    >>> without_slips("The pooool is open.", was, is_)
+    'The pool is open.'
+    """
+    if clean.user_utterances == seen.user_utterances:
+        return reply
+    for typed, meant in _slips(clean, seen):
+        found = re.compile(rf"(?<!\w){re.escape(typed)}(?!\w)", re.IGNORECASE)
+        if found.search(reply) and not found.search(known):
+            reply = found.sub(partial(_put_back, meant), reply)
+    return reply
+
+
+def _put_back(meant: str, match: re.Match[str]) -> str:
+    return match_case(match[0], meant)
+
+
+@lru_cache(maxsize=1 << 12)
+def _slips(clean: Context, seen: Context) -> tuple[tuple[str, str], ...]:
+    """Return what was typed and what it was, the longest first, of all utterances of the user."""
+    if len(clean.exchanges) != len(seen.exchanges):
+        return ()
+    both = zip(clean.user_utterances, seen.user_utterances, strict=True)
+    found = {
+        typed: meant for pair in both if pair[0] != pair[1] for typed, meant in _changed(*pair)
+    }
+    return tuple(sorted(found.items(), key=lambda item: (-len(item[0]), item[0])))
+
+
+def _changed(clean: str, seen: str) -> Iterator[tuple[str, str]]:
+    were, are = take_apart(clean).words, take_apart(seen).words
+    matcher = SequenceMatcher(None, [w.lower for w in were], [w.lower for w in are], autojunk=False)
+    if matcher.ratio() < _ONE_UTTERANCE:
+        return
+    said = {word.lower for word in were}
+    for kind, first, last, begin, end in matcher.get_opcodes():
+        if kind != "replace":
+            continue
+        pairs = zip(were[first:last], are[begin:end], strict=False)
+        if last - first == end - begin:
+            yield from ((new.lower, old.lower) for old, new in pairs if new.lower not in said)
+        elif any(word.lower not in said for word in are[begin:end]):
+            yield _spanned(seen, are[begin:end]), _spanned(clean, were[first:last])
+
+
+def _spanned(text: str, words: tuple[Word, ...]) -> str:
+    return text[words[0].start : words[-1].end].lower()
+
+
+@lru_cache(maxsize=1 << 14)
+def without_echo(reply: str, question: str) -> str:
+    """Return a reply without an opening that only repeats words of the question.
+
+    >>> without_echo("Your order? It is on its way.", "Where is my order?")
+    'It is on its way.'
+    >>> without_echo("Two sizes: small and large.", "Which sizes are there?")
+    'Two sizes: small and large.'
+    """
+    opening = _OPENING.match(reply)
+    if opening is None or not reply[opening.end() :].strip():
+        return reply
+    words = set(word_list(opening[1]))
+    repeated = words & set(word_list(question))
+    others = words - repeated - _BESIDE - set(load_lexicon().stop_words)
+    if repeated and not others and not words & _ANSWERS:
+        return reply[opening.end() :]
+    return reply

@@ -1,0 +1,571 @@
+"""Results of a session, gathered as tests end, or read from a folder."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from pytest_dstfuzz.campaign.results import MappedResults, Results, TurnOutcome, TurnResult
+from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.comparisons.arguments import rules_of_slots
+from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.kinds.replies import REPLIES
+from pytest_dstfuzz.plugin.context import TrackerFacts
+from pytest_dstfuzz.plugin.items import own_items
+from pytest_dstfuzz.plugin.relations import PARTED, SUITES
+from pytest_dstfuzz.plugin.selection import NODE
+from pytest_dstfuzz.plugin.stored import StoredRun
+from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.relations.registry import relations_named
+from pytest_dstfuzz.report.explain import explain
+from pytest_dstfuzz.report.json_report import RunInfo
+from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
+from pytest_dstfuzz.totals.plainest import PlainestTally
+from pytest_dstfuzz.totals.totals import RelationFacts, Totals
+from pytest_dstfuzz.trackers.tracker import NAMELESS
+
+_PACKAGE: Final = Path(__file__).parents[1]
+_PYTEST: Final = Path(inspect.getfile(pytest.Item)).parent
+#: Its messages do not quote a dialogue; nor do this package's under ``--dst-redact``.
+_TIMEOUT: Final = "pytest_timeout.py"
+_OUTPUT: Final = f"What the test printed and logged is {KEPT_BACK}."
+
+
+def is_about_dialogues(item: pytest.Item) -> bool:
+    """Whether a test uses a fixture of this package."""
+    return any(name.startswith("dst_") for name in getattr(item, "fixturenames", ()))
+
+
+def keep_back(report: pytest.TestReport, call: pytest.CallInfo[Any]) -> None:
+    """Take out of a report what may repeat a dialogue; where it failed, and on what, stays."""
+    printed, report.sections = bool(report.sections), []
+    if call.excinfo is None or hasattr(report, "wasxfail"):
+        return
+    message = _message(call.excinfo)
+    if report.skipped and isinstance(report.longrepr, tuple):
+        path, line, _ = report.longrepr
+        report.longrepr = (path, line, f"Skipped: {message}")
+    elif report.failed:
+        # A failure of this package has no traceback: it is text already.
+        shown = message if _is_own(call.excinfo) else _places(call.excinfo, message)
+        report.longrepr = f"{shown}\n{_OUTPUT}" if printed else shown
+
+
+def keep_back_end(excinfo: pytest.ExceptionInfo[BaseException], config: pytest.Config) -> None:
+    """Take out of what ends a session what may repeat a dialogue."""
+    # The memo of Ctrl-C has the arguments of all functions.
+    config.option.fulltrace = False
+    if _is_own(excinfo):
+        return
+    if isinstance(excinfo.value, pytest.exit.Exception):
+        excinfo.value.msg = KEPT_BACK
+    if any(map(str, excinfo.value.args)):
+        excinfo.value.args = (KEPT_BACK,)
+
+
+def _message(excinfo: pytest.ExceptionInfo[BaseException]) -> str:
+    shown = _is_own(excinfo) or _raised_in(excinfo).name == _TIMEOUT
+    return str(excinfo.value) if shown else KEPT_BACK
+
+
+def _is_own(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
+    return _PACKAGE in _raised_in(excinfo).parents
+
+
+def _raised_in(excinfo: pytest.ExceptionInfo[BaseException]) -> Path:
+    """Return the file that raised an exception, or called what raises in pytest."""
+    paths = [Path(str(one.path)) for one in excinfo.traceback]
+    return next((path for path in reversed(paths) if _PYTEST not in path.parents), paths[-1])
+
+
+def _places(excinfo: pytest.ExceptionInfo[BaseException], message: str) -> str:
+    """Return a traceback without source, arguments and variables."""
+    places = [f"{one.path}:{one.lineno + 1}: in {one.name}" for one in excinfo.traceback]
+    return "\n".join([f"{excinfo.typename}: {message}", *places])
+
+
+#: In the key of results, in the place of the search where the relation edits the turns itself.
+OWN_EDITS = "own"
+
+
+def group_key(
+    origin: str, own: str, search: str, lexicon: str, comparison: Comparison, relation: str
+) -> str:
+    """Return what tells results of a turn apart: who tested it, and by which settings of its own.
+
+    The groups of a baseline go by it.
+    """
+    compared = "" if comparison.exact else f" compare={comparison.identity}"
+    # Without the relation that was the only one once: groups of older baselines go by it.
+    tested = "" if relation == "metamorphic" else f" relation={relation}"
+    return f"{origin} {own} {search} {lexicon}{compared}{tested}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What one test found out; a worker of xdist sends it as JSON with the report of the test.
+
+    It is about a turn, a remembered violation, a tracker that the conformance kit has checked, or
+    a mistake of the user that ends the session.
+    """
+
+    result: TurnResult | None = None
+    #: Tells the results of one turn under different settings or trackers apart.
+    key: str = ""
+    #: Fingerprint of the words that the variants were made with.
+    lexicon: str = ""
+    #: Fingerprint of the policy that chose what to change, and a note on it.
+    policy: tuple[str, str] = ("", "")
+    #: Name of the tracker and of what is tested of its answers, see `Origins.model`.
+    model: str = ""
+    #: How many results the selected tests of the whole session ask for, of each tracker.
+    planned: Mapping[str, int] = field(default_factory=dict)
+    #: Settings of the test that the session does not have.
+    own: str = ""
+    #: Name of the relation that was tested, and what it says of itself.
+    relation: str = ""
+    about_relation: RelationFacts = field(default_factory=RelationFacts)
+    #: Name of what said whether two replies are the same; ``""`` where no reply was tested.
+    compared: str = ""
+    #: ``search`` -> the name that a fixture gave, where no marker did.
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    #: The process, where it is a worker, and what its trackers cost so far.
+    worker: str = ""
+    facts: TrackerFacts | None = None
+    #: File and line of a test of the suite's own.
+    place: tuple[str, int] | None = None
+    #: Id of a remembered violation, and what became of it.
+    regression: str = ""
+    outcome: str = ""
+    conformance: bool = False
+    problem: str = ""
+    #: The exit status that a problem asks for.
+    status: int = 0
+
+
+#: On a test, or on what holds the fixture of one: what its next report is to tell.
+FOUND: pytest.StashKey[Found] = pytest.StashKey()
+
+
+class ResultCollector:
+    """Results as they come in, in whatever order and from whichever process."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], TurnResult] = {}
+        #: Name of a tracker -> what was found of it alone.
+        self._models: dict[str, ResultCollector] = {}
+        #: Id of a turn -> file and line of the first test of the suite's own that was about it.
+        self.places: dict[str, tuple[str, int]] = {}
+        #: Fingerprints of the lexicons that results were found with.
+        self.lexicons: set[str] = set()
+        #: Fingerprints of the policies that chose what to change, and a note on each.
+        self.policies: dict[str, str] = {}
+        #: Names of what said whether two replies are the same.
+        self.comparisons: set[str] = set()
+        #: ``search`` -> the names that fixtures gave.
+        self.chosen: dict[str, set[str]] = {}
+        #: What tells results apart -> name of the relation that was tested.
+        self._relations: dict[str, str] = {}
+        #: Name of a relation that was tested -> what it says of itself.
+        self.relations: dict[str, RelationFacts] = {}
+        #: Settings of single tests that the session does not have.
+        self.own: set[str] = set()
+        #: What the trackers of each worker cost so far.
+        self.services: dict[str, TrackerFacts] = {}
+        #: A mistake of the user that only showed while tests ran.
+        self.problem = ""
+        #: The exit status that it asks for.
+        self.problem_status = 0
+        #: Whether the conformance kit has checked a tracker.
+        self.conformance = False
+        #: Id of a remembered violation -> what became of it.
+        self.regressions: dict[str, str] = {}
+        self._planned: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @property
+    def planned(self) -> int:
+        """How many results the selected tests ask for, as far as is known."""
+        return sum(self._planned.values())
+
+    def plan(self, planned: Mapping[str, int]) -> None:
+        """Take in how many results the selected tests ask for, of each tracker."""
+        for model, number in planned.items():
+            self._planned[model] = max(number, self._planned.get(model, 0))
+
+    def models(self) -> dict[str, ResultCollector]:
+        """Return what was found of each tracker, by its name; ``""`` where the session has one.
+
+        A tracker without a result is there too. No figure is ever made of two trackers.
+        """
+        names = sorted({*self._planned, *self._models})
+        if len(names) <= 1:
+            return {"": self}
+        found = {name: self._models.get(name, ResultCollector()) for name in names}
+        for name, one in found.items():
+            one.plan({name: self._planned.get(name, 0)})
+        return found
+
+    @property
+    def tested(self) -> bool:
+        """Whether anything was asked of a tracker, or was going to be."""
+        found = self._found or self.conformance or self.regressions or self.problem
+        return bool(found or self.planned)
+
+    @property
+    def missing(self) -> int:
+        """How many results were asked for and did not come."""
+        return max(0, self.planned - len(self))
+
+    def add(self, found: Found | Mapping[str, Any]) -> None:
+        """Take in what a test found; from another process it comes as JSON."""
+        one = found if isinstance(found, Found) else from_json(Found, found)
+        if one.problem and not self.problem:
+            self.problem, self.problem_status = one.problem, one.status
+        self.conformance = self.conformance or one.conformance
+        if one.regression:
+            self.regressions[one.regression] = one.outcome
+        if one.result is not None:
+            self.plan(one.planned)
+            self.add_result(one, one.result)
+            model = self._models.setdefault(one.model, ResultCollector())
+            model.add_result(one, one.result)
+
+    def add_result(self, found: Found, result: TurnResult) -> None:
+        """Take in a result, and what is told with it."""
+        self._found[found.key, result.id] = result
+        if found.place is not None:
+            self.places.setdefault(result.id, found.place)
+        self.lexicons.add(found.lexicon)
+        if found.compared:
+            self.comparisons.add(found.compared)
+        self._relations[found.key] = found.relation
+        self.relations[found.relation] = found.about_relation
+        for setting, name in found.chosen.items():
+            self.chosen.setdefault(setting, set()).add(name)
+        fingerprint, note = found.policy
+        if fingerprint:
+            self.policies[fingerprint] = note
+        if found.facts is not None:
+            self.services[found.worker] = found.facts
+        if found.own:
+            self.own.add(found.own)
+
+    def load(self) -> None:
+        """Take in what is there before any test; of tests that are to come nothing is."""
+
+    def info(self, data: DialogueSet) -> RunInfo:
+        """Describe the data of the session, and what is known of its run beside the results."""
+        return RunInfo.of(data)
+
+    def results(self, data: DialogueSet) -> Results:
+        """Return all results in the order of the data, whoever found them and when."""
+        return tuple(result for _, result in self.grouped(data))
+
+    def with_relations(self, data: DialogueSet) -> Iterable[tuple[str, TurnResult]]:
+        """Return all results, each with the name of the relation that was tested."""
+        return [(self._relations[key], result) for key, result in self.grouped(data)]
+
+    def named(self, settings: Settings) -> Settings:
+        """Return settings that name what fixtures gave, and all tested relations."""
+        names: dict[str, Any] = {
+            setting: ", ".join(sorted(found)) for setting, found in self.chosen.items()
+        }
+        if self.relations:
+            # Those that the session names in its order, and then those of markers and fixtures.
+            asked = relations_named(settings.variant.relation)
+            first = [one.name for one in asked if one.name in self.relations]
+            others = sorted(set(self.relations).difference(first))
+            names["relation"] = PARTED.join([*first, *others])
+        if not all(map(rules_of_slots, self.comparisons)):
+            kinds = (result.kind for result in self._found.values())
+            names["outcome"] = next((one for one in kinds if not one.has_slots), REPLIES).name
+        return settings.replace_options(**names)
+
+    def groups(self, data: DialogueSet) -> dict[str, Results]:
+        """Return the results of each tracker and each test's own settings apart."""
+        found: dict[str, list[TurnResult]] = {}
+        for key, result in self.grouped(data):
+            found.setdefault(key, []).append(result)
+        return {key: tuple(results) for key, results in sorted(found.items())}
+
+    def grouped(self, data: DialogueSet) -> Iterable[tuple[str, TurnResult]]:
+        """Return the group and the result of every test, in the order of the data."""
+        place = {name: number for number, name in enumerate(data.ids)}
+        found = ((key, result) for (key, _), result in self._found.items())
+        return sorted(
+            found, key=lambda item: (place[item[1].dialogue_id], item[1].turn_index, item[0])
+        )
+
+
+@dataclass(eq=False)
+class ModelResults:
+    """The results of one tracker in a session."""
+
+    #: ``""`` where the session tests one.
+    name: str
+    collector: ResultCollector
+    _settings: Settings
+    _data: DialogueSet
+    #: Weakness -> why it may stay.
+    _accepted: Mapping[str, str]
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of the session, with the tracker and what fixtures gave by their names."""
+        named = self.collector.named(self._settings)
+        return named.replace_options(model=self.name) if self.name else named
+
+    @cached_property
+    def _found(self) -> Results:
+        found = self.collector.results(self._data) if self.collector else ()
+        return MappedResults(found, self.marked) if self.name else found
+
+    @cached_property
+    def results(self) -> Results:
+        """The results as reports show them."""
+        redact = self._settings.output.redact
+        return MappedResults(self._found, redacted) if redact else self._found
+
+    def marked(self, result: TurnResult) -> TurnResult:
+        """Return a result with the name of its tracker."""
+        return replace(result, model=self.name) if self.name else result
+
+    @cached_property
+    def totals(self) -> Totals:
+        """All figures, from one pass over the results."""
+        hide = redacted if self._settings.output.redact else None
+        relations, fallbacks = self.collector.relations, self._settings.reply.fallback
+        totals = Totals(relations, fallbacks, hide, self._accepted)
+        totals.order = tuple(self.settings.variant.relation.split(PARTED))
+        for group, result in self.collector.grouped(self._data) if self.collector else ():
+            totals.add(self.marked(result), group)
+        return totals
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures of the first relation: those of several are never added up."""
+        return self.totals.first(self.settings.variant.relation).summary
+
+
+def models_of(
+    collector: ResultCollector,
+    settings: Settings,
+    data: DialogueSet,
+    accepted: Mapping[str, str],
+) -> tuple[ModelResults, ...]:
+    """Return the results of each tracker of a session, by the names of the trackers."""
+    found = collector.models()
+    several = len(found) > 1
+    nameless = settings.tracker.model or NAMELESS
+    return tuple(
+        ModelResults(name or nameless if several else "", one, settings, data, accepted)
+        for name, one in found.items()
+    )
+
+
+class StoredCollector(ResultCollector):
+    """The results of a folder as if they had come in from tests: read anew each time."""
+
+    def __init__(
+        self, run: StoredRun, settings: Settings, comparison: Callable[[], Comparison]
+    ) -> None:
+        """Begin with nothing; ``comparison`` gives what answers were compared by."""
+        super().__init__()
+        self._run, self._settings = run, settings
+        self._comparison = comparison
+
+    def load(self) -> None:
+        """Take in what the folder says of its run.
+
+        Raises:
+            UserError: it cannot be judged; see `StoredRun.results`.
+        """
+        info = self._run.info
+        self.relations = {name: info.relations[name] for name in self._run.relations}
+        self.lexicons = {info.lexicon}
+        self.comparisons = set(filter(None, [info.compared]))
+        # What there is to say of it is among the notes of the run.
+        self.policies = {info.policy: ""} if info.policy else {}
+        self.plan({"": len(self._run.results())})
+
+    def __len__(self) -> int:
+        # What could not be read is no result.
+        return len(self._run.results()) if self.planned and not self.problem else 0
+
+    @property
+    def tested(self) -> bool:
+        """Whether there is a folder that is judged."""
+        return bool(self.planned or self.problem)
+
+    def info(self, data: DialogueSet) -> RunInfo:  # noqa: ARG002 - as the folder tells of it
+        """Describe the data and the run of the folder."""
+        return self._run.info
+
+    def results(self, data: DialogueSet) -> Results:  # noqa: ARG002 - they are in its order
+        """Return all results, in the order of the data."""
+        return self._run.results()
+
+    def with_relations(self, data: DialogueSet) -> Iterator[tuple[str, TurnResult]]:
+        """Yield all results, each with the name of its relation."""
+        return ((result.relation, result) for result in self.results(data))
+
+    def named(self, settings: Settings) -> Settings:
+        """Return settings that name the relations that have results."""
+        return settings.replace_options(relation=PARTED.join(self._run.relations))
+
+    def grouped(self, data: DialogueSet) -> Iterator[tuple[str, TurnResult]]:
+        """Yield all results, each with the name of its group."""
+        keys = {name: key for key, name in self._names().items()}
+        return ((keys[result.relation], result) for result in self.results(data))
+
+    def groups(self, data: DialogueSet) -> dict[str, Results]:  # noqa: ARG002 - see above
+        """Return the results of each relation apart, called as those of the built-in suite are."""
+        names = self._names()
+        return {key: self._run.results(names[key]) for key in sorted(names)}
+
+    def _names(self) -> dict[str, str]:
+        """Return the relation of each group."""
+        settings, info = self._settings, self._run.info
+        suite, comparison = next(iter(SUITES[settings.reply.outcome])), self._comparison()
+        names: dict[str, str] = {}
+        for name in self._run.relations:
+            own = info.relations[name].edits == "own"
+            search = OWN_EDITS if own else settings.variant.search
+            key = group_key(f"{NODE}::{suite}[]", "", search, info.lexicon, comparison, name)
+            names[key] = name
+        return names
+
+
+class Items:
+    """An item for each relation of a folder: of a million turns there cannot be as many."""
+
+    def __init__(
+        self,
+        run: StoredRun,
+        settings: Settings,
+        why_accepted: Callable[[TurnResult, str], str],
+    ) -> None:
+        self._run, self._settings = run, settings
+        self._why_accepted = why_accepted
+
+    def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        """Add the items, and leave out the tests that would ask the tracker."""
+        asking = [item for item in items if "dst_model" in getattr(item, "fixturenames", ())]
+        if asking:
+            session.config.hook.pytest_deselected(items=asking)
+            items[:] = [item for item in items if item not in asking]
+        session.config.stash[_ITEMS] = self
+        items.extend(own_items(session, __file__))
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The names of the relations that have results."""
+        return self._run.relations
+
+    def verdict(self, relation: str, item: pytest.Item) -> StoredRelation:
+        """Go over the results of a relation."""
+        found = StoredRelation(self._settings, relation)
+        for result in self._run.results(relation):
+            found.add(result, self._why_accepted)
+        item.user_properties += [
+            ("dst_relation", relation),
+            ("dst_turns", found.outcomes.total()),
+            ("dst_turns_broken", found.outcomes["violation"]),
+        ]
+        return found
+
+
+_ITEMS: pytest.StashKey[Items] = pytest.StashKey()
+
+
+@dataclass
+class StoredRelation:
+    """What a folder holds under one relation, as far as its test needs to know."""
+
+    _settings: Settings
+    _relation: str
+    #: Turns by what became of them.
+    outcomes: Counter[TurnOutcome] = field(default_factory=Counter)
+    _accepted: Counter[str] = field(default_factory=Counter)
+    #: Why the tracker failed, at the first turn at which it did.
+    _error: str = ""
+    _who: str = ""
+    _plainest: PlainestTally = field(default_factory=lambda: PlainestTally(1))
+
+    def add(self, result: TurnResult, why_accepted: Callable[[TurnResult, str], str]) -> None:
+        """Take in a result of the relation."""
+        self.outcomes[result.outcome] += 1
+        if result.outcome == "violation":
+            if reason := why_accepted(result, self._relation):
+                self._accepted[reason] += 1
+            else:
+                self._plainest.add(result)
+        elif result.outcome == "error" and not self._error:
+            reasons = (one.reason for one in result.variants if one.outcome == "error")
+            self._error = result.reason or next(reasons, "no reason given")
+            self._who = result.kind.words.who
+
+    def assert_holds(self) -> None:
+        """Fail where a turn is broken or the tracker failed at one, as the tests of turns do.
+
+        Under ``--dst-fail-on=gate`` the session is judged at its end. It skips where no turn was
+        tested.
+        """
+        __tracebackhide__ = True
+        broken = self.outcomes["violation"] - self._accepted.total()
+        errors = self.outcomes["error"]
+        tested = self.outcomes["violation"] + errors + self.outcomes["held"]
+        if not tested:
+            pytest.skip(f"no turn was tested under {self._relation}")
+        if self._settings.gate.fail_on == "gate":
+            return
+        if broken or errors:
+            pytest.fail(printable(self._failed(broken, errors, tested)), pytrace=False)
+        if self._accepted:
+            pytest.xfail(printable(f"accepted: {'; '.join(self._accepted)}"))
+
+    def _failed(self, broken: int, errors: int, tested: int) -> str:
+        of = f"of {tested:,} tested turns under {self._relation}"
+        parts = []
+        if broken:
+            parts.append(f"{broken:,} {of} are broken; the plainest:")
+            parts += [self._explained(turn) for turn, _ in self._plainest.pairs]
+        if errors:
+            why = KEPT_BACK if self._settings.output.redact else self._error
+            parts.append(f"{self._who} failed at {errors:,} {of}: {why}")
+        return "\n\n".join(parts)
+
+    def _explained(self, turn: TurnResult) -> str:
+        shown = redacted(turn) if self._settings.output.redact else turn
+        settings = self._settings.replace_options(relation=self._relation)
+        return explain(shown, settings, command=None)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one item of each relation, in the order in which they were asked."""
+    names: Sequence[str] = metafunc.config.stash[_ITEMS].relations
+    metafunc.parametrize("dst_stored", names, ids=names, indirect=True)
+
+
+@pytest.fixture
+def dst_stored(request: pytest.FixtureRequest) -> StoredRelation:
+    """What a folder of results holds under one relation."""
+    return request.config.stash[_ITEMS].verdict(request.param, request.node)
+
+
+def results(dst_stored: StoredRelation) -> None:
+    """What was tested holds, but for what is accepted."""
+    dst_stored.assert_holds()

@@ -1,0 +1,610 @@
+"""Checks of relations: laws, guards, and to how many turns one applies."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any, Final, cast, get_args
+
+from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, SlotChange
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.kinds.kind import AnswerKind
+from pytest_dstfuzz.perturb.draft import KEPT, LOCKED, SHUT
+from pytest_dstfuzz.perturb.edits import Hunk, apply_edits, hunks, without
+from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.perturb.locks import Locks
+from pytest_dstfuzz.perturb.words import Edit, Word, take_apart, word_list
+from pytest_dstfuzz.registry import blamed
+from pytest_dstfuzz.relations.relation import (
+    FAILED_EARLIER,
+    OTHER_LANGUAGE,
+    TOO_LONG,
+    Begun,
+    BySearch,
+    Inapplicable,
+    Relation,
+    Rewrite,
+    Scene,
+    Scenes,
+    Shown,
+    Side,
+    TurnRelation,
+    Verdict,
+    VerdictKind,
+    begin,
+    proposed,
+)
+
+__all__ = ["CheckedRelation", "reasons_by_label"]
+
+
+def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str] = ()) -> str:
+    """Return the lock that edits of the utterance of a turn break; ``""`` = none.
+
+    Every locked word must be left as it is, those that must only not get lost have to stand
+    somewhere, nothing is put into what is one expression, and no word is put in that has a lock
+    of its own (`Locks.guard_of`).
+
+    Args:
+        scene: of the turn.
+        text: what the utterance became.
+        edits: that lead from the utterance to ``text``.
+        allowed: words that may be put in though they have a lock, in lower case.
+
+    Returns:
+        The name of the lock, ``glued`` for something put into one expression, ``edits`` where the
+        edits do not lead to ``text``.
+    """
+    try:
+        if apply_edits(scene.turn.user, edits) != text:
+            return "edits"
+    except ValueError:
+        return "edits"
+    changed = hunks(edits)
+    now = take_apart(text).words
+    return (
+        _touched(scene, changed, now)
+        or (EXACT if breaks_exact(scene.guarded.exact, changed) else "")
+        or _parted(scene, changed)
+        or _brought(scene, changed, now, allowed)
+    )
+
+
+def _touched(scene: Scene, changed: Sequence[Hunk], now: Sequence[Word]) -> str:
+    """Return the lock of a word that is not there any more."""
+    mask, standing = scene.guarded, {(word.start, word.text) for word in now}
+    kept: Counter[str] = Counter()
+    reason_of: dict[str, str] = {}
+    for word, role, reason in zip(scene.parts.words, mask.roles, mask.reasons, strict=True):
+        if role == KEPT:
+            kept[word.lower] += 1
+            reason_of.setdefault(word.lower, reason)
+        elif reason:
+            start = _moved(word, changed)
+            if start is None or (start, word.text) not in standing:
+                return reason
+    kept.subtract(word.lower for word in now)
+    return next((reason_of[word] for word in reason_of if kept[word] > 0), "")
+
+
+def _moved(word: Word, changed: Sequence[Hunk]) -> int | None:
+    """Return where a word of the utterance is now; ``None`` = within what was changed."""
+    shift = 0
+    for hunk in changed:
+        if hunk.end <= word.start:
+            shift = hunk.new_end - hunk.end
+        elif hunk.start < word.end:
+            return None
+    return word.start + shift
+
+
+def _parted(scene: Scene, changed: Sequence[Hunk]) -> str:
+    """Say whether something stands within an expression of locked words."""
+    parts, mask = scene.parts, scene.guarded
+    for index in range(1, len(parts.words)):
+        locked = mask.reasons[index - 1] and mask.reasons[index]
+        if locked and mask.open[index] == SHUT:
+            low, high = parts.ends[index - 1], parts.starts[index]
+            if any(low <= hunk.start and hunk.end <= high for hunk in changed):
+                return "glued"
+    return ""
+
+
+def _brought(
+    scene: Scene, changed: Sequence[Hunk], now: Sequence[Word], allowed: Collection[str]
+) -> str:
+    """Return the lock that a word brings which was put in."""
+    for word in now:
+        new = any(hunk.new_start < word.end and word.start < hunk.new_end for hunk in changed)
+        if new and word.lower not in allowed and (reason := scene.guards.guard_of(word.text)):
+            return reason
+    return ""
+
+
+@dataclass
+class LockShare:
+    """Values of labels: how many users say word by word, and how many of those are locked."""
+
+    #: Turns that were looked at, and those of the data with a label that has a value.
+    turns: int = 0
+    of_turns: int = 0
+    values: int = 0
+    #: That stand in the user's utterance of the turn, and in an earlier one alone.
+    here: int = 0
+    before: int = 0
+    #: Of all that stand somewhere: locked as in a run; and by their form alone, as dates, numbers
+    #: and names are, where no label and no schema has the value.
+    locked: int = 0
+    by_form: int = 0
+    #: Slots of values that stand somewhere and are not locked.
+    loose: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def said(self) -> int:
+        """Values that stand in an utterance of the user."""
+        return self.here + self.before
+
+
+def lock_share(
+    data: DialogueSet,
+    kind: AnswerKind,
+    lexicon: Lexicon,
+    user: Sequence[str] = (),
+    most: int = 1000,
+) -> LockShare:
+    """Look at the values of the labels of at most ``most`` turns, spread evenly over the data.
+
+    A value counts where its words stand in an utterance one after the other. It is locked where
+    all of them are. ``user`` are the user's own locks.
+    """
+    guards = Locks(lexicon, data.ontology, data.cue_words, user)
+    plain = Locks(lexicon, None, (), user)
+
+    def places() -> Iterator[tuple[Dialogue, int, list[tuple[str, str]]]]:
+        for dialogue in data.dialogues:
+            for turn in dialogue.turns:
+                if values := list(kind.label_values(dialogue, turn.index)):
+                    yield dialogue, turn.index, values
+
+    found = LockShare(of_turns=sum(1 for _ in places()))
+    step = -(-found.of_turns // most) or 1
+    for dialogue, index, values in islice(places(), 0, None, step):
+        found.turns += 1
+        for slot, text in values:
+            found.values += 1
+            place = _mention(dialogue, index, text)
+            if place is None:
+                continue
+            at, span = place
+            found.here += at == index
+            found.before += at < index
+            turn = dialogue.turns[at]
+            known = kind.locked_values(data, turn, None)
+            locked = _is_locked(guards, turn.user, known, turn.system, span)
+            found.locked += locked
+            found.by_form += _is_locked(plain, turn.user, (), turn.system, span)
+            if not locked:
+                found.loose[slot] += 1
+    return found
+
+
+def _mention(dialogue: Dialogue, index: int, value: str) -> tuple[int, range] | None:
+    """Return the last turn in which the user says a value, and which words of it those are."""
+    wanted = word_list(value)
+    for at in range(index, -1 if wanted else index, -1):
+        words = [word.text.lower() for word in take_apart(dialogue.turns[at].user).words]
+        for first in range(len(words) - len(wanted) + 1):
+            if words[first : first + len(wanted)] == wanted:
+                return at, range(first, first + len(wanted))
+    return None
+
+
+def _is_locked(
+    locks: Locks, text: str, values: Sequence[str], system: str, span: Sequence[int]
+) -> bool:
+    roles = locks.mask(text, take_apart(text), values, system).roles
+    return all(roles[index] == LOCKED for index in span)
+
+
+_MOST_REASONS = 3
+
+
+def reasons_by_label(relation: Relation, data: DialogueSet, scenes: Scenes) -> Iterator[str]:
+    """Yield why a relation says nothing about a turn, ``""`` where it says something.
+
+    Of dialogues where every turn has a label: turn by turn, or at the last turn where the relation
+    edits whole dialogues. Of tool calls, which are no running total, at each turn that has one.
+    """
+    for dialogue in data.dialogues:
+        last = len(dialogue.turns) - 1
+        labels = [scenes.kind.label(dialogue, index) for index in range(last + 1)]
+        if scenes.kind.needs_earlier and None in labels:
+            continue
+        for index in [last] if relation.unit == "dialogue" else range(last + 1):
+            if labels[index] is not None:
+                begun = begin(relation, scenes.labelled(relation.name, dialogue, index))
+                yield begun.reason if isinstance(begun, Inapplicable) else ""
+
+
+def why_hopeless(relation: Relation, data: DialogueSet, scenes: Scenes) -> str:
+    """Say why no turn of the data can satisfy a relation; ``""`` where one does, or may.
+
+    The first turn that does ends the search. Without labels only the data as a whole can tell.
+    """
+    if why := relation.impossible(data):
+        return (
+            f"the relation {relation.name!r} can say nothing about the data {data.name!r} (split "
+            f"{data.split}): {why}"
+        )
+    found: Counter[str] = Counter()
+    for reason in reasons_by_label(relation, data, scenes):
+        if not reason:
+            return ""
+        found[reason] += 1
+    if not found:
+        return ""
+    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    told = [f"{count:,} x {reason}" for reason, count in ranked[:_MOST_REASONS]]
+    more = len(ranked) - _MOST_REASONS
+    told += [f"{more} other reasons"] if more > 0 else []
+    return (
+        f"the relation {relation.name!r} applies to no {relation.unit} of {data.name!r} (split "
+        f"{data.split}, {found.total():,} {relation.unit}s with labels): {'; '.join(told)}"
+    )
+
+
+_KINDS: Final = get_args(VerdictKind)
+#: What a relation says about itself in so many words, and what may be said.
+_CHOICES: Final = {
+    "edits": ("search", "own"),
+    "side": ("should-not-change", "should-change"),
+    "unit": ("turn", "dialogue"),
+}
+
+
+class CheckedRelation(Relation):
+    """Somebody else's relation; its shape is checked before, what it answers here."""
+
+    name = inapplicable = expects = source = ""
+    edits = "search"
+    side: Side = "should-not-change"
+    unit = "turn"
+    adaptive = needs_labels = False
+    reasons: tuple[str, ...] = ()
+    on: tuple[OutcomeKind, ...] = get_args(OutcomeKind)
+
+    def __init__(self, relation: Any, where: str) -> None:
+        self.wrapped = relation
+        self.name = str(relation.name)
+        if re.search(r"[\s,'\"]", self.name):
+            raise UserError(
+                f"{where}: the name {self.name!r} has a blank, a comma or a quote: a list of "
+                "relations, and the groups of a baseline, need one without"
+            )
+        for said in ("inapplicable", "expects", "source"):
+            setattr(self, said, str(getattr(relation, said, getattr(super(), said))))
+        for said in ("adaptive", "needs_labels"):
+            setattr(self, said, bool(getattr(relation, said, getattr(super(), said))))
+        for said, choices in _CHOICES.items():
+            found = getattr(relation, said, getattr(super(), said))
+            if found not in choices:
+                raise UserError(
+                    f"{where}: {said} of {type(relation).__name__} is {found!r}: it must be "
+                    f"{' or '.join(map(repr, choices))}"
+                )
+            setattr(self, said, found)
+        self.on = tuple(getattr(relation, "on", super().on))
+        if not self.on or not set(self.on) <= {*get_args(OutcomeKind)}:
+            raise UserError(
+                f"{where}: on of {type(relation).__name__} is {self.on!r}: it must be a tuple of "
+                f"one or more of {', '.join(map(repr, get_args(OutcomeKind)))}"
+            )
+        if getattr(relation, "side", "") == "should-change" and self.expects == super().expects:
+            # What the base class says is for the other side.
+            self.expects = "{changes} as each rewrite says"
+        self.reasons = tuple(map(str, getattr(relation, "reasons", (self.inapplicable,))))
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Return why no turn of the data can satisfy it; nothing where it does not say."""
+        ask = getattr(self.wrapped, "impossible", super().impossible)
+        with blamed(f"impossible() of the relation {self.name!r}"):
+            return str(ask(data))
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return what it makes of a turn, if that is sound."""
+        if not overrides(self.wrapped, "begin"):
+            return super().begin(scene)
+        with blamed(f"begin() of the relation {self.name!r}"):
+            begun: object = self.wrapped.begin(scene)
+        if isinstance(begun, Inapplicable):
+            if begun.reason not in self.reasons:
+                raise self._wrong("begin", begun, f"its reasons are {', '.join(self.reasons)}")
+            return begun
+        if isinstance(begun, BySearch):
+            return BySearch(partial(self._verdict, begun.judge))
+        if callable(getattr(begun, "propose", None)):
+            return _CheckedTurnRelation(self, cast("TurnRelation", begun), scene)
+        if isinstance(begun, Iterable) and not isinstance(begun, str):
+            return self._rewrites(begun, scene)
+        raise self._wrong("begin", begun, "it must return rewrites, BySearch or Inapplicable")
+
+    def _rewrites(self, begun: Iterable[object], scene: Scene) -> Iterator[Rewrite]:
+        found = iter(begun)
+        while True:
+            with blamed(f"begin() of the relation {self.name!r}"):
+                try:
+                    rewrite = next(found)
+                except StopIteration:
+                    return
+            yield self.checked(rewrite, scene, "begin")
+
+    def checked(self, rewrite: object, scene: Scene, method: str) -> Rewrite:
+        """Return a rewrite of a scene, if it is a sound one."""
+        if not isinstance(rewrite, Rewrite):
+            raise self._wrong(method, rewrite, "each of them must be a Rewrite")
+        if wrong := unsound(rewrite, scene) or self._expects_nothing(rewrite):
+            raise self._wrong(method, rewrite.about or "a rewrite", wrong)
+        return rewrite
+
+    def _expects_nothing(self, rewrite: Rewrite) -> str:
+        """Say that a rewrite which an unmoved tracker satisfies cannot be on the other side."""
+        if self.side != "should-change" or not rewrite.expected.stays:
+            return ""
+        return (
+            "it says of no slot what is to become of it, and the relation has side = "
+            "'should-change'. Give scene.rewrite() a Delta for each slot that has to change, or "
+            "write side = 'should-not-change' if the state has to stay"
+        )
+
+    def _wrong(self, method: str, found: object, wrong: str) -> UserError:
+        shown = found if isinstance(found, str) else repr(found)[:200]
+        return UserError(f"{method}() of the relation {self.name!r} returned {shown}: {wrong}")
+
+    def applies(self, clean: Outcome, label: Outcome | None) -> bool:
+        """Whether it applies; to every turn where it does not say."""
+        ask = getattr(self.wrapped, "applies", super().applies)
+        with blamed(f"applies() of the relation {self.name!r}"):
+            return bool(ask(clean, label))
+
+    def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
+        """Return its verdict, if that is a sound one."""
+        return self._verdict(self.wrapped.judge, clean, perturbed, label)
+
+    def _verdict(
+        self,
+        judge: Callable[[Outcome, Outcome, Outcome | None], object],
+        clean: Outcome,
+        perturbed: Outcome,
+        label: Outcome | None,
+    ) -> Verdict:
+        with blamed(f"judge() of the relation {self.name!r}"):
+            verdict: object = judge(clean, perturbed, label)
+        if isinstance(verdict, Verdict) and verdict.kind in _KINDS:
+            slots = all(isinstance(change, SlotChange) for change in verdict.changes)
+            if slots and (verdict.changes or verdict.kind != "violation"):
+                return self._of_side(verdict, stayed=clean == perturbed)
+        raise UserError(
+            f"judge() of the relation {self.name!r} returned {verdict!r}: it must return "
+            f"Verdict(kind, changes) with one of the kinds {', '.join(_KINDS)}, and "
+            "with the slots that changed (diff_states says them) where it is a violation"
+        )
+
+    def _of_side(self, verdict: Verdict, *, stayed: bool) -> Verdict:
+        """Return a verdict that fits the side of the relation, of an answer that stayed or not."""
+        if self.side != "should-change" or not stayed:
+            return verdict
+        if verdict.kind != "violation":
+            raise UserError(
+                f"judge() of the relation {self.name!r} returned {verdict!r} for an answer that "
+                "stayed as it was, and the relation has side = 'should-change'. Return a violation "
+                "with the slots that had to change, let applies() or begin() leave the turn out, "
+                "or write side = 'should-not-change'"
+            )
+        return replace(verdict, failure="stuck") if verdict.failure is None else verdict
+
+
+class _CheckedTurnRelation(TurnRelation):
+    """The rewrites of one turn, by somebody else's relation."""
+
+    def __init__(self, relation: CheckedRelation, begun: TurnRelation, scene: Scene) -> None:
+        self._relation, self._begun, self._scene = relation, begun, scene
+
+    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:
+        """Return what it proposes, if that is a sound rewrite."""
+        with blamed(f"propose() of the relation {self._relation.name!r}"):
+            found = self._begun.propose(number, draw, seen)
+        return None if found is None else self._relation.checked(found, self._scene, "propose")
+
+
+def overrides(relation: object, method: str) -> bool:
+    """Say whether somebody wrote a method of a relation, and did not only inherit it."""
+    inherited = getattr(type(relation), method, None) is getattr(Relation, method)
+    return not inherited and callable(getattr(relation, method, None))
+
+
+def unsound(rewrite: Rewrite, scene: Scene) -> str:
+    """Say what is wrong with a rewrite of a scene; ``""`` = nothing."""
+    if not rewrite.seen.exchanges or not rewrite.reference.exchanges:
+        return "nothing is left of the dialogue"
+    if rewrite.between:
+        return _unsound_between(rewrite)
+    last = len(rewrite.reference.exchanges) - 1
+    if last > scene.index or rewrite.reference != scene.dialogue.context(last):
+        return "its reference is no clean context of the dialogue up to the turn"
+    if rewrite.separable and (not rewrite.expected.stays or rewrite.reference != scene.context):
+        return "it is separable, which only one that expects the state of the turn to stay may be"
+    return _wrong_edits(rewrite, scene) or _wrong_deltas(rewrite, scene, scene.state(last))
+
+
+def _unsound_between(rewrite: Rewrite) -> str:
+    """Say what is wrong with a rewrite whose reference is another one's."""
+    if rewrite.seen == rewrite.reference:
+        return "it asks the same as its reference"
+    if rewrite.separable:
+        return "it is separable, which only one with a clean reference may be"
+    if rewrite.expected.deltas:
+        return "it has deltas, and what the answer to its reference will be is not known"
+    return ""
+
+
+def _wrong_edits(rewrite: Rewrite, scene: Scene) -> str:
+    if not rewrite.edits:
+        # What was recorded beside the texts, such as the tools, may be another one.
+        unsaid = not rewrite.moves and rewrite.seen.exchanges != rewrite.reference.exchanges
+        return "it has neither edits nor moves, and is not as its reference" if unsaid else ""
+    try:
+        text = apply_edits(scene.turn.user, rewrite.edits)
+    except ValueError as error:
+        return f"its edits do not fit the utterance of the turn: {error}"
+    if text != rewrite.seen.user:
+        return "its edits do not lead from the utterance to the one that is seen"
+    alike = rewrite.moves or rewrite.seen == scene.dialogue.context(
+        scene.index, {scene.index: text}
+    )
+    return "" if alike else "it has no moves, and other words than those of the turn are changed"
+
+
+def _wrong_deltas(rewrite: Rewrite, scene: Scene, state: Outcome) -> str:
+    ontology = scene.data.ontology
+    known = ontology.values if ontology is not None and ontology.complete else None
+    for delta in rewrite.expected.deltas:
+        slot, before = delta.slot, state.get(delta.slot)
+        if delta.before != before:
+            said = delta.before or "none"
+            return f"it says that {slot} is {said} before, and it is {before or 'none'}"
+        if known is not None and slot not in known and slot not in state:
+            return f"there is no slot {slot!r} in the data"
+    return ""
+
+
+#: What is wrong is shown so many times at most.
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RelationCheck:
+    """What a relation made of some dialogues, and what is wrong with it."""
+
+    name: str
+    #: Turns, or dialogues, that it was asked about, and those that it says something about.
+    asked: int
+    applicable: int
+    rewrites: int
+    #: Why it says nothing about the others -> how many, the most frequent first.
+    inapplicable: Mapping[str, int]
+    #: One sentence each, with the place; none where all is well.
+    findings: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def assert_passed(self) -> None:
+        """Raise an `AssertionError` that says what is wrong, where anything is."""
+        if self.findings:
+            told = "\n".join(f"  {finding}" for finding in self.findings[:_SHOWN])
+            count = len(self.findings)
+            raise AssertionError(f"the relation {self.name!r} breaks {count} rules:\n{told}")
+
+
+def check_laws(
+    relation: Relation,
+    data: DialogueSet,
+    lexicon: Lexicon,
+    seed: int,
+    outcome: OutcomeKind | None = None,
+) -> RelationCheck:
+    """Ask a relation about every turn of some dialogues, twice and in different orders.
+
+    Two askings must give the same; edits must lead to what is seen, references be clean contexts,
+    deltas begin with the state as it is; of what may come apart every single edit must be one that
+    can be left out; and a reason must be one that the relation lists. The labels are those of an
+    ``outcome``; ``None`` = the first that the relation can speak of.
+    """
+    places = [
+        (dialogue, turn.index)
+        for dialogue in data.dialogues
+        for turn in dialogue.turns
+        if relation.unit == "turn" or turn.index == len(dialogue.turns) - 1
+    ]
+    guards = Locks(lexicon, data.ontology, data.cue_words)
+    reply = ReplySettings(outcome=relation.on[0] if outcome is None else outcome)
+    findings: list[str] = []
+
+    def ask(order: Sequence[int]) -> dict[int, tuple[Scene, _Made]]:
+        scenes = Scenes(data, lexicon, guards, seed, reply)
+        found = {}
+        for number in order:
+            scene = scenes.labelled(relation.name, *places[number])
+            found[number] = scene, _begun(relation, scene, findings)
+        return found
+
+    numbers = range(len(places))
+    first, again = ask(numbers), ask(numbers[::-1])
+    reasons: Counter[str] = Counter()
+    rewrites = 0
+    for number in numbers:
+        scene, begun = first[number]
+        if isinstance(begun, Inapplicable):
+            reasons[begun.reason] += 1
+            listed = (*relation.reasons, relation.inapplicable)
+            if begun.reason not in (*listed, FAILED_EARLIER, TOO_LONG, OTHER_LANGUAGE):
+                findings.append(f"{_at(scene)}: {begun.reason!r} is none of its reasons")
+        made = begun if isinstance(begun, list) else []
+        rewrites += len(made)
+        if begun != again[number][1]:
+            findings.append(f"{_at(scene)}: asked again, it says something else")
+        findings += [f"{_at(scene)}: {wrong}" for one in made if (wrong := _wrong(one, scene))]
+    return RelationCheck(
+        name=relation.name,
+        asked=len(places),
+        applicable=len(places) - reasons.total(),
+        rewrites=rewrites,
+        inapplicable=dict(reasons.most_common()),
+        # What is raised at each asking is one fault.
+        findings=tuple(dict.fromkeys(findings)),
+    )
+
+
+#: Rewrites, why there are none, or ``None``: the search has the turn, or asking raised.
+_Made = list[Rewrite] | Inapplicable | None
+
+
+def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _Made:
+    """Return what a relation makes of a turn; what it raises is a finding."""
+    if scene.states[scene.index] is None:
+        # Nobody knows the answer.
+        return None if relation.edits == "search" else Inapplicable(FAILED_EARLIER)
+    try:
+        begun = begin(relation, scene)
+        if isinstance(begun, Inapplicable):
+            return begun
+        return None if isinstance(begun, BySearch) else proposed(begun)
+    except (UserError, ValueError) as error:
+        findings.append(f"{_at(scene)}: {error}")
+        return None
+
+
+def _wrong(rewrite: Rewrite, scene: Scene) -> str:
+    """Say what is wrong with a rewrite; ``""`` = nothing."""
+    if wrong := unsound(rewrite, scene):
+        return f"{rewrite.about or 'a rewrite'}: {wrong}"
+    if rewrite.separable:
+        for number in range(len(rewrite.edits)):
+            rest = without(rewrite.edits, [number])
+            if len(rest) != len(rewrite.edits) - 1:
+                return f"{rewrite.about}: edit {number} cannot be left out alone"
+            apply_edits(scene.turn.user, rest)
+    return ""
+
+
+def _at(scene: Scene) -> str:
+    return f"turn {scene.index} of {scene.dialogue.id!r}"

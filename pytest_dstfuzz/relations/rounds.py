@@ -1,0 +1,539 @@
+"""Relations that move, repeat or drop rounds of a dialogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from pytest_dstfuzz.dialogue.dialogues import (
+    DONTCARE,
+    BeliefState,
+    Context,
+    Dialogue,
+    Exchange,
+    SlotChange,
+    Turn,
+    diff_states,
+)
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.perturb.values import Mentions, content, spelled
+from pytest_dstfuzz.perturb.words import word_list, word_set
+from pytest_dstfuzz.relations.registry import register_relation
+from pytest_dstfuzz.relations.relation import (
+    Admissible,
+    Begun,
+    Delta,
+    Expected,
+    Inapplicable,
+    Move,
+    Relation,
+    Rewrite,
+    Scene,
+)
+from pytest_dstfuzz.relations.should_change.sites import says_more, says_other, spans, spoken
+from pytest_dstfuzz.relations.values import FLAG_VALUES, ValueTable, domain_of, joined, name_words
+
+
+def rounds_after(count: int, moves: Iterable[Move]) -> tuple[int, ...]:
+    """Return which rounds of a dialogue are there, and in which order, after some moves.
+
+    Args:
+        count: rounds that are there before.
+        moves: made one after the other; each names rounds by their place in the clean dialogue.
+
+    >>> rounds_after(4, [Move("move", 2, 1), Move("drop", 0)])
+    (2, 1, 3)
+    >>> rounds_after(2, [Move("repeat", 0, 0)])
+    (0, 0, 1)
+
+    Raises:
+        ValueError: a round is not there, or a move is none of whole rounds.
+    """
+    order = list(range(count))
+    for move in moves:
+        if move.kind == "again":
+            continue
+        if move.kind == "add" or (move.kind in {"move", "repeat"} and move.to is None):
+            raise ValueError(f"{move} says too little: what is added is no round of the dialogue")
+        place = order.index(move.turn)
+        if move.kind == "repeat":
+            order.insert(order.index(move.to or 0) + 1, move.turn)
+            continue
+        order.pop(place)
+        if move.kind == "move":
+            order.insert(order.index(move.to or 0), move.turn)
+    return tuple(order)
+
+
+def context_after(dialogue: Dialogue, count: int, moves: Sequence[Move]) -> Context:
+    """Return the first ``count`` rounds of a dialogue after some moves, as a tracker sees them.
+
+    Raises:
+        ValueError: as `rounds_after`.
+    """
+    turns = [dialogue.turns[index] for index in rounds_after(count, moves)]
+    return Context(tuple(Exchange(turn.system, turn.user) for turn in turns))
+
+
+def ordered(order: Sequence[int]) -> tuple[Move, ...]:
+    """Return the moves that bring rounds ``0, 1, ...`` into an order.
+
+    >>> ordered([0, 3, 1, 2])
+    (Move(kind='move', turn=3, to=1),)
+    """
+    moves, now = [], sorted(order)
+    for place, wanted in enumerate(order):
+        if now[place] != wanted:
+            moves.append(Move("move", wanted, now[place]))
+            now.remove(wanted)
+            now.insert(place, wanted)
+    return tuple(moves)
+
+
+#: Letters that a longer form of a value begins with.
+_STEM: Final = 6
+#: Words of a correction. What was said before may be for another slot than it seemed to be.
+CORRECTIONS: Final = word_set("actually instead rather sorry wrong oops correction meant mistake")
+#: What `there` and `that` follow, and what follows them, where they point to nothing said before:
+#: `is there a hotel that has parking`.
+_ASKED_BY: Final = word_set("is are was were if do does")
+_RELATIVE: Final = word_set(
+    """is are has have serves serve offers offer includes include leaves leave departs depart
+    arrives arrive goes go will would can gets runs costs stays starts"""
+)
+
+
+@dataclass(frozen=True)
+class SpokenRound:
+    """One exchange: the system's words, the user's answer, and what these changed."""
+
+    index: int
+    system: str
+    user: str
+    #: By the states of the scene, sorted by slot.
+    delta: tuple[SlotChange, ...]
+    #: By the labels; ``None`` where one of the two turns has none.
+    labelled: tuple[SlotChange, ...] | None
+    #: What both say, in a form in which values are found.
+    said: Mentions
+    #: The same of the user alone.
+    words_of_user: Mentions
+    #: Its words, in that form.
+    forms: frozenset[str]
+
+    @property
+    def slots(self) -> frozenset[str]:
+        """Slots that it changed, by the states or by the labels."""
+        return frozenset(change.slot for change in (*self.delta, *(self.labelled or ())))
+
+    @property
+    def domains(self) -> frozenset[str]:
+        """Domains of the slots that it changed."""
+        return frozenset(map(domain_of, self.slots))
+
+    def says(self, change: SlotChange) -> bool:
+        """Say whether the round says the value that it gave a slot.
+
+        Of yes and no, whether it names the slot. What it took away nobody says.
+        """
+        return _says(self.said, change)
+
+    def hints_at(self, change: SlotChange) -> bool:
+        """Say whether the round says the value of another one, be it in a longer form.
+
+        `moderately` hints at `moderate`.
+        """
+        words = [word for word in content(change.after or "") if len(word) > _STEM]
+        longer = any(form.startswith(word[:_STEM]) for word in words for form in self.forms)
+        return self.says(change) or (longer and change.after != DONTCARE)
+
+    @property
+    def complete(self) -> bool:
+        """Whether it says all that it changed, so that nothing of it came from another round."""
+        return bool(self.delta) and all(map(self.says, self.changes))
+
+    @property
+    def given_by_user(self) -> bool:
+        """Whether the user says all that it changed."""
+        return bool(self.delta) and all(_says(self.words_of_user, one) for one in self.changes)
+
+    @property
+    def changes(self) -> tuple[SlotChange, ...]:
+        """What it changed, by the states and by the labels."""
+        return tuple(dict.fromkeys((*self.delta, *(self.labelled or ()))))
+
+    def takes_back(self, scene: Scene, other: SpokenRound) -> bool:
+        """Say whether the user may give a slot of another round another value here.
+
+        Whatever the states say: a tracker that misses a correction has none of it in them. What
+        the round gives by its labels is no such value.
+        """
+        given = self.labelled or ()
+        if not given and not CORRECTIONS.isdisjoint(word_list(self.user)):
+            return True
+        return any(says_other(scene, self.user, change, given) for change in other.changes)
+
+    def names(self, domain: str) -> bool:
+        """Say whether one of the two says the word for a domain; that of none is said."""
+        return not domain or self.said.says(domain)
+
+    def points(self, lexicon: Lexicon) -> bool:
+        """Say whether the user points to what was said before, see `points_back`."""
+        return points_back(self.user, lexicon)
+
+
+def points_back(user: str, lexicon: Lexicon) -> bool:
+    """Say whether what a user says points to what was said before.
+
+    `there` in `is there` does not, nor does `that` in `one that has parking`.
+    """
+    words = [word.replace("’", "'").partition("'")[0] for word in word_list(user)]
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
+        idle = (word == "there" and before in _ASKED_BY) or (
+            word == "that" and after in _RELATIVE and before not in {"", "and", "if"}
+        )
+        if word in lexicon.references and not idle:
+            return True
+    return False
+
+
+def _says(said: Mentions, change: SlotChange) -> bool:
+    if change.after in FLAG_VALUES:
+        return all(said.says(word) for word in name_words(change.slot))
+    return change.after not in {None, DONTCARE} and said.says(change.after)
+
+
+def rounds_of(scene: Scene) -> tuple[SpokenRound, ...]:
+    """Return the rounds of a dialogue up to the turn of the scene."""
+    turns = scene.dialogue.turns[: scene.index + 1]
+    return tuple(_round(scene, turn) for turn in turns)
+
+
+def _round(scene: Scene, turn: Turn) -> SpokenRound:
+    index = turn.index
+    labels = (scene.dialogue.turns[index - 1].state if index else BeliefState(), turn.state)
+    labelled = None
+    if labels[0] is not None and labels[1] is not None:
+        labelled = diff_states(labels[0], labels[1])
+    return SpokenRound(
+        index,
+        turn.system,
+        turn.user,
+        diff_states(scene.state(index - 1), scene.state(index)),
+        labelled,
+        Mentions([turn.system, turn.user]),
+        Mentions([turn.user]),
+        frozenset(map(spelled, word_list(f"{turn.system}\n{turn.user}"))),
+    )
+
+
+_ASKS_FOR_MORE: Final = (
+    "each round asks for another one, for more, or for something else than before"
+)
+#: Words of a request that means something else when it is made again.
+_COUNTED: Final = re.compile(
+    r"\b(?:another|again|more|extra|additional|further|later|earlier|else|other|different|instead"
+    r"|next|less|fewer|cheaper|nearer|closer|larger|bigger|smaller|undo|previous|first|second|third"
+    r"|last|both|neither|swap|switch|reverse|double|half|change|add|plus|as well)\b",
+    re.IGNORECASE,
+)
+
+
+@register_relation
+class Duplicate(Relation):
+    """The state stays when a round is said twice.
+
+    What the system said and the user's answer come once more right after themselves. The answer to
+    the round said twice is compared with that to the round said once.
+
+    Source: method, section 14.
+    """
+
+    name = "duplicate"
+    expects = "{stays} after the round that is said twice"
+    on = ("state",)
+    edits = "own"
+    unit = "dialogue"
+    reasons = (_ASKS_FOR_MORE,)
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return the beginning of the dialogue up to each round, with that round twice."""
+        turns = scene.dialogue.turns[: scene.index + 1]
+        rounds = [turn.index for turn in turns if not _COUNTED.search(turn.user)]
+        if not rounds:
+            return Inapplicable(_ASKS_FOR_MORE)
+        return (_rewrite_duplicated(scene, index) for index in rounds)
+
+
+def _rewrite_duplicated(scene: Scene, index: int) -> Rewrite:
+    moves = (Move("repeat", index, index),)
+    seen = context_after(scene.dialogue, index + 1, moves)
+    reference = scene.dialogue.context(index)
+    return Rewrite(seen, reference, moves=moves, about=f"round {index + 1} said twice")
+
+
+_FEW: Final = "no two rounds beside each other change the state, the first round aside"
+_SLOTS: Final = "rounds beside each other change the same slots"
+_SHUFFLE_UNSAID: Final = "a round does not say all that it changes"
+_SHUFFLE_VALUES: Final = "a round says what another one gives"
+_SHUFFLE_TAKEN_BACK: Final = "a round says another value of a slot that another one gives"
+_SHUFFLE_POINTS: Final = "a round points to what was said before"
+_SHUFFLE_DOMAINS: Final = "a round would not say any more what its values are for"
+#: Orders of more than two rounds that are drawn, besides those in which one round is moved.
+_DRAWN: Final = 4
+
+
+@register_relation
+class Shuffle(Relation):
+    """The state at the end stays when rounds that are independent change places.
+
+    Source: method, section 14.
+    """
+
+    name = "shuffle"
+    expects = "the state at the end stays as it is"
+    on = ("state",)
+    edits = "own"
+    unit = "dialogue"
+    reasons = (
+        _FEW,
+        _SLOTS,
+        _SHUFFLE_UNSAID,
+        _SHUFFLE_VALUES,
+        _SHUFFLE_TAKEN_BACK,
+        _SHUFFLE_POINTS,
+        _SHUFFLE_DOMAINS,
+    )
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return the dialogue with one round moved forward, and in a few orders drawn at random."""
+        rounds = rounds_of(scene)
+        bonds = _Bonds(scene, rounds)
+        orders = dict.fromkeys(order for order in bonds.orders(scene) if bonds.continues(order))
+        if not orders:
+            found = [
+                bonds.between(one, other) or _SHUFFLE_DOMAINS for one, other in pairwise(rounds)
+            ]
+            return Inapplicable(max(found, key=self.reasons.index, default=_FEW))
+        return (_rewrite_shuffled(scene, order) for order in orders)
+
+
+class _Bonds:
+    """What holds the rounds of a dialogue in their order."""
+
+    def __init__(self, scene: Scene, rounds: Sequence[SpokenRound]) -> None:
+        self._scene = scene
+        self._rounds = rounds
+        self._points = [one.points(scene.lexicon) for one in rounds]
+
+    def between(self, one: SpokenRound, other: SpokenRound) -> str:
+        """Return why the later of two rounds may not come first; ``""`` = they are independent."""
+        if not (one.delta and other.delta) or not one.system:
+            return _FEW
+        if not one.slots.isdisjoint(other.slots):
+            return _SLOTS
+        if not (one.complete and other.complete):
+            return _SHUFFLE_UNSAID
+        if any(map(one.hints_at, other.changes)) or any(map(other.hints_at, one.changes)):
+            return _SHUFFLE_VALUES
+        if one.takes_back(self._scene, other) or other.takes_back(self._scene, one):
+            return _SHUFFLE_TAKEN_BACK
+        return _SHUFFLE_POINTS if self._points[one.index] or self._points[other.index] else ""
+
+    def orders(self, scene: Scene) -> Iterator[tuple[int, ...]]:
+        """Yield orders in which no bond is broken, not the one that is there."""
+        rounds = self._rounds
+        count = len(rounds)
+        clean = tuple(range(count))
+        for turn in clean:
+            for to in range(turn - 1, -1, -1):
+                if self.between(rounds[to], rounds[turn]):
+                    break
+                yield (*clean[:to], turn, *clean[to:turn], *clean[turn + 1 :])
+        for _ in range(_DRAWN):
+            order = list(clean)
+            for place in scene.rng.permutation(max(count - 1, 0)).tolist():
+                one, other = order[place], order[place + 1]
+                if one < other and not self.between(rounds[one], rounds[other]):
+                    order[place : place + 2] = [other, one]
+            if tuple(order) != clean:
+                yield tuple(order)
+
+    def continues(self, order: Sequence[int]) -> bool:
+        """Say whether each round still says what its values are for.
+
+        It does where it names the domain, where the round before it that changed something was of
+        that domain, and where that round is the one that was there already.
+        """
+        before = {one.index: _last_changed(self._rounds[: one.index]) for one in self._rounds}
+        for place, index in enumerate(order):
+            one = self._rounds[index]
+            last = _last_changed([self._rounds[earlier] for earlier in order[:place]])
+            if not one.delta or last == before[index]:
+                continue
+            known = last.domains if last else frozenset[str]()
+            if not all(one.names(domain) for domain in one.domains - known):
+                return False
+        return True
+
+
+def _last_changed(rounds: Sequence[SpokenRound]) -> SpokenRound | None:
+    return next((one for one in reversed(rounds) if one.delta), None)
+
+
+def _rewrite_shuffled(scene: Scene, order: Sequence[int]) -> Rewrite:
+    moves = ordered(order)
+    told = ", ".join(f"round {move.turn + 1} before round {(move.to or 0) + 1}" for move in moves)
+    seen = context_after(scene.dialogue, len(order), moves)
+    return Rewrite(seen, scene.context, moves=moves, about=told)
+
+
+_NONE: Final = "no round between the first and the last one changes the state"
+_LATER: Final = "a later round changes the same slots"
+_LABELS: Final = "the labels of the round, or of the end, disagree with what it changed"
+_DROP_UNSAID: Final = "the user does not say all that the round changes"
+_MORE_VALUES: Final = "the user says more values in the round than it gives"
+_STANDS: Final = "what was said before the round stands again without it"
+_CORRECTS: Final = "the user corrects something in the round"
+_DROP_VALUES: Final = "another round says what the round gives"
+_DROP_TAKEN_BACK: Final = "a later turn says another value of the slot, or corrects something"
+_NEEDED: Final = "the round says what a later round gives"
+_DROP_POINTS: Final = "a later round points to what was said before"
+_DROP_DOMAINS: Final = "a later round would not say any more what its values are for"
+
+
+@register_relation
+class Drop(Relation):
+    """What a round gave is not in the state at the end when the round is left out.
+
+    Source: method, section 14.
+    """
+
+    name = "drop"
+    expects = "what the round gave is gone at the end, and all else stays"
+    on = ("state",)
+    edits = "own"
+    side = "should-change"
+    unit = "dialogue"
+    reasons = (
+        _NONE,
+        _LATER,
+        _LABELS,
+        _DROP_UNSAID,
+        _MORE_VALUES,
+        _STANDS,
+        _CORRECTS,
+        _DROP_VALUES,
+        _DROP_TAKEN_BACK,
+        _NEEDED,
+        _DROP_POINTS,
+        _DROP_DOMAINS,
+    )
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return the dialogue without each of the rounds that nothing else depends on."""
+        rounds = rounds_of(scene)
+        reasons = {one.index: self._needed(scene, rounds, one) for one in rounds[1:-1] if one.delta}
+        found = [index for index, reason in reasons.items() if not reason]
+        if not found:
+            return Inapplicable(max(reasons.values(), key=self.reasons.index, default=_NONE))
+        return (_rewrite_dropped(scene, rounds[index]) for index in found)
+
+    def _needed(self, scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound) -> str:
+        """Return why a round cannot be left out; ``""`` = it can."""
+        later = rounds[one.index + 1 :]
+        others = [*rounds[: one.index], *later]
+        # In the order of the reasons.
+        checks = (
+            (_LATER, any(not one.slots.isdisjoint(other.slots) for other in later)),
+            (_LABELS, not _agrees(scene, one)),
+            (_DROP_UNSAID, not one.given_by_user),
+            (_MORE_VALUES, says_more(scene, one.user, one.changes)),
+            (_STANDS, _stands_again(scene, rounds, one)),
+            (_CORRECTS, not CORRECTIONS.isdisjoint(word_list(one.user))),
+            (
+                _DROP_VALUES,
+                any(other.hints_at(change) for other in others for change in one.changes),
+            ),
+            (_DROP_TAKEN_BACK, any(other.takes_back(scene, one) for other in later)),
+            (_NEEDED, any(one.hints_at(change) for other in later for change in other.changes)),
+            # What a round that changes nothing points to does not matter.
+            (_DROP_POINTS, any(other.changes and other.points(scene.lexicon) for other in later)),
+            (_DROP_DOMAINS, not _continues(rounds, one)),
+        )
+        return next((reason for reason, holds in checks if holds), "")
+
+
+def _agrees(scene: Scene, one: SpokenRound) -> bool:
+    """Say whether the labels, where there are some, have the same changes and keep them."""
+    label = scene.turn.state
+    if one.labelled is not None and one.labelled != one.delta:
+        return False
+    ends = (scene.now,) if label is None else (scene.now, label)
+    return all(end.get(change.slot) == change.after for end in ends for change in one.delta)
+
+
+def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:
+    """Say whether something else was said of the slots before: a request, or an offer."""
+    if any(change.before is not None for change in one.delta):
+        return True
+    values = scene.once(ValueTable.of).joined_values
+    wanted = frozenset[str]().union(*(values.get(slot, frozenset()) for slot in one.slots))
+    for earlier in rounds[: one.index]:
+        words = [word.lower for word in spoken(earlier.system).parts.words]
+        places = spans(range(len(words)))
+        if any(joined(" ".join(words[first : last + 1])) in wanted for first, last in places):
+            return True
+    return False
+
+
+def _continues(rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:
+    """Say whether the rounds after one still say what their values are for."""
+    known = frozenset[str]()
+    for other in rounds[: one.index]:
+        known = other.domains or known
+    for other in rounds[one.index + 1 :]:
+        if not other.domains:
+            continue
+        # After the first of them, all is as it was.
+        return all(other.names(domain) for domain in other.domains - known)
+    return True
+
+
+def _rewrite_dropped(scene: Scene, one: SpokenRound) -> Rewrite:
+    moves = (Move("drop", one.index),)
+    deltas = tuple(Delta(c.slot, c.after, Admissible((c.before,))) for c in one.delta)
+    seen = context_after(scene.dialogue, scene.index + 1, moves)
+    about = f"round {one.index + 1} left out"
+    return Rewrite(seen, scene.context, Expected(deltas), moves=moves, about=about)
+
+
+@register_relation
+class Restart(Relation):
+    """The states stay when the dialogue is held once more, from its beginning.
+
+    As many rounds are held again as a turn has variants. Nothing is edited: a tracker that
+    keeps something of an earlier dialogue gives another answer.
+
+    Source: method, section 14.
+    """
+
+    name = "restart"
+    expects = "the same dialogue, held once more, gives the same {answers}"
+    on = ("state", "reply")
+    edits = "own"
+    unit = "dialogue"
+    reasons = ()
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return each context of the dialogue, to be asked for again."""
+        return (_rewrite_restarted(scene, index) for index in range(scene.index + 1))
+
+
+def _rewrite_restarted(scene: Scene, index: int) -> Rewrite:
+    context = scene.dialogue.context(index)
+    about = f"round {index + 1} of the dialogue held again"
+    return Rewrite(context, context, moves=(Move("again", index),), about=about)

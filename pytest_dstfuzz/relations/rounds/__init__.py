@@ -1,1 +1,0 @@
-"""Internal: Relations of whole dialogues: rounds said twice, moved, left out, or asked again."""

@@ -1,0 +1,960 @@
+"""The relations under which the answer must change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice, pairwise
+from typing import Final
+
+from pytest_dstfuzz.dialogue.calls import Outcome, members_of
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, DialogueSet, SlotChange, diff_states
+from pytest_dstfuzz.dialogue.normalise import normalise_value
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.perturb.values import spelled
+from pytest_dstfuzz.perturb.words import match_case, word_list, word_set
+from pytest_dstfuzz.relations.registry import register_relation
+from pytest_dstfuzz.relations.relation import (
+    Admissible,
+    Begun,
+    Delta,
+    Expected,
+    Inapplicable,
+    Move,
+    Replacement,
+    Rewrite,
+    Scene,
+)
+from pytest_dstfuzz.relations.should_change.base import (
+    OF_CALLS,
+    CallScene,
+    Lazily,
+    Made,
+    ShouldChange,
+    call_scene,
+    from_sites,
+    gone,
+    in_turn,
+    needs_values,
+    shortly,
+    some,
+    tables_of,
+)
+from pytest_dstfuzz.relations.should_change.sites import (
+    BY_SYSTEM,
+    MISLABELLED,
+    REASONS,
+    FlagSite,
+    ValueSite,
+    asked_for,
+    flags_of,
+    is_alone,
+    phrase_of,
+    said_so_far,
+    says_more,
+    sites_of,
+    spoken,
+)
+from pytest_dstfuzz.relations.values import (
+    REFUSED,
+    UNSPOKEN,
+    SlotKind,
+    ValueTable,
+    alike,
+    article_before,
+    clause_of,
+    domain_of,
+    end_of,
+    joined,
+    moment_of,
+    name_words,
+    plural_of,
+    sentence_of,
+    written,
+)
+
+SPELLED_OTHERWISE: Final = "the value is spelled in a way that others cannot take"
+NO_OTHER: Final = "no other value of the slot is known that was not said yet"
+
+#: Values tried of one slot.
+_MOST_SWAPS: Final = 8
+
+
+def swapped(scene: Scene, site: ValueSite, value: str, operator: str) -> list[Replacement] | None:
+    """Return what puts another value in the place of a mention, as the old one is written.
+
+    The article before it becomes the one that the new value takes. ``None`` where the old one is
+    spelled in a way that the new one cannot have.
+    """
+    # A word of a choice has the capitals of the one before: `a drama`, and not `a Drama`.
+    lower = site.kind == "choice" and site.surface.islower() and "@" not in value
+    new: str | None = value if lower else scene.worded(site.slot, value)
+    if site.mention.spelled == "other" and not _is_same_form(scene, site):
+        plural = plural_of(site.value) == site.surface.lower()
+        new = plural_of(value) if plural and plural_of(site.value) != site.value else None
+    text = new and written(site.kind, new, site.surface)
+    if not text:
+        return None
+    start, end = site.mention.start, site.mention.end
+    before = scene.parts.words[site.mention.first - 1] if site.mention.first else None
+    if before is None or not scene.turn.user[before.end : start].isspace():
+        return [Replacement(start, end, text, operator)]
+    if text.lower().startswith("the "):
+        if before.lower in {"a", "an"}:
+            return None
+        text = text[4:] if before.lower == "the" else text
+    edits = [Replacement(start, end, text, operator)]
+    right = article_before(text)
+    if before.lower in {"a", "an"} and before.lower != right:
+        right = right.capitalize() if before.text[0].isupper() else right
+        edits.append(Replacement(before.start, before.end, right, "article"))
+    return edits
+
+
+def _is_same_form(scene: Scene, site: ValueSite) -> bool:
+    """Say whether a mention is its value in a spelling of its own, but no form of it."""
+    surface = site.surface.lower()
+    typed = normalise_value(site.slot, surface, scene.data.normalisation)
+    return typed == site.value and surface.endswith("s") == site.value.endswith("s")
+
+
+def admitted(scene: Scene, slot: str, value: str, surface: str) -> Admissible:
+    """Return a value and the form that its spelling in the text has, where that is another."""
+    typed = normalise_value(slot, surface.lower(), scene.data.normalisation)
+    return Admissible(tuple(dict.fromkeys((value, typed or value))))
+
+
+def unsaid(scene: Scene, slot: str, old: str) -> Iterator[str]:
+    """Yield the other values of a slot that nobody said yet, in a seeded order.
+
+    Nobody arrives before they leave.
+    """
+    others = scene.once(ValueTable.of).others(slot, old)
+    texts = [spoken(text) for text in dict.fromkeys(said_so_far(scene))]
+    for place in scene.rng.permutation(len(others)):
+        value = others[place]
+        if is_in_time(scene, slot, value) and not any(text.mentions(value) for text in texts):
+            yield value
+
+
+def is_in_time(scene: Scene, slot: str, value: str) -> bool:
+    """Say whether a time of leaving is before that of arriving, where the state has both."""
+    moment = moment_of(slot)
+    if not moment or scene.once(ValueTable.of).kinds.get(slot) != "time":
+        return True
+    for other, time in scene.now.items():
+        if domain_of(other) == domain_of(slot) and {moment, moment_of(other)} == _MOMENTS:
+            return value < time if moment == "leave" else time < value
+    return True
+
+
+_MOMENTS: Final = {"leave", "arrive"}
+
+
+@register_relation
+class ValueSwap(ShouldChange):
+    """The slot takes the new value, and nothing else happens."""
+
+    name = "value-swap"
+    expects = "the slot takes the new value, and all others stay"
+    reasons = (*REASONS, SPELLED_OTHERWISE, NO_OTHER, *OF_CALLS)
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Say so where no slot has two known values."""
+        return needs_values(self.name, data)
+
+    def edited(self, scene: Scene) -> Begun:
+        """Return up to 8 rewrites for each slot that the turn gives."""
+        return from_sites(self, scene, _swaps)
+
+
+def _swaps(scene: Scene, site: ValueSite) -> Made:
+    return some(islice(_swapped(scene, site), _MOST_SWAPS)) or why_none(scene, site)
+
+
+def _swapped(scene: Scene, site: ValueSite) -> Iterator[Rewrite]:
+    for value in unsaid(scene, site.slot, site.value):
+        edits = swapped(scene, site, value, site.kind)
+        if edits is not None:
+            after = admitted(scene, site.slot, value, edits[0].after)
+            yield scene.rewrite(edits, [Delta(site.slot, site.value, after)])
+
+
+def why_none(scene: Scene, site: ValueSite) -> str:
+    """Return why no other value can be written where one is said."""
+    values = unsaid(scene, site.slot, site.value)
+    untaken = any(swapped(scene, site, value, site.kind) is None for value in values)
+    return SPELLED_OTHERWISE if untaken else NO_OTHER
+
+
+GIVES_NOTHING: Final = "the turn gives no slot a value that could be another one"
+IS_NAMED: Final = "the state names a place, and the slot describes it"
+NO_NAME: Final = "the name of the slot would have to be guessed"
+
+#: What the system says before the user changes their mind in a turn of its own.
+ACKNOWLEDGED: Final = "Okay."
+#: Values tried of one slot, each in both forms.
+_MOST_RETURNS: Final = 4
+_SPOKEN: Final = re.compile(r"[.!?]\s*$")
+
+
+@register_relation
+class TurnBack(ShouldChange):
+    """The slot takes the value that the user turns to."""
+
+    name = "turn-back"
+    expects = "the named slot takes the value that the user turns to, and all others stay"
+    reasons = (GIVES_NOTHING, MISLABELLED, IS_NAMED, NO_NAME, NO_OTHER, *OF_CALLS)
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Say so where no slot has two known values."""
+        return needs_values(self.name, data)
+
+    def edited(self, scene: Scene) -> Begun:
+        """Return the rewrites of each slot that the turn gives, in both forms."""
+        if not scene.given:
+            return Inapplicable(GIVES_NOTHING)
+        return in_turn(self, scene, [_turned(scene, slot) for slot in scene.given])
+
+
+def _turned(scene: Scene, slot: str) -> Made:
+    old, label = scene.now[slot], scene.turn.state
+    kind = scene.once(ValueTable.of).kinds.get(slot, "yes-no")
+    # Of a list nobody knows whether the others are meant to stay.
+    if old == DONTCARE or kind == "yes-no" or len(members_of(old)) > 1:
+        return GIVES_NOTHING
+    if label is not None and label.get(slot) != old:
+        return MISLABELLED
+    if kind == "choice" and _is_named(scene, slot):
+        return IS_NAMED
+    name = slot_phrase(scene, slot)
+    if not name:
+        return NO_NAME
+    values = islice(unsaid(scene, slot, old), _MOST_RETURNS)
+    deltas = (Delta(slot, old, admitted(scene, slot, value, value)) for value in values)
+    return some(form for delta in deltas for form in _both_forms(scene, name, delta)) or NO_OTHER
+
+
+def _is_named(scene: Scene, slot: str) -> bool:
+    """Say whether the state has a name in the slot's domain: another area may be another place."""
+    kinds = scene.once(ValueTable.of).kinds
+    others = (other for other in scene.now if domain_of(other) == domain_of(slot))
+    return any(kinds.get(other) == "name" for other in others)
+
+
+def slot_phrase(scene: Scene, slot: str) -> str:
+    """Return what people call a slot in this dialogue; ``""`` where it would have to be guessed.
+
+    The data says it (`DialogueSet.slot_phrases`), else the name of the slot does where it is made
+    of words. With slots of several domains in the state, the domain is part of it.
+    """
+    if not scene.names_domains and _has_namesake(scene, slot):
+        return ""
+    phrase = scene.data.slot_phrases.get(slot, "")
+    if not phrase:
+        first, *others = words = name_words(slot)
+        counted = scene.once(ValueTable.of).kinds.get(slot) == "number" and words[-1] in _COUNTED
+        if counted and others and first in _COUNTS:
+            words = others[others[0] == "of" :]
+        if not all(scene.lexicon.is_word(word) for word in words):
+            return ""
+        if all(word in scene.lexicon.stop_words for word in words):  # `to`, `where to`
+            return ""
+        phrase = f"{'number of ' if counted else ''}{' '.join(words)}"
+    domain = domain_of(slot)
+    domains = {domain_of(other) for other in (*scene.before, *scene.now)}
+    if not domain or ((len(domains) == 1 or not scene.names_domains) and phrase not in _BARE):
+        return phrase
+    if not all(scene.lexicon.is_word(word) for word in re.split("[^a-z]+", domain)):
+        return ""
+    return f"{phrase} for the {domain}" if " of " in phrase else f"{domain} {phrase}"
+
+
+def _has_namesake(scene: Scene, slot: str) -> bool:
+    """Say whether another slot is called alike: of another tool, or a further call of the tool."""
+    name = name_words(slot.partition("#")[0])
+    others = (other.partition("#")[0] for other in scene.now if other != slot)
+    return any(name_words(other) == name for other in others)
+
+
+#: What there is a number of, where a slot is called by it: nobody makes the people 5.
+_COUNTED: Final = frozenset({"people", "persons", "guests", "adults", "children", "nights", "days"})
+#: First words of such a name that say the same already: `number_of_adults`, `num_guests`.
+_COUNTS: Final = frozenset({"number", "count", "num", "nr", "no", "n"})
+#: Names of slots that say nothing without their domain.
+_BARE: Final = frozenset({"name", "type", "kind", "method"})
+
+
+def _both_forms(scene: Scene, name: str, delta: Delta) -> Iterator[Rewrite]:
+    value = scene.worded(delta.slot, delta.after.values[0] or "")
+    sentence = f"Actually, make the {name} {value}."
+    user = scene.turn.user
+    joint = " " if _SPOKEN.search(user) else ". " if user.strip() else ""
+    end = len(user.rstrip())
+    appended = [Replacement(end, end, joint + sentence, "same-turn")]
+    same_turn = scene.rewrite(appended, [delta], about=f"{delta}: {sentence}")
+    own_turn = Rewrite(
+        seen=scene.context.going_on(ACKNOWLEDGED, sentence),
+        reference=scene.context,
+        expected=Expected((delta,)),
+        moves=(Move("add", scene.index + 1, scene.index),),
+        about=f"{delta}: {sentence}",
+    )
+    # Of campaigns that take one of a turn, half are to see each form.
+    yield from (same_turn, own_turn) if scene.rng.integers(2) else (own_turn, same_turn)
+
+
+NEEDED: Final = "the sentence needs the phrase that gives the value"
+NOTHING_LEFT: Final = "too little is left of the turn without the phrase"
+POINTED_AT: Final = "a word points at what the phrase says"
+
+#: Words that must remain.
+_LEAST: Final = 4
+#: Signs of an amount, which are part of its value and no words.
+_SIGN_BEFORE: Final = re.compile(r"(?:[£$€]\s?)?$")
+_SIGN_BEHIND: Final = re.compile(r"(?:\s?[%‰°£$€])?")
+_POINTERS_TO_VALUES: Final = frozenset({"there", "then", "that", "those", "same", "they", "them"})
+
+
+@register_relation
+class Removal(ShouldChange):
+    """The slot is empty again, or has the value that it had before the turn."""
+
+    name = "removal"
+    expects = "the slot has its value of the turn before, or none, and all others stay"
+    reasons = (*REASONS, NEEDED, NOTHING_LEFT, POINTED_AT, *OF_CALLS)
+
+    def edited(self, scene: Scene) -> Begun:
+        """Return one rewrite for each slot whose phrase can be left out."""
+        return from_sites(self, scene, _removed)
+
+
+def _removed(scene: Scene, site: ValueSite) -> Made:
+    phrase = phrase_of(scene, site)
+    if phrase is None:
+        return NEEDED
+    first, last = phrase
+    words = scene.parts.words
+    left = [*words[:first], *words[last + 1 :]]
+    titles = scene.once(ValueTable.of).titles
+    if len(left) < _LEAST or not any(
+        scene.lexicon.majority_pos(word.lower) == "verb" or spelled(word.lower) in titles
+        for word in left
+    ):
+        return NOTHING_LEFT
+    if any(word.lower in _POINTERS_TO_VALUES for word in words[last + 1 :]):
+        return POINTED_AT
+    after = Admissible(tuple(dict.fromkeys((site.before, None))))
+    edits = _without(scene, first, last)
+    return [scene.rewrite(edits, [Delta(site.slot, site.value, after)])]
+
+
+def _length(found: re.Match[str] | None) -> int:
+    return len(found[0]) if found else 0
+
+
+def _without(scene: Scene, first: int, last: int) -> list[Replacement]:
+    """Return what takes the words ``first`` to ``last`` out, one blank with them."""
+    words, user = scene.parts.words, scene.turn.user
+    start, end = words[first].start, words[last].end
+    start -= _length(_SIGN_BEFORE.search(user[:start]))
+    end += _length(_SIGN_BEHIND.match(user[end:]))
+    if last + 1 < len(words) and user[end : words[last + 1].start].isspace():
+        end = words[last + 1].start
+    elif first:
+        start = words[first - 1].end
+    edits = [Replacement(start, end, "", "phrase")]
+    article = words[first - 1] if first else None
+    if article and last + 1 < len(words) and article.lower in {"a", "an"}:
+        right = article_before(words[last + 1].lower)
+        if right != article.lower:
+            right = right.capitalize() if article.text[0].isupper() else right
+            edits.append(Replacement(article.start, article.end, right, "article"))
+    return edits
+
+
+NO_ROLE: Final = "the turn gives neither both ends of a journey nor a time with a role"
+NO_CUE: Final = "no cue right before the value says its role"
+OTHER_HELD: Final = "the slot of the other role has a value"
+NO_OTHER_SLOT: Final = "no slot has the other role"
+
+_FROM: Final = word_set("from leaving departing")
+_TO: Final = word_set("to into")
+#: Words between a verb and its time that say nothing of the role.
+_LOOSE: Final = word_set("anytime sometime any time")
+_LEAVE: Final = word_set("at after")
+_ARRIVE: Final = word_set("by before at")
+#: Verbs of leaving and those of arriving that take their place, and the other way.
+_ARRIVAL_OF: Final = {
+    "leave": "arrive",
+    "leaves": "arrives",
+    "leaving": "arriving",
+    "depart": "arrive",
+    "departs": "arrives",
+    "departing": "arriving",
+}
+_LEAVING_OF: Final = {"arrive": "leave", "arrives": "leaves", "arriving": "leaving"}
+
+
+@register_relation
+class RoleSwap(ShouldChange):
+    """Both ends of a journey are exchanged; a time of leaving becomes one of arriving."""
+
+    name = "role-swap"
+    expects = "the two ends exchange their values, or the time moves to the other slot of times"
+    reasons = (*REASONS, NO_ROLE, NO_CUE, NO_OTHER_SLOT, OTHER_HELD, *OF_CALLS)
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Say so where no domain has two slots of different roles."""
+        roles: set[tuple[str, str]] = set()
+        for kinds in (table.kinds for table in tables_of(data)):
+            roles |= {(domain_of(s), end_of(s)) for s, kind in kinds.items() if kind == "end"}
+            roles |= {(domain_of(s), moment_of(s)) for s, kind in kinds.items() if kind == "time"}
+        for one, other in (("from", "to"), ("leave", "arrive")):
+            if any((domain, other) in roles for domain, role in roles if role == one):
+                return ""
+        return "no pair of slots for the two ends of a journey, or for leaving and arriving"
+
+    def edited(self, scene: Scene) -> Begun:
+        """Return a rewrite that exchanges the ends, and one for each time with a role."""
+        sites = sites_of(scene)
+        if not sites.found:
+            return Inapplicable(sites.reason)
+        ends = [site for site in sites.found if site.kind == "end" and end_of(site.slot)]
+        made = [
+            _exchanged(scene, one, other)
+            for one in ends
+            for other in ends
+            if end_of(one.slot) == "from"
+            and end_of(other.slot) == "to"
+            and domain_of(one.slot) == domain_of(other.slot)
+        ]
+        times = (site for site in sites.found if site.kind == "time" and moment_of(site.slot))
+        made += [_moved(scene, site) for site in times]
+        rewrites = [one for one in made if isinstance(one, Rewrite)]
+        if rewrites:
+            return rewrites
+        reasons = [one for one in made if isinstance(one, str)]
+        return Inapplicable(max(reasons, key=self.reasons.index, default=NO_ROLE))
+
+
+def _exchanged(scene: Scene, start: ValueSite, goal: ValueSite) -> Rewrite | str:
+    """Return the rewrite in which start and goal stand in each other's place."""
+    for site, cues in ((start, _FROM), (goal, _TO)):
+        if _cue(scene, site) not in cues:
+            return NO_CUE
+    edits, deltas = [], []
+    for site, other in ((start, goal), (goal, start)):
+        place = site.mention
+        edits.append(Replacement(place.start, place.end, other.surface, "ends"))
+        after = admitted(scene, site.slot, other.value, other.surface)
+        deltas.append(Delta(site.slot, site.value, after))
+    return scene.rewrite(edits, deltas)
+
+
+def _moved(scene: Scene, site: ValueSite) -> Rewrite | str:
+    """Return the rewrite in which the time is that of the other role."""
+    words = scene.parts.words
+    cue = site.mention.first - 1
+    verb = cue - 1
+    while verb > 0 and words[verb].lower in _LOOSE:
+        verb -= 1
+    if verb < 0:
+        return NO_CUE
+    leaves = moment_of(site.slot) == "leave"
+    verbs, cues = (_ARRIVAL_OF, _LEAVE) if leaves else (_LEAVING_OF, _ARRIVE)
+    new = verbs.get(words[verb].lower)
+    if new is None or words[cue].lower not in cues or _is_range(scene, site):
+        return NO_CUE
+    other = _other_slot(scene, site)
+    if other is None:
+        return NO_OTHER_SLOT
+    if other in scene.now or other in scene.before:
+        return OTHER_HELD
+    edits = [
+        Replacement(
+            words[verb].start, words[cue - 1].end, match_case(words[verb].text, new), "verb"
+        ),
+        Replacement(words[cue].start, words[cue].end, "by" if leaves else "after", "cue"),
+    ]
+    emptied = Admissible(tuple(dict.fromkeys((site.before, None))))
+    filled = Admissible((site.value,))
+    deltas = [Delta(site.slot, site.value, emptied), Delta(other, None, filled)]
+    return scene.rewrite(edits, deltas)
+
+
+def _cue(scene: Scene, site: ValueSite) -> str:
+    first = site.mention.first
+    if not first or scene.parts.gaps[first].strip():
+        return ""
+    return scene.parts.words[first - 1].lower
+
+
+def _is_range(scene: Scene, site: ValueSite) -> bool:
+    """Say whether more is said of the time: `9:00 to 10:00`, `8:15 in ely`, `right after that`."""
+    words = [word.lower for word in scene.parts.words]
+    following = words[site.mention.last + 1 : site.mention.last + 3]
+    if any(word[:1].isdigit() or word in {"or", "to"} for word in following):
+        return True
+    if following[:1] in (["in"], ["at"], ["from"]):
+        return True
+    return any(
+        cue in _ARRIVE | _LEAVE and word in {"that", "then"} for cue, word in pairwise(words)
+    )
+
+
+def _other_slot(scene: Scene, site: ValueSite) -> str | None:
+    """Return the slot of the same domain whose times have the other role."""
+    kinds = scene.once(ValueTable.of).kinds
+    wanted = "arrive" if moment_of(site.slot) == "leave" else "leave"
+    return next(
+        (
+            slot
+            for slot, kind in kinds.items()
+            if kind == "time"
+            and domain_of(slot) == domain_of(site.slot)
+            and moment_of(slot) == wanted
+        ),
+        None,
+    )
+
+
+SAME: Final = "the turn says `same`"
+NO_TWIN: Final = "no slot of the same type has another value from an earlier turn"
+
+
+@register_relation
+class ConfusingEntity(ShouldChange):
+    """The slot takes the value that another slot has, and that one keeps it."""
+
+    name = "confusing-entity"
+    expects = "the slot takes the value of the other slot, which keeps its own"
+    reasons = (*REASONS, SAME, NO_TWIN, SPELLED_OTHERWISE, *OF_CALLS)
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Say so where no two slots are of one type."""
+        for table in tables_of(data):
+            slots = tuple(table.kinds)
+            if any(_is_twin(table, one, other) for one in slots for other in slots):
+                return needs_values(self.name, data)
+        return "no two slots of the data are of one type"
+
+    def edited(self, scene: Scene) -> Begun:
+        """Return a rewrite for each slot that the turn gives and each value to confuse it with."""
+        return from_sites(self, scene, _confused)
+
+
+def _confused(scene: Scene, site: ValueSite) -> Made:
+    if any(word.lower == "same" for word in scene.parts.words):
+        return SAME
+    table = scene.once(ValueTable.of)
+    reason = NO_TWIN
+    rewrites: dict[str, Rewrite] = {}
+    for other, value in scene.before.items():
+        taken = value == DONTCARE or joined(value) == joined(site.value) or value in rewrites
+        if taken or scene.now.get(other) != value or not _is_twin(table, site.slot, other):
+            continue
+        usual = site.kind == "time" or value in table.values[site.slot]
+        if not usual or not is_in_time(scene, site.slot, value):
+            continue
+        edits = swapped(scene, site, value, site.kind)
+        if edits is None:
+            reason = SPELLED_OTHERWISE
+            continue
+        delta = Delta(site.slot, site.value, admitted(scene, site.slot, value, edits[0].after))
+        about = f"{delta}, which {other} has"
+        rewrites[value] = scene.rewrite(edits, [delta], about=about)
+    return list(rewrites.values()) or reason
+
+
+_PLACES: Final[frozenset[SlotKind]] = frozenset({"end", "name"})
+
+
+def _is_twin(table: ValueTable, slot: str, other: str) -> bool:
+    """Say whether two slots are of one type, and are not the two ends of one journey."""
+    kind, kind_of_other = table.kinds.get(slot), table.kinds.get(other)
+    if slot == other or kind is None or kind_of_other is None:
+        return False
+    places = kind in _PLACES and kind_of_other in _PLACES
+    if places and domain_of(slot) == domain_of(other):
+        return False
+    if kind == kind_of_other == "time":
+        return True
+    same = places or (kind == kind_of_other and kind != "yes-no")
+    return same and alike(table.values[slot], table.values[other])
+
+
+COUNTED: Final = "not so many, or not at that time, says nothing of what is wanted"
+NOT_ALONE: Final = "the clause gives several values"
+NO_VERB: Final = "no verb of the clause is known to be negated"
+
+#: Words before which `not` is put: `should not be`, `would not like`.
+_AUXILIARIES: Final = word_set("should would will must")
+#: Verbs that `not` follows: `I will not want`.
+_HELPING: Final = word_set("do will would")
+_INFINITIVES: Final = word_set("like be have serve include offer provide")
+_BE: Final = word_set("am 'm are 're i'm we're")
+#: Participles that make `I am looking for` a wish.
+_SEEKING: Final = word_set("looking searching hoping thinking interested going leaving departing")
+#: Verbs after a subject; `need` would leave room, so that it becomes `want`.
+_PLAIN: Final[Mapping[str, str]] = {"want": "want", "need": "want", "prefer": "prefer"}
+_SINGULAR: Final[Mapping[str, str]] = {
+    "wants": "want",
+    "needs": "want",
+    "prefers": "prefer",
+    "includes": "include",
+    "serves": "serve",
+}
+_I: Final = word_set("i we they")
+_PEOPLE: Final = word_set("she he")
+_IT: Final = word_set("it she he that which restaurant hotel place")
+_ORDERS: Final = word_set("book find reserve include pick choose")
+_BEFORE_ORDERS: Final = word_set("please just")
+#: Words between the verb and a subject: `I really want`.
+_ADVERBS: Final = word_set("also really just only definitely")
+#: What makes it a request for information, or another sentence, between verb and value.
+_ASIDE: Final = word_set(
+    """info information number numbers address postcode phone details help know sure i we you
+    about entrance fee price reference"""
+)
+_POINTERS: Final = word_set("it its that this those these they them their there one ones")
+_SUBJECTS: Final = word_set("i we it she he they you the my our i'm i'd we'd it's")
+_FRAGMENTS: Final = word_set("in on at for from to with preferably maybe and or")
+
+
+@register_relation
+class Negation(ShouldChange):
+    """The slot has any value but the one that is not wanted."""
+
+    name = "negation"
+    expects = "the slot does not keep the value that is not wanted, and all others stay"
+    reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, *OF_CALLS)
+
+    def edited(self, scene: Scene) -> Begun:
+        """Return a rewrite for each slot that a clause of its own gives."""
+        flags, sites = flags_of(scene), sites_of(scene)
+        made = [_negated(scene, flag.unwanted, flag.first, flag.last) for flag in flags.found]
+        made += [_unwanted(scene, site) for site in sites.found]
+        rewrites = [one for one in made if isinstance(one, Rewrite)]
+        if rewrites:
+            return rewrites
+        reasons = [*flags.reasons, *(one for one in made if isinstance(one, str)), sites.reason]
+        return Inapplicable(max(filter(None, reasons), key=self.reasons.index))
+
+
+def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
+    if site.kind in {"number", "time"}:
+        return COUNTED
+    delta = Delta(site.slot, site.value, Admissible((site.value,), anything_but=True))
+    return _negated(scene, delta, site.mention.first, site.mention.last)
+
+
+def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str:
+    """Return the rewrite in which the verb before a value is negated."""
+    if not is_alone(scene, delta.slot, first, last) or _negation_goes_on(scene, last):
+        return NOT_ALONE
+    words = [word.lower.replace("’", "'") for word in scene.parts.words]
+    clause = clause_of(scene.parts, first)
+    verb = next((n for n in range(clause.start, first) if _negation_at(words, clause, n)), None)
+    if verb is None or not _ASIDE.isdisjoint(words[verb + 1 : first]):
+        return NO_VERB
+    sentence = sentence_of(scene.parts, first)
+    if scene.parts.gaps[sentence.stop].strip().startswith("?"):
+        return NO_VERB
+    if isinstance(scene, CallScene):
+        # Whether the clause asks for the call or only for its argument, nobody knows.
+        delta = replace(delta, after=replace(delta.after, or_no_call=True))
+    word, new = scene.parts.words[verb], _negation_at(words, clause, verb)
+    if word.text[0].isupper():
+        new = new[:1].upper() + new[1:]
+    if verb and word.start == scene.parts.words[verb - 1].end and not new.startswith("'"):
+        new = f" {new}"
+    return scene.rewrite([Replacement(word.start, word.end, new, "negation")], [delta])
+
+
+def _negation_goes_on(scene: Scene, last: int) -> bool:
+    """Say whether what follows is under the negation too, or points to what it denies."""
+    words = [word.lower for word in scene.parts.words]
+    if not _POINTERS.isdisjoint(words[last + 1 :]):
+        return True
+    stop = clause_of(scene.parts, last).stop
+    following = words[stop : stop + 2]
+    if following[:1] in (["and"], ["or"]) and _SUBJECTS.isdisjoint(following[1:]):
+        return True
+    if following and following[0] in _FRAGMENTS - {"and"}:
+        return True
+    rest = range(stop, sentence_of(scene.parts, last).stop)
+    said = any(scene.guarded.reasons[n] in {"value", "number", "name"} for n in rest)
+    return said and following[:1] != ["and"]
+
+
+def _negation_at(words: Sequence[str], clause: range, place: int) -> str:
+    """Return the word at a place of a clause with its negation, ``""`` where no rule is for it.
+
+    >>> _negation_at(["i", "really", "want", "a", "bath"], range(5), 2)
+    'do not want'
+    >>> _negation_at(["it", "should", "be", "cheap"], range(4), 1)
+    'should not'
+    """
+    verb, after = words[place], words[place + 1] if place + 1 < len(words) else ""
+    earlier = (words[n] for n in range(place - 1, clause.start - 1, -1))
+    said = [word for word in earlier if word not in _ADVERBS]
+    before, subject = [*said, "", ""][:2]
+    new = ""
+    if verb in _PLAIN and before in _I:
+        new = f"do not {_PLAIN[verb]}"
+    elif verb in _PLAIN and before in _HELPING and subject in _I:
+        new = f"not {_PLAIN[verb]}"
+    elif verb in _SINGULAR and before in (_PEOPLE if verb == "needs" else _IT):
+        new = f"does not {_SINGULAR[verb]}"
+    elif verb in _AUXILIARIES and before in _I | _IT and after in _INFINITIVES:
+        new = f"{verb} not"
+    elif verb in {"'d", "i'd", "we'd"} and after == "like":
+        new = f"{verb[:-2]} would not".strip()
+    elif verb in _BE and after in _SEEKING:
+        new = f"{verb} not"
+    elif verb in _ORDERS and (place == clause.start or before in _BEFORE_ORDERS):
+        new = f"do not {verb}"
+    return new
+
+
+NO_RULE: Final = "no rule for any word of it"
+NO_FLAG: Final = "no slot of the data is a yes/no slot"
+
+#: Opposites that turn the slot, in WordNet 3.0 or, of `offer` and `provide`, by these rules alone.
+_OPPOSITES: Final[Mapping[str, str]] = {
+    "with": "without",
+    "include": "exclude",
+    "includes": "excludes",
+    "including": "excluding",
+    "have": "lack",
+    "has": "lacks",
+    "having": "lacking",
+    "offers": "lacks",
+    "offering": "lacking",
+    "provides": "lacks",
+    "providing": "lacking",
+}
+#: Before a verb: it is asked, or left open, whether there is something.
+_ASKING: Final = frozenset({"if", "whether", "do", "does", "did"})
+#: Before `have`: it is the place that has something.
+_HOLDERS: Final = frozenset({"it", "that", "which", "should", "must", "place", "one", "places"})
+#: What may stand between such a word and the name of the slot.
+_BETWEEN: Final = frozenset({"a", "an", "the", "some", "any", "on", "site"})
+
+
+@register_relation
+class Antonym(ShouldChange):
+    """What a yes/no slot stands for is not wanted any more."""
+
+    name = "antonym"
+    expects = "the yes/no slot is no, dontcare or empty, and all others stay"
+    reasons = (*REASONS, NO_RULE, *OF_CALLS)
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Say so where no slot is a yes/no slot."""
+        flags = any("yes-no" in table.kinds.values() for table in tables_of(data))
+        return "" if flags else NO_FLAG
+
+    def edited(self, scene: Scene) -> Begun:
+        """Return a rewrite for each yes/no slot with a word before it that has an opposite."""
+        flags = flags_of(scene)
+        rewrites = [
+            scene.rewrite([edit], [site.unwanted])
+            for site in flags.found
+            if (edit := _opposite(scene, site))
+        ]
+        if rewrites:
+            return rewrites
+        reasons = (REASONS[0], *flags.reasons, *(NO_RULE for _ in flags.found))
+        return Inapplicable(max(reasons, key=self.reasons.index))
+
+
+def _opposite(scene: Scene, site: FlagSite) -> Replacement | None:
+    """Return the opposite of the word before the name of a slot, if there is a rule for it."""
+    words, gaps = scene.parts.words, scene.parts.gaps
+    place = site.first - 1
+    while place > 0 and words[place].lower in _BETWEEN and not gaps[place + 1].strip("- "):
+        place -= 1
+    if place < 0 or words[place].lower not in _OPPOSITES or _flags_go_on(scene, site):
+        return None
+    if words[place].lower != "with" and not _is_told(scene, place):
+        return None
+    word = words[place]
+    opposite = match_case(word.text, _OPPOSITES[word.lower])
+    return Replacement(word.start, word.end, opposite, "antonym")
+
+
+def _flags_go_on(scene: Scene, site: FlagSite) -> bool:
+    """Say whether what follows would be turned, too: `parking and breakfast`."""
+    words, after = scene.parts.words, site.last + 1
+    if words[after : after + 1] and words[after].lower in {"and", "or"}:
+        return True
+    rest = range(after, sentence_of(scene.parts, site.last).stop)
+    flags = (slot for slot in scene.now if slot != site.slot and scene.now[slot] in REFUSED)
+    return any(
+        one.first in rest for slot in flags for one in asked_for(scene, slot, scene.turn.user)
+    )
+
+
+def _is_told(scene: Scene, place: int) -> bool:
+    """Say whether a place has something, or should: nobody asks whether it does."""
+    words = [word.lower for word in scene.parts.words]
+    if not _ASKING.isdisjoint(words[sentence_of(scene.parts, place).start : place]):
+        return False
+    before = words[place - 1] if place else ""
+    return (
+        words[place] != "have" or before in _HOLDERS or scene.once(ValueTable.of).is_title(before)
+    )
+
+
+TOO_LONG: Final = "a value of several words is not corrected in passing"
+
+#: Values tried of one slot.
+_MOST_REPAIRS: Final = 4
+
+
+@register_relation
+class Repair(ShouldChange):
+    """The slot has the value that is said last."""
+
+    name = "repair"
+    expects = "the slot has the value that the user corrects themselves to, and all others stay"
+    reasons = (*REASONS, TOO_LONG, SPELLED_OTHERWISE, NO_OTHER, *OF_CALLS)
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Say so where no slot has two known values."""
+        return needs_values(self.name, data)
+
+    def edited(self, scene: Scene) -> Begun:
+        """Return up to 4 rewrites for each slot that the turn gives."""
+        return from_sites(self, scene, _repaired)
+
+
+def _repaired(scene: Scene, site: ValueSite) -> Made:
+    if site.mention.first != site.mention.last and site.kind != "time":
+        return TOO_LONG
+    return some(islice(_repairs(scene, site), _MOST_REPAIRS)) or why_none(scene, site)
+
+
+def _repairs(scene: Scene, site: ValueSite) -> Iterator[Rewrite]:
+    for value in unsaid(scene, site.slot, site.value):
+        edits = swapped(scene, site, value, "repair")
+        if edits and (" " not in edits[0].after or site.kind == "time"):
+            new = edits[0].after
+            delta = Delta(site.slot, site.value, admitted(scene, site.slot, value, new))
+            added = Replacement(site.mention.end, site.mention.end, f", no, {new}", "repair")
+            yield scene.rewrite([added], [delta])
+
+
+NOTHING_GIVEN: Final = "the turn changes nothing"
+NO_WORD: Final = "the turn has no word"
+TAKEN_AWAY: Final = "a slot loses its value at the turn"
+UNSAID: Final = "the turn gives a value that it does not say"
+MORE: Final = "the turn says a value that it does not give"
+EARLIER: Final = "an earlier round says a value that the turn gives"
+
+#: Rewrites of a turn.
+_DRAWS: Final = 4
+#: Shorter words are cues and letters mostly.
+_SHORTEST: Final = 4
+
+
+@register_relation
+class RandomInput(ShouldChange):
+    """What the turn gave is not given, and the state is that of the turn before."""
+
+    name = "random-input"
+    expects = "every slot that the turn gave is as it was before the turn"
+    source = "correct forms of the misspellings in the lexicon"
+    reasons = (
+        *(NO_WORD, NOTHING_GIVEN, TAKEN_AWAY, UNSAID, MORE, BY_SYSTEM, EARLIER, MISLABELLED),
+        *OF_CALLS,
+    )
+
+    def edited(self, scene: Scene) -> Begun:
+        """Return 4 draws of as many words as the turn has."""
+        changes = diff_states(scene.before, scene.now)
+        if not scene.parts.words:
+            return Inapplicable(NO_WORD)
+        if not changes:
+            return Inapplicable(NOTHING_GIVEN)
+        if any(change.after is None for change in changes):
+            return Inapplicable(TAKEN_AWAY)
+        if reason := _elsewhere(scene, changes):
+            return Inapplicable(reason)
+        label = scene.turn.state
+        if label is not None and any(label.get(slot) != new for slot, _, new in changes):
+            return Inapplicable(MISLABELLED)
+        deltas = [Delta(slot, new, Admissible((old,))) for slot, old, new in changes]
+        table = scene.once(ValueTable.of)
+        return Lazily(_drawn(scene, deltas, table) for _ in range(_DRAWS))
+
+    def of_calls(self, scene: Scene) -> Begun:
+        """Return as many draws, after which nothing is called: nobody asks for anything."""
+        if not scene.parts.words:
+            return Inapplicable(NO_WORD)
+        if scene.label is not None and not scene.label:
+            return Inapplicable(MISLABELLED)
+        new = Outcome({path: one for path, one in scene.now.items() if path not in scene.before})
+        if not new:
+            return Inapplicable(NOTHING_GIVEN)
+        deltas, table = list(gone(new)), call_scene(scene).once(ValueTable.of)
+        told = " ".join(f"{one.name} {one.description}" for one in scene.dialogue.tools)
+        return Lazily(_drawn(scene, deltas, table, told) for _ in range(_DRAWS))
+
+
+def _elsewhere(scene: Scene, changes: Sequence[SlotChange]) -> str:
+    """Say why a value may come from elsewhere than what the user says in this turn.
+
+    A reader would keep what an earlier round said: a place that was asked about, a type that was
+    wished for before. And what nobody says at all is a poor label, or taken from an offer.
+    """
+    values = [change.after or "" for change in changes]
+    spelled = [value for value in values if value not in UNSPOKEN]
+    *earlier, last = scene.context.exchanges
+    if not all(spoken(last.user).mentions(value) for value in spelled):
+        return UNSAID
+    unheard = "dontcare" in scene.guarded.reasons and DONTCARE not in values
+    if unheard or says_more(scene, last.user, changes):
+        return MORE
+    if any(spoken(last.system).mentions(value) for value in spelled):
+        return BY_SYSTEM
+    texts = [text for one in earlier for text in (one.system, one.user)]
+    if any(spoken(text).mentions(value) for text in texts for value in spelled):
+        return EARLIER
+    return ""
+
+
+def _drawn(scene: Scene, deltas: list[Delta], table: ValueTable, tools: str = "") -> Rewrite:
+    words = _words(scene, table, tools)
+    text = " ".join(next(words) for _ in scene.parts.words)
+    about = f"random words: {', '.join(map(str, shortly(deltas)))}"
+    return scene.rewrite([scene.whole(text, "random words")], deltas, about=about)
+
+
+def _words(scene: Scene, table: ValueTable, tools: str) -> Iterator[str]:
+    """Yield words that say nothing here: no value, cue or name of a slot, none of the system's.
+
+    Nor those in what is told of the ``tools``.
+    """
+    pool = _pool(scene.lexicon)
+    said = {*word_list(scene.turn.system), *re.findall("[a-z]+", tools.lower())}
+    while True:
+        word = pool[int(scene.rng.integers(len(pool)))]
+        named = word in said or table.is_title(word)
+        if not named and not scene.guards.guard_of(word):
+            yield word
+
+
+@lru_cache(maxsize=8)
+def _pool(lexicon: Lexicon) -> tuple[str, ...]:
+    """Return the words to draw from, in the order of the lexicon."""
+    stop = frozenset(lexicon.stop_words)
+    return tuple(
+        word
+        for word in lexicon.misspellings
+        if word.isalpha() and word.islower() and len(word) >= _SHORTEST and word not in stop
+    )

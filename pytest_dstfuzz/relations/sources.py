@@ -1,0 +1,511 @@
+"""Rewrites from elsewhere: files that people read, and retrieval."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from pytest_dstfuzz.dialogue.dialogues import (
+    BeliefState,
+    Dialogue,
+    DialogueSet,
+    SlotChange,
+    diff_states,
+    turn_keys,
+)
+from pytest_dstfuzz.dialogue.readers.source import checked
+from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.files import read_text, write_text
+from pytest_dstfuzz.json_data import parse_json
+from pytest_dstfuzz.perturb.draft import Mask
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.locks import Locks
+from pytest_dstfuzz.perturb.validity import LONGEST_EDITED
+from pytest_dstfuzz.perturb.values import spelled
+from pytest_dstfuzz.perturb.words import Parts, take_apart
+from pytest_dstfuzz.relations.registry import RELATIONS, register_relation, relation_by_name
+from pytest_dstfuzz.relations.relation import (
+    Begun,
+    BySearch,
+    Inapplicable,
+    Relation,
+    Rewrite,
+    Scene,
+    Scenes,
+    begin,
+    proposed,
+)
+from pytest_dstfuzz.relations.rounds import points_back
+from pytest_dstfuzz.relations.should_change.sites import spoken
+from pytest_dstfuzz.relations.values import (
+    UNSPOKEN,
+    SpokenText,
+    ValueMention,
+    ValueTable,
+    article_before,
+    domain_of,
+    name_words,
+    written,
+)
+
+SCHEMA: Final = "dstfuzz-frozen/1"
+#: What a person may say of a candidate: the meaning stays, it does not, or nothing so far.
+KEEPS: Final = "keeps"
+
+
+class FrozenRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A candidate: other words for the user's utterance of one turn."""
+
+    #: Of the turn, see `turn_keys`.
+    key: str
+    #: The utterance of the data, for whoever reads; only ``key`` says which turn it is.
+    user: str
+    text: str
+    source: str
+    #: The lock that it breaks; ``""`` = none. One that breaks a lock is never used.
+    lock: str = ""
+    verdict: Literal["", "keeps", "changes"] = ""
+    #: Who gave the verdict.
+    reviewer: str = ""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    schema: str
+    sources: dict[str, str]
+
+
+class FrozenFile(msgspec.Struct, frozen=True):
+    """What a file of frozen variants holds."""
+
+    #: Name of a source -> where its words come from, and their licence.
+    sources: Mapping[str, str] = {}
+    rows: tuple[FrozenRow, ...] = ()
+
+    def joined(self, source: str, licence: str, rows: Iterable[FrozenRow]) -> FrozenFile:
+        """Return the file with more candidates after those that it has.
+
+        What is there stays as it is, verdicts and all, also where the same words come again.
+        """
+        there = {(row.key, row.text): row for row in self.rows}
+        for row in rows:
+            there.setdefault((row.key, row.text), row)
+        return FrozenFile({**self.sources, source: licence}, tuple(there.values()))
+
+    def write(self, path: Path) -> None:
+        """Write it to a file that people read and edit, and that is committed."""
+        lines: list[object] = [{"schema": SCHEMA, "sources": dict(sorted(self.sources.items()))}]
+        lines += [msgspec.to_builtins(row) for row in self.rows]
+        write_text(path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
+
+
+def read_frozen(path: Path) -> FrozenFile:
+    """Read a file of frozen variants.
+
+    Raises:
+        DataError: it cannot be read, or a line of it is not what it must be.
+    """
+    lines = read_text(path, "file of frozen variants").split("\n")
+    parsed = [
+        (_parsed(line, f"{path}: line {number}"), f"{path}: line {number}")
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+    ]
+    head = checked(_Head, *parsed[0]) if parsed else None
+    if head is None or head.schema != SCHEMA:
+        raise DataError(
+            f"{path} is no file of frozen variants: its first line must have the schema "
+            f"{SCHEMA!r}; dstfuzz freeze writes one"
+        )
+    rows: dict[tuple[str, str], FrozenRow] = {}
+    for value, place in parsed[1:]:
+        row = checked(FrozenRow, value, place)
+        if row.verdict and not row.reviewer.strip():
+            raise DataError(f"{place}: a verdict needs the name of who gave it in 'reviewer'")
+        if (row.key, row.text) in rows:
+            raise DataError(f"{place}: the same text stands there twice for the same turn")
+        rows[row.key, row.text] = row
+    return FrozenFile(head.sources, tuple(rows.values()))
+
+
+def _parsed(line: str, place: str) -> object:
+    try:
+        return parse_json(line)
+    except DataError as error:
+        raise DataError(f"{place} {error}") from None
+
+
+def with_frozen(data: DialogueSet, path: str | Path | None) -> DialogueSet:
+    """Return data with the variants of a file of which a person says that the meaning stays."""
+    if path is None:
+        return data
+    found: dict[str, list[str]] = {}
+    for row in read_frozen(Path(path).expanduser()).rows:
+        if row.verdict == KEEPS and not row.lock:
+            found.setdefault(row.key, []).append(row.text)
+    return replace(data, frozen={key: tuple(texts) for key, texts in found.items()})
+
+
+#: Locks whose words have to be there as often as they were, in any spelling.
+_COUNTED: Final = ("user", "value")
+#: Locks of which a word has to be there where there was one.
+_PRESENT: Final = ("dontcare", "affirmation")
+
+
+def broken_lock(scene: Scene, text: str) -> str:
+    """Return the lock that other words for the utterance of a turn break; ``""`` = none.
+
+    Returns:
+        ``user``, ``value`` (numbers too): their words are not the same, or not as often there;
+        ``name``: something that looks like a name is lost, or is new; ``negation``: it denies more
+        often or less often; ``dontcare``, ``affirmation``, ``reference``: there is one and was
+        none, or the other way round; ``size``: it has no words, or too many characters.
+    """
+    if len(text) > LONGEST_EDITED or not (parts := take_apart(text)).words:
+        return "size"
+    clean = _Locked(scene.parts, scene.guarded)
+    new = _Locked(parts, scene.guarded_in(text, parts))
+    for reason in _COUNTED:
+        if clean.words[reason] != new.words[reason]:
+            return reason
+    if not (clean.words["name"].keys() <= new.said and new.words["name"].keys() <= clean.said):
+        return "name"
+    if clean.words["negation"].total() != new.words["negation"].total():
+        return "negation"
+    for reason in _PRESENT:
+        if bool(clean.words[reason]) != bool(new.words[reason]):
+            return reason
+    user, lexicon = scene.turn.user, scene.lexicon
+    return "" if points_back(user, lexicon) == points_back(text, lexicon) else "reference"
+
+
+def said_otherwise(scene: Scene, texts: Iterable[str], operator: str) -> Iterator[Rewrite]:
+    """Yield the turn in the words of each text, as a kind of edit."""
+    for text in texts:
+        yield scene.rewrite([scene.whole(text, operator)], about="in other words")
+
+
+class _Locked:
+    """The words of a text by their locks, in the form in which they are compared."""
+
+    def __init__(self, parts: Parts, mask: Mask) -> None:
+        forms = [spelled(word.lower) for word in parts.words]
+        self.said = frozenset(forms)
+        self.words: dict[str, Counter[str]] = {
+            reason: Counter() for reason in (*_COUNTED, *_PRESENT, "name", "negation")
+        }
+        for form, reason in zip(forms, mask.reasons, strict=True):
+            # `2` may be known as a value, and `two` as a number.
+            lock = "value" if reason == "number" else reason
+            if lock in self.words:
+                self.words[lock][form] += 1
+
+
+_NO_VALUES: Final = "the turn gives no slot a value"
+_UNSAID: Final = "the turn does not say each value that it gives, once"
+_LABELS: Final = "the labels have other changes than the answers"
+_NOBODY: Final = "nobody else gives the same slots in a like place, with no lock broken"
+#: Rewrites of a turn.
+MOST_RETRIEVED: Final = 8
+
+
+class _Place(NamedTuple):
+    """What a turn gives, and where: turns of one place may be said in each other's words."""
+
+    slots: tuple[str, ...]
+    #: Whether the system has spoken, asks, and which of the slots it names.
+    system: tuple[bool, bool, frozenset[str]]
+    #: Whether the user asks.
+    asks: bool
+    #: Words for the domains of the slots that the user says.
+    domains: frozenset[str]
+
+
+class Template(NamedTuple):
+    """An utterance, and where it says the value of each slot that it gives."""
+
+    dialogue: str
+    user: str
+    #: Slot and its mention, in the order of the text.
+    values: tuple[tuple[str, ValueMention], ...]
+
+    def filled(self, table: ValueTable, values: Mapping[str, str]) -> str | None:
+        """Return the utterance with other values, ``None`` where one cannot be written so."""
+        text = self.user
+        for slot, mention in reversed(self.values):
+            model = text[mention.start : mention.end]
+            new = written(table.kinds.get(slot, "name"), values[slot], model)
+            if new is None:
+                return None
+            start = mention.start
+            head = text[:start].rstrip()
+            last = head.rpartition(" ")[2]
+            if last.lower() in {"a", "an"}:
+                right = article_before(new)
+                start = len(head) - len(last)
+                new = f"{right.capitalize() if last[0].isupper() else right} {new}"
+            text = text[:start] + new + text[mention.end :]
+        return text
+
+
+@register_relation
+class Retrieval(Relation):
+    """The state stays when a turn is said in the words of another dialogue of the data.
+
+    The meaning holds as far as the labels are right: both turns give the same slots, after a
+    system turn that names the same ones of them, and the other's values give way to the turn's own.
+    """
+
+    name = "retrieval"
+    expects = "{stays}"
+    source = "the utterances of the data itself, under its licence"
+    on = ("state",)
+    edits = "own"
+    reasons = (_NO_VALUES, _UNSAID, _LABELS, _NOBODY)
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Say why there is nobody whose words could be taken."""
+        labelled = sum(all(turn.state is not None for turn in one.turns) for one in data.dialogues)
+        return "" if labelled > 1 else "it takes words of other dialogues with labels"
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return the turn in the words of a few others, drawn at random."""
+        changes = diff_states(scene.before, scene.now)
+        if not changes:
+            return Inapplicable(_NO_VALUES)
+        found = _template(scene.dialogue.id, scene.turn.user, changes)
+        if found is None:
+            return Inapplicable(_UNSAID)
+        if _mislabelled(scene, changes):
+            return Inapplicable(_LABELS)
+        texts = list(islice(said_by_others(scene, scene.once(templates)), MOST_RETRIEVED))
+        if not texts:
+            return Inapplicable(_NOBODY)
+        return said_otherwise(scene, texts, "retrieved")
+
+
+Templates = Mapping[_Place, Sequence[Template]]
+
+
+def templates(data: DialogueSet) -> Templates:
+    """Return the utterances of data that say all that they give, by their places."""
+    table = ValueTable.of(data)
+    found: dict[_Place, list[Template]] = {}
+    for dialogue in data.dialogues:
+        states = [BeliefState(), *(turn.state for turn in dialogue.turns)]
+        for turn, (before, now) in zip(dialogue.turns, pairwise(states), strict=True):
+            if before is None or now is None:
+                continue
+            changes = diff_states(before, now)
+            one = _template(dialogue.id, turn.user, changes) if changes else None
+            if one is not None:
+                place = _place(table, turn.system, turn.user, [slot for slot, *_ in changes])
+                found.setdefault(place, []).append(one)
+    return found
+
+
+def said_by_others(scene: Scene, others: Templates) -> Iterator[str]:
+    """Yield a turn in the words of others, in an order drawn at random, each text once."""
+    table = scene.once(ValueTable.of)
+    changes = diff_states(scene.before, scene.now)
+    values = {change.slot: change.after or "" for change in changes}
+    place = _place(table, scene.turn.system, scene.turn.user, list(values))
+    pool = others.get(place, ())
+    seen = {_plain(scene.turn.user)}
+    for index in scene.rng.permutation(len(pool)).tolist():
+        one = pool[index]
+        text = one.filled(table, values) if one.dialogue != scene.dialogue.id else None
+        if text is None or _plain(text) in seen or broken_lock(scene, text):
+            continue
+        seen.add(_plain(text))
+        yield text
+
+
+def _plain(text: str) -> tuple[str, ...]:
+    return tuple([word.lower for word in spoken(text).parts.words])
+
+
+def _template(dialogue: str, user: str, changes: Sequence[SlotChange]) -> Template | None:
+    """Return an utterance with its mentions; ``None`` where it does not say each value once."""
+    said: SpokenText = spoken(user)
+    found = []
+    for change in changes:
+        if change.after is None or change.after in UNSPOKEN:
+            return None
+        mentions = said.mentions(change.after)
+        if len(mentions) != 1 or mentions[0].spelled == "other":
+            return None
+        found.append((mentions[0], change.slot))
+    found.sort()
+    if any(one.end > other.start for (one, _), (other, _) in pairwise(found)):
+        return None
+    return Template(dialogue, user, tuple((slot, mention) for mention, slot in found))
+
+
+def _place(table: ValueTable, system: str, user: str, slots: Sequence[str]) -> _Place:
+    asked = frozenset(spoken(system).forms)
+    said = frozenset(spoken(user).forms)
+    named = {
+        slot
+        for slot in slots
+        if not asked.isdisjoint({*map(spelled, name_words(slot)), *_nouns(table, slot)})
+    }
+    domains = {spelled(domain_of(slot)) for slot in table.kinds if domain_of(slot)} & said
+    return _Place(
+        tuple(sorted(slots)),
+        (bool(system.strip()), "?" in system, frozenset(named)),
+        "?" in user,
+        frozenset(domains),
+    )
+
+
+def _nouns(table: ValueTable, slot: str) -> frozenset[str]:
+    """Return what else a system may say where it asks for a slot of a kind."""
+    return _ASKED.get(table.kinds.get(slot, "name"), frozenset())
+
+
+#: Kind of a slot -> words by which systems ask for it.
+_ASKED: Final[Mapping[str, frozenset[str]]] = {
+    "time": frozenset({"time", "when"}),
+    "day": frozenset({"day", "when", "date"}),
+    "end": frozenset({"where"}),
+    "number": frozenset({"many"}),
+}
+
+
+def _mislabelled(scene: Scene, changes: Sequence[SlotChange]) -> bool:
+    """Say whether the labels, where there are some, have other changes."""
+    earlier = scene.dialogue.turns[scene.index - 1].state if scene.index else BeliefState()
+    label = scene.turn.state
+    if earlier is None or label is None:
+        return False
+    return diff_states(earlier, label) != tuple(changes)
+
+
+_NO_FROZEN: Final = "no frozen variant of the turn"
+_LOCKED: Final = "every frozen variant of the turn breaks a lock of this run"
+
+
+@register_relation
+class Frozen(Relation):
+    """The state stays when the turn is said in words that were written elsewhere and reviewed.
+
+    The words come from the file of ``--dst-relation=frozen:FILE``, which ``dstfuzz freeze`` writes.
+    """
+
+    name = "frozen"
+    expects = "{stays}"
+    source = "as its file says"
+    edits = "own"
+    reasons = (_NO_FROZEN, _LOCKED)
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Say why there is nothing to take: no file, or none of its rows is about the data."""
+        if data.frozen is None:
+            return (
+                "it needs a file of reviewed variants (--dst-relation=frozen:FILE; dstfuzz freeze)"
+            )
+        if not any(key in data.frozen for one in data.dialogues for key in turn_keys(one)):
+            return (
+                "no turn of the data has a variant in the file of --dst-relation=frozen with the "
+                "verdict 'keeps' and no lock"
+            )
+        return ""
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return the variants of the turn, in the order of the file."""
+        texts = (scene.data.frozen or {}).get(turn_keys(scene.dialogue)[scene.index], ())
+        if not texts:
+            return Inapplicable(_NO_FROZEN)
+        kept = [text for text in texts if not broken_lock(scene, text)]
+        if not kept:
+            return Inapplicable(_LOCKED)
+        return said_otherwise(scene, kept, "frozen")
+
+
+class CandidateSource(NamedTuple):
+    """Something that says turns in other words."""
+
+    #: As ``--source`` names it, and as each row of the file shows.
+    name: str
+    #: Where its words come from, and their licence.
+    licence: str
+    #: Returns other words for the utterance of each scene, the best first.
+    words: Callable[[Sequence[Scene]], Iterable[Sequence[str]]]
+
+
+def relation_source(name: str) -> CandidateSource:
+    """Return the source that is a relation which says turns in other words.
+
+    Raises:
+        UserError: there is no such relation, or it does something else.
+    """
+    relation = relation_by_name(name)
+    if not _says_otherwise(relation):
+        others = (relation_by_name(one) for one in RELATIONS.shipped)
+        usable = ", ".join(other.name for other in others if _says_otherwise(other))
+        raise UserError(
+            f"the relation {name!r} does not say turns in other words; those that do: {usable}"
+        )
+
+    def words(scenes: Sequence[Scene]) -> Iterator[Sequence[str]]:
+        for scene in scenes:
+            begun = begin(relation, scene)
+            if isinstance(begun, Inapplicable | BySearch):
+                yield ()
+            else:
+                yield [rewrite.seen.user for rewrite in proposed(begun)]
+
+    return CandidateSource(name, relation.source or "none", words)
+
+
+def pool_source(pool: DialogueSet) -> CandidateSource:
+    """Return the source that is other data with labels: what people there say in a like place."""
+    others = templates(pool)
+
+    def words(scenes: Sequence[Scene]) -> Iterator[Sequence[str]]:
+        for scene in scenes:
+            yield list(islice(said_by_others(scene, others), MOST_RETRIEVED))
+
+    licence = f"the utterances of {pool.name} (split {pool.split}), under its licence"
+    return CandidateSource(Retrieval.name, licence, words)
+
+
+def _says_otherwise(relation: Relation) -> bool:
+    """Say whether a relation edits turns that are to mean the same."""
+    kept = relation.side == "should-not-change" and relation.unit == "turn"
+    return kept and relation.edits == "own" and not isinstance(relation, Frozen)
+
+
+def candidate_rows(
+    source: CandidateSource,
+    data: DialogueSet,
+    turns: Iterable[tuple[Dialogue, int]],
+    *,
+    each: int,
+    seed: int,
+    locks: Sequence[str] = (),
+) -> Iterator[FrozenRow]:
+    """Yield candidates for some turns, at most ``each`` for one, and the lock that each breaks.
+
+    The labels stand for the tracker's answers; where there are none, no slot has a value.
+    """
+    lexicon = load_lexicon()
+    guards = Locks(lexicon, data.ontology, data.cue_words, locks)
+    scenes = Scenes(data, lexicon, guards, seed)
+    asked = []
+    for dialogue, index in turns:
+        states = [turn.state or BeliefState() for turn in dialogue.turns]
+        asked.append(scenes.of(source.name, dialogue, index, states))
+    for scene, texts in zip(asked, source.words(asked), strict=True):
+        user = scene.turn.user
+        other = [text for text in dict.fromkeys(texts) if text.split() != user.split()]
+        key = turn_keys(scene.dialogue)[scene.index]
+        for text in islice(other, each):
+            yield FrozenRow(key, user, text, source.name, broken_lock(scene, text))

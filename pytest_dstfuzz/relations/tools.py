@@ -1,0 +1,314 @@
+"""Relations on the tools of an assistant: order, distractors, optional parameters, other words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache, lru_cache
+from importlib import resources
+from itertools import chain
+from typing import ClassVar, Final, Literal
+
+from pytest_dstfuzz.dialogue.calls import (
+    AnswerPath,
+    Outcome,
+    OutcomeKind,
+    Tool,
+    Transcript,
+    calls_outcome,
+    canonical,
+)
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, ToolParaphrase
+from pytest_dstfuzz.dialogue.ontology import recorded, unread_tools
+from pytest_dstfuzz.dialogue.readers.tools import read_tools
+from pytest_dstfuzz.perturb.words import word_list, word_set
+from pytest_dstfuzz.relations.registry import register_relation
+from pytest_dstfuzz.relations.relation import Begun, Inapplicable, Relation, Rewrite, Scene
+from pytest_dstfuzz.relations.values import name_words
+
+NO_TOOLS: Final = "the dialogue has no tools"
+#: Rewrites of a turn.
+MOST: Final = 16
+#: What is done, in words, and what comes of it.
+Told = tuple[str, Transcript]
+
+
+class ToolRelation(Relation):
+    """The calls stay where the assistant is told of its tools in another way.
+
+    A class that inherits from it writes ``name``, ``reasons`` and `transcripts`.
+    """
+
+    on: ClassVar[tuple[OutcomeKind, ...]] = ("tool-calls",)
+    edits: ClassVar[Literal["search", "own"]] = "own"
+    expects: ClassVar[str] = "{stays}"
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Say so where no dialogue has tools."""
+        if data.tools:
+            return ""
+        return "it edits the list of tools, and no dialogue has one"
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return the turn with other lists of tools."""
+        transcript = scene.context.transcript
+        if transcript is None or not transcript.tools:
+            return Inapplicable(NO_TOOLS)
+        found = self.transcripts(scene, transcript)
+        if isinstance(found, str):
+            return Inapplicable(found)
+        return (_rewritten(scene, one, about) for about, one in found)
+
+    def transcripts(self, scene: Scene, clean: Transcript) -> Iterable[Told] | str:
+        """Return what comes of it, or why nothing does."""
+        raise NotImplementedError
+
+
+def with_tools(clean: Transcript, tools: Iterable[Tool]) -> Transcript:
+    """Return what was recorded with another list of tools."""
+    return replace(clean, tools=tuple(tools))
+
+
+def once_each(scene: Scene, made: Iterable[Told]) -> Iterator[Told]:
+    """Yield those that differ from the clean one and from each other, `MOST` at most."""
+    seen = {scene.context.transcript}
+    for about, one in made:
+        if len(seen) > MOST:
+            return
+        if one not in seen:
+            seen.add(one)
+            yield about, one
+
+
+def _rewritten(scene: Scene, transcript: Transcript, about: str) -> Rewrite:
+    return Rewrite(
+        seen=replace(scene.context, transcript=transcript),
+        reference=scene.context,
+        about=about,
+    )
+
+
+ONE_TOOL: Final = "the dialogue has only one tool"
+
+
+@register_relation
+class ToolsOrder(ToolRelation):
+    """The calls do not depend on which tool is listed first."""
+
+    name = "tools-order"
+    reasons = (NO_TOOLS, ONE_TOOL)
+
+    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
+        """Return the list the other way round, and drawn orders."""
+        if len(clean.tools) < 2:
+            return ONE_TOOL
+        return once_each(scene, _orders(scene, clean))
+
+
+def _orders(scene: Scene, clean: Transcript) -> Iterator[Told]:
+    yield "the list of tools the other way round", with_tools(clean, clean.tools[::-1])
+    for _ in range(MOST):
+        order = scene.rng.permutation(len(clean.tools)).tolist()
+        told = ", ".join(str(place + 1) for place in order)
+        yield (
+            f"the tools in the order {told}",
+            with_tools(clean, (clean.tools[place] for place in order)),
+        )
+
+
+NONE_APART: Final = "every other tool that is known has to do with the dialogue"
+#: What tools of all kinds do: words of their names that say nothing about what for.
+_DOING: Final = word_set(
+    "get find search book buy reserve add set make call list show check look lookup create update "
+    "play request schedule send a an the of for to in at on by and or with"
+)
+_LETTERS: Final = re.compile(r"[a-z]+")
+
+
+@register_relation
+class ToolsDistractor(ToolRelation):
+    """The calls stay where a tool for something else is on the list as well."""
+
+    name = "tools-distractor"
+    source = "tools of other dialogues of the data; resources/relations/tools.json, of this package"
+    reasons = (NO_TOOLS, NONE_APART)
+
+    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
+        """Return the list with one tool more: from the data first, else one that ships."""
+        here = _said(scene, clean.tools)
+        names = {tool.name for tool in clean.tools}
+        apart: list[Tool] = []
+        for pool in (scene.once(_tools_of), _shipped()):
+            found = [
+                tool for tool in pool if tool.name not in names and not (_about(tool.name) & here)
+            ]
+            apart += [found[at] for at in scene.rng.permutation(len(found)).tolist()]
+        if not apart:
+            return NONE_APART
+        return once_each(scene, _with_one(scene, clean, apart[:MOST]))
+
+
+def _with_one(scene: Scene, clean: Transcript, apart: Iterable[Tool]) -> Iterator[Told]:
+    for tool in apart:
+        place = int(scene.rng.integers(len(clean.tools) + 1))
+        tools = (*clean.tools[:place], tool, *clean.tools[place:])
+        yield f"one more tool, {tool.name}, in place {place + 1}", with_tools(clean, tools)
+
+
+def _tools_of(data: DialogueSet) -> tuple[Tool, ...]:
+    """Return the tools of the data, each name once."""
+    found: dict[str, Tool] = {}
+    for tool in data.tools:
+        found.setdefault(tool.name, tool)
+    return tuple(found.values())
+
+
+@cache
+def _shipped() -> tuple[Tool, ...]:
+    path = resources.files("pytest_dstfuzz") / "resources" / "relations" / "tools.json"
+    return read_tools(path.read_text(encoding="utf-8"), "the tools that ship")
+
+
+@lru_cache(maxsize=4096)
+def _about(name: str) -> frozenset[str]:
+    """Return what a tool is about: the words of its name but for `_DOING`, without a plural.
+
+    >>> sorted(_about("Hotels_2_SearchHouse"))
+    ['hotel', 'house']
+    """
+    words = (word for part in re.split(r"[^A-Za-z]+", name) if part for word in name_words(part))
+    return frozenset(_single(word) for word in words if word not in _DOING)
+
+
+def _single(word: str) -> str:
+    return word.removesuffix("s") if len(word) > 3 else word
+
+
+def _said(scene: Scene, tools: Iterable[Tool]) -> frozenset[str]:
+    """Return the words of the dialogue up to the turn, and of what its tools are for."""
+    found: set[str] = set()
+    for tool in tools:
+        found |= _about(tool.name)
+        found.update(_LETTERS.findall(tool.description.lower()))
+    for text in scene.context.utterances:
+        found.update(word_list(text))
+    return frozenset(map(_single, found))
+
+
+NONE_SPARE: Final = "no tool has an optional parameter that no call uses"
+
+
+@register_relation
+class ToolsOptional(ToolRelation):
+    """The calls stay where a tool lacks a parameter that they do not use."""
+
+    name = "tools-optional"
+    reasons = (NO_TOOLS, NONE_SPARE)
+
+    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
+        """Return the list without one parameter, those of tools that are called first."""
+        used, unread = used_parameters(scene), unread_tools(scene.dialogue)
+        spare = [
+            (place, name)
+            for place, tool in enumerate(clean.tools)
+            if tool.name not in unread
+            for name in optional_parameters(tool)
+            if f"{tool.name}.{name}" not in used
+        ]
+        if not spare:
+            return NONE_SPARE
+        called = {place.tool for path in scene.now if (place := AnswerPath.of(path)).in_call}
+        drawn = [spare[at] for at in scene.rng.permutation(len(spare)).tolist()]
+        drawn.sort(key=lambda one: clean.tools[one[0]].name not in called)
+        return once_each(scene, (_without(clean, *one) for one in drawn))
+
+
+def optional_parameters(tool: Tool) -> list[str]:
+    """Return the parameters that a call may leave out, by the schema."""
+    schema = tool.schema
+    properties, required = schema.get("properties"), schema.get("required")
+    needed = required if isinstance(required, list) else []
+    names = properties if isinstance(properties, dict) else {}
+    return [name for name in names if name not in needed]
+
+
+def used_parameters(scene: Scene) -> frozenset[str]:
+    """Return ``tool.parameter`` of those that the clean answer or any recorded call uses.
+
+    Calls of later turns count: an assistant may make them as soon as it is told enough.
+    """
+    dialogue = scene.dialogue
+    made = [turn.calls or Outcome() for turn in dialogue.turns]
+    made += (calls_outcome([call]) for call in recorded(dialogue))
+    found = set()
+    for path in chain(scene.now, *made):
+        place = AnswerPath.of(path)
+        if place.in_call and not place.is_call:
+            found.add(f"{place.tool}.{place[2]}")
+    return frozenset(found)
+
+
+def _without(clean: Transcript, at: int, name: str) -> Told:
+    tool = clean.tools[at]
+    schema = tool.schema
+    del schema["properties"][name]
+    less = tool._replace(parameters=canonical(schema))
+    tools = (less if place == at else other for place, other in enumerate(clean.tools))
+    return f"{tool.name} without its optional parameter {name}", with_tools(clean, tools)
+
+
+NO_OTHER_WORDS: Final = "none of its tools is there in other words"
+
+
+@register_relation
+class ToolsParaphrase(ToolRelation):
+    """The calls stay, up to the names, where the tools are told of in other words.
+
+    The words are those of ``--dst-relation=tools-paraphrase:PATH``: a file of the user's, or SGD-X.
+    What was recorded has the other names, too, and those of an answer are mapped back.
+    """
+
+    name = "tools-paraphrase"
+    expects = "{stays}, under the other names"
+    source = "as its file says; SGD-X: Lee et al., AAAI 2022"
+    reasons = (NO_TOOLS, NO_OTHER_WORDS)
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Say why there is nothing to take: no tools, or no other words for one of them."""
+        if why := super().impossible(data):
+            return why
+        if not data.paraphrases:
+            return (
+                "it needs the tools in other words (--dst-relation=tools-paraphrase:PATH, a JSON "
+                "file, or the folder with SGD and SGD-X)"
+            )
+        named = {tool.name for tool in data.tools}
+        if not any(named & one.tools.keys() for one in data.paraphrases):
+            return "the file of tools-paraphrase has other words for none of the tools of the data"
+        return ""
+
+    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
+        """Return the list in the words of each paraphrase."""
+        names = {tool.name for tool in clean.tools}
+        known = [one for one in scene.data.paraphrases if names & one.tools.keys()]
+        if not known:
+            return NO_OTHER_WORDS
+        return once_each(scene, ((_told(one), paraphrased(clean, one)) for one in known))
+
+
+def paraphrased(clean: Transcript, words: ToolParaphrase) -> Transcript:
+    """Return what was recorded, and the tools, under other names."""
+    before = tuple(
+        None if block is None else tuple(map(words.message, block)) for block in clean.before
+    )
+    return replace(
+        clean,
+        tools=words.applied(clean.tools),
+        before=before,
+        names=words.names(clean.tools),
+    )
+
+
+def _told(words: ToolParaphrase) -> str:
+    return f"the tools in the words of {words.name}"

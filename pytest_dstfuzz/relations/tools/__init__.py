@@ -1,1 +1,0 @@
-"""Internal: relations that edit what an assistant is told of its tools."""

@@ -1,0 +1,447 @@
+"""Tool calls and replies as people read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Final, NamedTuple, Protocol
+
+from pytest_dstfuzz.campaign.results import BY_LABEL, ChangedSlot, Spread, TurnResult
+from pytest_dstfuzz.dialogue.calls import (
+    AnswerPath,
+    Outcome,
+    ToolCall,
+    canonical,
+    made_calls,
+    place_of,
+    value_of,
+)
+from pytest_dstfuzz.dialogue.dialogues import SlotChange
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.report.wording import Span, mark_edits, shorten, shown_spans, visible
+
+__all__ = ["call_lines"]
+
+
+#: Characters that are shown of a value, of one that changed, and of one on a page.
+_LONGEST: Final = 40
+_LONGEST_CHANGED: Final = 120
+LONGEST_ON_PAGE: Final = 2_000
+#: Arguments that are shown of those of a call that stayed as they were.
+_MOST_KEPT: Final = 6
+#: Stands for no value.
+_NONE: Final = "none"
+
+#: A call as a page draws it: code, and what is gone from it or new in it.
+Spans = list[str | Span]
+
+
+class Changed(Protocol):
+    """What became of one path: a `ChangedSlot`, a `SlotChange`."""
+
+    @property
+    def path(self) -> AnswerPath:
+        """The path."""
+
+    @property
+    def before(self) -> str | None:
+        """What was there; ``None`` = nothing."""
+
+    @property
+    def after(self) -> str | None:
+        """Likewise what is."""
+
+
+class CallChange(NamedTuple):
+    """What became of one call."""
+
+    #: What happened to it, before the call: ``no call; expected``; ``""`` = an argument changed.
+    what: str
+    spans: Spans
+    #: What else there is to say: what was expected of an argument.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        code = "".join(one if isinstance(one, str) else _arrow(one) for one in self.spans)
+        notes = f" ({'; '.join(self.notes)})" if self.notes else ""
+        return f"{f'{self.what} ' if self.what else ''}{code}{notes}"
+
+
+class _Told(NamedTuple):
+    """Two messages, and what is between them."""
+
+    before: Mapping[AnswerPath, str]
+    after: Mapping[AnswerPath, str]
+    changes: Mapping[AnswerPath, Changed]
+    tools: Sequence[str]
+    #: Whether all arguments of the calls are known, and not those alone that changed.
+    whole: bool
+    page: bool
+
+
+def called_text(outcome: Mapping[str, str], longest: int = _LONGEST_CHANGED) -> str:
+    """Return the calls of a message as code.
+
+    >>> called_text({"book[0]": "call 1", "book[0].people": "2", "book[0].area": "north"})
+    'book(people=2, area="north")'
+    >>> called_text({})
+    'nothing'
+    """
+    return ", ".join(code_of(call, longest) for call in made_calls(outcome)) or "nothing"
+
+
+def code_of(call: ToolCall, longest: int = _LONGEST_CHANGED) -> str:
+    """Return a call as code, its values as JSON."""
+    given = (f"{visible(name)}={_code(value, longest)}" for name, value in call.arguments.items())
+    return f"{visible(call.name)}({', '.join(given)})"
+
+
+def call_lines(turn: TurnResult, changes: Sequence[Changed]) -> list[str]:
+    """Return what became of the calls of a turn's message, a line for each call that changed."""
+    return [one.text for one in call_changes(turn, changes)]
+
+
+def call_changes(
+    turn: TurnResult, changes: Sequence[Changed], *, page: bool = False
+) -> list[CallChange]:
+    """Return what became of the calls of a turn's message; nothing of other outcomes.
+
+    On a ``page`` there is room for long values.
+    """
+    if not turn.kind.has_tools:
+        return []
+    return changes_of(turn.clean_state or Outcome(), changes, turn.tools, page=page)
+
+
+def changes_of(
+    clean: Mapping[str, str] | None,
+    changes: Sequence[Changed],
+    tools: Sequence[str] = (),
+    *,
+    page: bool = False,
+) -> list[CallChange]:
+    """Return what became of calls; where the ``clean`` ones are not known, by the changes alone.
+
+    ``tools`` are the names of those that there are, where anybody knows.
+    """
+    by_path = {one.path: one for one in changes if one.path.in_call}
+    # What changed is seen from what it was compared with, of which the rest is as in the clean one.
+    known = {AnswerPath.of(path): text for path, text in (clean or {}).items()}
+    before = {**known, **{path: one.before for path, one in by_path.items()}}
+    after = {**before, **{path: one.after for path, one in by_path.items()}}
+    told = _Told(_known(before), _known(after), by_path, tools, clean is not None, page)
+    return list(_calls(told))
+
+
+def remembered_lines(
+    answer: Mapping[str, str] | None,
+    changes: Sequence[Changed],
+    show: Callable[[str], str] = str,
+) -> list[str]:
+    """Return what became of the calls of a remembered violation, a line for each.
+
+    Args:
+        answer: those of the clean turn, where they are known.
+        changes: what changed of them.
+        show: what makes a value such that it may be shown.
+    """
+
+    def shown(path: AnswerPath, text: str | None) -> str | None:
+        own = text is None or (path.is_call and place_of(text) is not None)
+        return text if text is None or own else show(text)
+
+    clean = None
+    if answer is not None:
+        clean = {path: shown(AnswerPath.of(path), answer[path]) or "" for path in answer}
+    found = [
+        SlotChange(str(one.path), shown(one.path, one.before), shown(one.path, one.after))
+        for one in changes
+    ]
+    return [one.text for one in changes_of(clean, found)]
+
+
+def _known(values: Mapping[AnswerPath, str | None]) -> dict[AnswerPath, str]:
+    return {path: text for path, text in values.items() if text is not None}
+
+
+def _calls(told: _Told) -> Iterator[CallChange]:
+    """Yield what changed: arguments, calls that are gone and those that came."""
+    ordered = _in_order(told)
+    gone = [one for one in ordered if one in told.before and one not in told.after]
+    new = [one for one in ordered if one in told.after and one not in told.before]
+    for call in ordered:
+        paths = [path for path in told.changes if path.call == call]
+        if gone or new:
+            # That the others come earlier or later says nothing then.
+            paths = [path for path in paths if path != call]
+        if paths and call not in gone and call not in new:
+            yield _changed(call, paths, told)
+    yield from _gone_and_new(gone, new, told)
+
+
+def _gone_and_new(
+    gone: Sequence[AnswerPath], new: Sequence[AnswerPath], told: _Told
+) -> Iterator[CallChange]:
+    both = min(len(gone), len(new))
+    for call, other in zip(gone, new, strict=False):
+        spans = [Span(_code_in(call, told.before, told), _code_in(other, told.after, told))]
+        yield CallChange("", [*spans], (*_unknown(other, told), *_notes([call, other], told)))
+    left = any(path.in_call for path in told.after)
+    for call in gone[both:]:
+        what = "not called:" if left else "no call; expected"
+        code = Span(_code_in(call, told.before, told), "")
+        yield CallChange(what, [code], tuple(_notes([call], told)))
+    others = any(path.in_call for path in told.before)
+    for call in new[both:]:
+        what = "called, too:" if others else "called, where nothing was:"
+        notes = (*_unknown(call, told), *_notes([call], told))
+        yield CallChange(what, [Span("", _code_in(call, told.after, told))], notes)
+
+
+def _changed(call: AnswerPath, paths: Sequence[AnswerPath], told: _Told) -> CallChange:
+    """Return a call that is made both times, its arguments sorted by name."""
+    every = dict.fromkeys((*told.before, *told.after, *paths))
+    groups: dict[str, list[AnswerPath]] = {}
+    for path in sorted((one for one in every if one.call == call and one != call), key=_place):
+        groups.setdefault(str(path[2]), []).append(path)
+    given: list[Spans] = []
+    kept = 0
+    for name, group in sorted(groups.items()):
+        moved = any(path in told.changes for path in group)
+        kept += not moved
+        if moved or kept <= _MOST_KEPT or told.page:
+            given += _given(name, group, told)
+    if not told.whole or (kept > _MOST_KEPT and not told.page):
+        given.append(["..."])
+    spans: Spans = [f"{visible(call.tool)}("]
+    for number, one in enumerate(given):
+        spans += [", ", *one] if number else one
+    notes = [*_unknown(call, told), *_notes(paths, told)]
+    if call in paths and (own := told.changes[call]).before != own.after:
+        now, then = (place_of(text or "") for text in (own.after, own.before))
+        notes.append(f"call {now} of the message, was call {then}")
+    return CallChange("", _joined([*spans, ")"]), tuple(notes))
+
+
+def _given(name: str, group: Sequence[AnswerPath], told: _Told) -> Iterator[Spans]:
+    """Yield an argument of a call; of an object that stays with changes, its parts.
+
+    A list of values is shown as a whole.
+    """
+    moved = [path for path in group if path in told.changes]
+    inner = [path[3:] for path in group]
+    members = all(len(steps) == 1 and isinstance(steps[0], int) for steps in inner)
+    nested = any(path.argument != name for path in group) and not (told.whole and members)
+    stays = not all(told.changes[path].after is None for path in moved) and not all(
+        told.changes[path].before is None for path in moved
+    )
+    if moved and nested and (stays or len(moved) < len(group)):
+        for path in group:
+            yield from _given(path.argument, [path], told)
+        return
+    longest = LONGEST_ON_PAGE if told.page else _LONGEST_CHANGED if moved else _LONGEST
+    before, after = (_value(name, group, one, longest) for one in (told.before, told.after))
+    yield [f"{visible(name)}=", Span(before, after) if moved else before]
+
+
+def _value(
+    name: str, group: Sequence[AnswerPath], values: Mapping[AnswerPath, str], longest: int
+) -> str:
+    """Return the JSON value that some paths of one argument make."""
+    known = {path: values[path] for path in group if path in values}
+    if not known:
+        return _NONE
+    if [name] == [path.argument for path in group]:
+        return _code(value_of(known[group[0]]), longest)
+    (call,) = made_calls(known)
+    return ", ".join(_code(value, longest) for value in call.arguments.values())
+
+
+def _place(path: AnswerPath) -> list[tuple[int, str]]:
+    """Return a key that sorts paths, those of a list in its order."""
+    return [(step, "") if isinstance(step, int) else (-1, f".{step}") for step in path[2:]]
+
+
+def _in_order(told: _Told) -> list[AnswerPath]:
+    """Return the calls of both messages, those of the first one first, in their order."""
+    found: list[AnswerPath] = []
+    for message in (told.before, told.after):
+        calls = dict.fromkeys(path.call for path in message if path.in_call)
+        places = {call: place_of(message.get(call, "")) for call in calls}
+        ordered = sorted((place or len(places), str(call), call) for call, place in places.items())
+        found += [call for *_, call in ordered]
+    # Where all that is known of a call is an argument that is neither here nor there.
+    return list(dict.fromkeys([*found, *(path.call for path in told.changes)]))
+
+
+def _code_in(call: AnswerPath, message: Mapping[AnswerPath, str], told: _Told) -> str:
+    (found,) = made_calls({path: text for path, text in message.items() if path.call == call})
+    return code_of(found, LONGEST_ON_PAGE if told.page else _LONGEST)
+
+
+def _unknown(call: AnswerPath, told: _Told) -> list[str]:
+    return ["no such tool"] if told.tools and call.tool not in told.tools else []
+
+
+def _notes(paths: Sequence[AnswerPath], told: _Told) -> list[str]:
+    """Return what was expected of paths that changed, and what the recorded calls say of them."""
+    return [*_expected(paths, told), *_by_label(paths, told)]
+
+
+def _expected(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
+    """Return what was to become of paths that are not as expected."""
+    wanted = [
+        (path, expected)
+        for path in paths
+        if path in told.changes
+        and (expected := getattr(told.changes[path], "expected", None)) is not None
+    ]
+    alone = len(wanted) == 1
+    return [
+        visible(f"expected {one}" if alone else f"expected {path.argument or path} {one}")
+        for path, one in wanted
+    ]
+
+
+def _by_label(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
+    """Return what the recorded calls say of paths that changed: once, if it is the same of all."""
+    known = {
+        path: BY_LABEL[label]
+        for path in paths
+        if path in told.changes
+        and (label := getattr(told.changes[path], "by_label", None)) is not None
+    }
+    texts = dict.fromkeys(known.values())
+    if len(texts) < 2:
+        return list(texts)
+    return [visible(f"{path.argument or path} {text}") for path, text in known.items()]
+
+
+def _code(value: object, longest: int) -> str:
+    return shorten(canonical(value), longest)
+
+
+def _arrow(span: Span) -> str:
+    """Return a change as text; what is gone or new altogether stands alone."""
+    return " -> ".join(filter(None, span))
+
+
+def _joined(spans: Spans) -> Spans:
+    """Return spans with the texts beside each other as one."""
+    found: Spans = []
+    for one in spans:
+        if isinstance(one, str) and found and isinstance(found[-1], str):
+            found[-1] += one
+        elif one:
+            found.append(one)
+    return found
+
+
+_PIECES: Final = re.compile(r"\s+|\S+")
+#: Share of the words that two replies have in common from which on their differences are marked.
+_ALIKE: Final = 0.5
+#: Words and blanks of a reply up to which they are looked for.
+_MOST_PIECES: Final = 1000
+#: Characters of a reply that are shown, and those beside a difference.
+MOST_SAID: Final = 600
+_MARGIN: Final = 100
+
+
+def differences(before: str, after: str) -> tuple[Edit, ...]:
+    """Return what turns one reply into another, as edits of whole words, the last one first.
+
+    None where they have little in common, or are very long: then they are read as a whole.
+
+    >>> [(edit.before, edit.after) for edit in differences("It opens at nine.", "It opens at ten.")]
+    [('nine.', 'ten.')]
+    """
+    old, new = _PIECES.findall(before), _PIECES.findall(after)
+    if max(len(old), len(new)) > _MOST_PIECES:
+        return ()
+    matcher = SequenceMatcher(str.isspace, old, new, autojunk=False)
+    kept = sum(_letters(old[at : at + size]) for at, _, size in matcher.get_matching_blocks())
+    if kept < _ALIKE * max(_letters(old), _letters(new)):
+        return ()
+    starts = [0]
+    for piece in old:
+        starts.append(starts[-1] + len(piece))
+    return tuple(
+        Edit(
+            "",
+            "",
+            starts[first],
+            starts[last],
+            "".join(old[first:last]),
+            "".join(new[here:there]),
+        )
+        for kind, first, last, here, there in reversed(matcher.get_opcodes())
+        if kind != "equal"
+    )
+
+
+def reply_lines(
+    changes: Sequence[ChangedSlot], shown: str | None, own: Spread | None
+) -> Iterator[tuple[str, str]]:
+    """Yield what came in the place of a reply: what it is called, and a text.
+
+    ``replied`` is the reply, with the words marked that differ from the one that it is held
+    against; ``before`` is that one, where they have little in common and it is not the one that is
+    ``shown`` anyway; ``differs`` or ``apart`` why it is another one.
+    """
+    for change in changes:
+        before, after = _texts(change)
+        # Without what was said two replies may look alike.
+        if before == after and change.expected is not None:
+            yield "replied", f"the same again: {shorten(after, MOST_SAID)}"
+            continue
+        edits = differences(before, after)
+        if edits:
+            yield "replied", mark_edits(before, edits, margin=_MARGIN)
+        else:
+            if before != shown:
+                yield "before", shorten(before, MOST_SAID)
+            yield "replied", shorten(after, MOST_SAID)
+        yield from why_lines(change, own)
+
+
+def why_lines(change: ChangedSlot, own: Spread | None) -> Iterator[tuple[str, str]]:
+    """Yield why a reply is another one, if the comparison says it, and which one is right."""
+    if change.distance is not None:
+        within = None if own is None else own.largest
+        far = "" if within is None else f"; its own replies lie within {within:.2f}"
+        yield "apart", f"{change.why or f'{change.distance:.2f}'}{far}"
+    elif change.why:
+        yield "differs", change.why
+    if change.by_label is not None:
+        yield "label", BY_LABEL[change.by_label]
+
+
+def reply_pairs(
+    turn: TurnResult, changes: Sequence[ChangedSlot]
+) -> list[tuple[Spans, Spans, list[str]]]:
+    """Return what was replied and what came in its place, side by side, and why it is another one.
+
+    What is gone is marked in the one, what is new in the other. Nothing of states.
+    """
+    found: list[tuple[Spans, Spans, list[str]]] = []
+    for change in () if turn.kind.words.values else changes:
+        before, after = _texts(change)
+        edits = differences(before, after)
+        spans = shown_spans(before, edits)
+        left: Spans = [one if isinstance(one, str) else Span(one.before, "") for one in spans]
+        right: Spans = [one if isinstance(one, str) else Span("", one.after) for one in spans]
+        why = [f"{name}: {visible(text)}" for name, text in why_lines(change, turn.own)]
+        found.append((left, right if edits else [visible(after)], why))
+    return found
+
+
+def _texts(change: ChangedSlot) -> tuple[str, str]:
+    return change.before or "", change.after or ""
+
+
+def _letters(pieces: Sequence[str]) -> int:
+    """Return how long the words of a text are together."""
+    return sum(len(piece) for piece in pieces if not piece.isspace())

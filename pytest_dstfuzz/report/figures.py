@@ -1,0 +1,311 @@
+"""Figures that reports show beside the totals: reasons, a bot's own spread, the judge."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final
+
+from pytest_dstfuzz.campaign.deciding import Repeats, SequentialTest, decider_of
+from pytest_dstfuzz.campaign.summary import Noise
+from pytest_dstfuzz.config import TrackerSettings
+from pytest_dstfuzz.config.parsers import per_1000, percent, rise_per_1000
+from pytest_dstfuzz.dialogue.calls import shown_value
+from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.report.wording import Style
+from pytest_dstfuzz.totals.tallies import UNKNOWN
+from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
+
+#: Share of the violations that may be noise before more votes are advised.
+_MUCH: Final = 0.1
+
+
+#: Cause -> what the violations are caused by.
+_CAUSED_BY: Final = {
+    "turn": "the turn's own edits",
+    "context": "edits of earlier turns",
+    "both": "both only together",
+}
+
+
+def causes_text(counts: Mapping[str, int]) -> str:
+    """Say what the violations are caused by, ``""`` where there are none.
+
+    >>> causes_text({"turn": 27, "both": 2, "unknown": 1})
+    "27 violations caused by the turn's own edits, 2 by both together, 1 of unknown cause"
+    >>> causes_text({"context": 1})
+    '1 violation caused by edits of earlier turns'
+    """
+    parts: list[str] = []
+    for cause, count in counts.items():
+        what = "" if parts else " violation caused" if count == 1 else " violations caused"
+        known = cause in _CAUSED_BY
+        how = f"{what} by {_CAUSED_BY[cause]}" if known else f"{what[:-7]} of unknown cause"
+        parts.append(f"{count:,}{how}")
+    return ", ".join(parts)
+
+
+def sizes_text(counts: Mapping[int, int]) -> str:
+    """Say how many edits the violations need, ``""`` where that is not known.
+
+    >>> sizes_text({1: 278, 2: 33})
+    '278 violations need 1 edit, 33 need 2'
+    """
+    parts: list[str] = []
+    for size, count in counts.items():
+        what = ("violation needs" if count == 1 else "violations need") if not parts else "need"
+        what = "needs" if parts and count == 1 else what
+        parts.append(f"{count:,} {what} {size}" + ("" if parts else f" edit{'s' * (size != 1)}"))
+    return ", ".join(parts)
+
+
+def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return what is said of dialogues and relations that one build has, and their names."""
+    suite = comparison.get("suite", {})
+    found = {
+        "new dialogues, not compared": [str(name) for name in suite.get("added", ())],
+        "dialogues that are gone": [str(name) for name in suite.get("removed", ())],
+        "dialogues that changed, compared up to the change": [
+            str(name) for name in suite.get("changed", ())
+        ],
+        "dialogues with another name, compared by their clean answers (a name decides variants)": [
+            f"{old} (now {new})" for old, new in suite.get("renamed", ())
+        ],
+        "new relations, not compared": comparison.get("only_run_relations", []),
+        "relations that are gone": comparison.get("only_baseline_relations", []),
+    }
+    return [(text, names) for text, names in found.items() if names]
+
+
+def unlimited_text(names: Sequence[str]) -> str:
+    """Say which relations were tested and have no limit.
+
+    >>> unlimited_text(["negation"])
+    'negation (no limit of its own, in [tool.dstfuzz.gates.relation.negation])'
+    """
+    own = "its own" if len(names) == 1 else "their own, such as"
+    return f"{', '.join(names)} (no limit of {own}, in [tool.dstfuzz.gates.relation.{names[0]}])"
+
+
+def relation_lines(comparison: Mapping[str, Any]) -> list[str]:
+    """Return how the failure rate of each relation moved, where several were compared."""
+    found = comparison.get("relations", {})
+    return [
+        f"  {name}: {percent(one['before'])} in the baseline, {percent(one['after'])} now, on "
+        f"{counted(one['variants'], 'variant')}: {one['new']:,} new, {one['gone']:,} gone"
+        for name, one in found.items()
+        if len(found) > 1
+    ]
+
+
+def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the turns whose clean answer changed: id, ``slot: before -> after, ...``."""
+    return [
+        (
+            str(answer["turn"]),
+            ", ".join(
+                f"{item['slot']}: {shown_value(item['before'])} -> {shown_value(item['after'])}"
+                for item in answer["slots"]
+            ),
+        )
+        for answer in comparison.get("clean", {}).get("answers", ())
+    ]
+
+
+def expected_text(comparison: Mapping[str, Any]) -> str:
+    """Say how the expected failures of two builds compare; ``""`` where the run has none."""
+    found = comparison.get("expected_failures")
+    if found is None:
+        return ""
+    if found["reason"]:
+        return f"expected failures not compared with the baseline: {found['reason']}"
+    ends, apart = found["interval"], False
+    known = "too few dialogues for an interval"
+    if ends is not None:
+        known = f"95 % interval {' to '.join(map(rise_per_1000, ends))}"
+        apart = not ends[0] <= 0 <= ends[1]
+    return (
+        f"expected failures of 1,000 user turns: {per_1000(found['before'])} in the baseline, "
+        f"{per_1000(found['after'])} now, on the {found['turns']:,} turns that both have "
+        f"({rise_per_1000(found['difference'])}; {known}): the builds are "
+        f"{'' if apart else 'not '}told apart"
+    )
+
+
+def usage_text(usage: Usage) -> str:
+    """Return what answers took, in a line."""
+    if usage.uncounted == usage.answers:
+        return f"{usage.answers:,} answers; their tokens are not counted"
+    text = (
+        f"{usage.tokens:,} for {usage.answers:,} answers: {usage.prompt_tokens:,} of prompts, "
+        f"{usage.completion_tokens:,} of answers"
+    )
+    if usage.uncounted:
+        text += f" ({usage.uncounted:,} answers came without counts)"
+    return text if usage.cost is None else f"{text}; {usage.cost:,.4f} by the prices"
+
+
+def disagreement_text(measured: Disagreement, settings: TrackerSettings) -> str:
+    """Return how often a tracker disagreed with itself, and what is done about it."""
+    decider = decider_of(settings)
+    text = (
+        f"{measured.differed} of {measured.contexts} contexts, asked {measured.answers} times "
+        "each before the run, got different answers"
+    )
+    if not decider.again:
+        return f"{text}: nothing is asked again (--dst-error-rate=no), and violations may be noise"
+    if isinstance(decider, SequentialTest):
+        return (
+            f"{text}: each clean turn is asked {decider.floor} times at least, and a sequential "
+            f"test decides, with errors of {percent(decider.false_rate)} (false violations) and "
+            f"{percent(decider.missed_rate)} (missed)"
+        )
+    return f"{text}: a violation has to win a vote of {decider.votes} answers or more on both sides"
+
+
+def wobble_text(noise: Noise) -> str:
+    """Return how often the clean answers of a run disagreed."""
+    bounds, share = noise.disagreement_interval, 100 * noise.disagreement
+    between = (
+        "" if bounds is None else f" (95 % interval {100 * bounds[0]:.1f} to {100 * bounds[1]:.1f})"
+    )
+    return (
+        f"{noise.differed:,} of {noise.turns:,} clean turns, asked {noise.answers} times each, got "
+        f"different answers; two answers to one turn differ in {share:.1f} % of all cases{between}"
+    )
+
+
+def noise_text(noise: Noise, violations: int) -> str:
+    """Return how many violations are noise, and how many changes repeat when asked again."""
+    low, high = noise.real_violations
+    text = (
+        f"of {violations:,} violations about {noise.expected_noise:.1f} are noise, and about "
+        f"{noise.expected_missed:.1f} were missed: {low:,} to {high:,} repeat when the same is "
+        f"asked again (95 % interval), be the answers right or wrong; {noise.outvoted:,} more were "
+        "outvoted"
+    )
+    if noise.expected_noise > max(1.0, _MUCH * violations):
+        return f"{text}. Causes and smallest edits may be noise too; more votes (dst_votes) help"
+    return text
+
+
+def repeats_text(repeats: Repeats, who: str = "the tracker") -> str:
+    """Return what came of asking again, where some answers were others than before; else ``""``."""
+    if not repeats.changed:
+        return ""
+    return (
+        f"asked once more, {repeats.violations_changed} of {repeats.violations} violations and "
+        f"{repeats.held_changed} of {repeats.held} variants that had held got other answers than "
+        f"before: {who} does not repeat itself, and violations may be noise. Switch off what "
+        f"is random, and keep nothing from one dialogue to the next; or {VOTE}"
+    )
+
+
+#: Of the turns, ordered by how far their replies lie apart.
+_MOST_TURNS: Final = 0.95
+#: The threshold in the name of a comparison.
+_THRESHOLD: Final = re.compile(r"<=([\d.]+)")
+
+
+def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[tuple[str, Style]]:
+    """Yield sentences about how a bot's replies to one and the same turn differ.
+
+    Args:
+        turns: as `SpreadTally.rows` returns them.
+        compared: the names of the comparisons, with their thresholds.
+    """
+    spreads = [row for row in turns if row[2] != UNKNOWN]
+    if not turns:
+        return
+    if not spreads:
+        if any(replied for replied, *_ in turns):
+            why = "by --dst-error-rate=no, or since the bot says that it repeats itself"
+            yield f"not measured: each clean turn was asked once, {why}", "plain"
+        return
+    unstable = int(sum(row[1] for row in turns))
+    one = sum(kinds <= 1 for *_, kinds, _ in spreads)
+    least = min(answers for _, _, answers, *_ in spreads)
+    text = (
+        f"{counted(len(spreads), 'clean turn')}, each asked {least:.0f} times or more: replies "
+        f"of one kind to {one:,}, of several to {len(spreads) - one - unstable:,}"
+    )
+    if unstable:
+        text += (
+            f"; {unstable:,} not tested, as the replies to them agree too seldom: "
+            "--dst-compare says when two say the same"
+        )
+    yield f"{text}. What it says to the clean turn is no violation", "plain"
+    if distances := sorted(largest for *_, largest in spreads if largest != UNKNOWN):
+        yield from _distances(distances, _THRESHOLD.search(compared))
+
+
+def _distances(
+    distances: Sequence[float], allowed: re.Match[str] | None
+) -> Iterator[tuple[str, Style]]:
+    """Yield how far replies to one turn lie apart, and where that is farther than is allowed."""
+    most = distances[math.ceil(_MOST_TURNS * len(distances)) - 1]
+    text = (
+        f"the farthest two replies to a turn: median {median(distances):.2f}, in 95 % of the turns "
+        f"at most {most:.2f}"
+    )
+    if allowed is None:
+        yield text, "plain"
+        return
+    threshold = float(allowed[1])
+    yield f"{text} ({threshold:g} allowed)", "plain"
+    beyond = sum(distance > threshold for distance in distances)
+    if most > threshold:
+        wide = math.ceil(100 * most) / 100
+        text = (
+            f"its own replies lie further apart than the threshold {threshold:g} in "
+            f"{percent(beyond / len(distances))} of the turns: threshold={wide:g} keeps "
+            "95 % of them together"
+        )
+        yield text, "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class WhoJudged:
+    """``outcome.judge`` of the JSON report: the same in two runs of one campaign."""
+
+    model: str
+    address: str
+    is_tested_model: bool
+    protocol_sha256: str
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhatItTook:
+    """``run.judge`` of the JSON report; counts hang on which worker saw what."""
+
+    pairs: int
+    unsure: int
+    past_budget: int
+    calls: int
+    usage: Usage
+
+
+def judge_texts(told: WhoJudged, took: WhatItTook) -> Iterator[tuple[str, Style]]:
+    """Yield who judged, what came of it, and what it took, a sentence each."""
+    text = (
+        f"replies are compared by a judge that is a language model: {told.model} at "
+        f"{told.address}, protocol {told.protocol_sha256[:12]} (sha256; its text is in the JSON "
+        "report)"
+    )
+    yield text, "plain"
+    if told.is_tested_model:
+        yield "the judge is the tested model, and such a judge favours its own words", "warning"
+    past = f", {took.past_budget:,} not asked by dst_judge_calls" if took.past_budget else ""
+    undecided = took.unsure + took.past_budget
+    text = (
+        f"{counted(took.pairs, 'pair')} asked in both orders; {undecided:,} unsure{past}, which "
+        "is no violation (each worker counts its own)"
+    )
+    yield text, "warning" if undecided else "plain"
+    unit = "" if took.usage.uncounted == took.usage.answers else "tokens: "
+    text = f"{counted(took.calls, 'call')} apart from those of the bot; {unit}"
+    yield f"{text}{usage_text(took.usage)}", "plain"

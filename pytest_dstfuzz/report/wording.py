@@ -1,0 +1,358 @@
+"""Wording of reports: nouns and plurals, word diffs, lines as wide as the terminal."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from pytest_dstfuzz.campaign.results import Minimal, VariantResult
+from pytest_dstfuzz.perturb.edits import apply_edits, equal_ends, hunks, undo_edits
+from pytest_dstfuzz.perturb.words import Edit
+from pytest_dstfuzz.printable import by_number, printable, without_commands
+
+__all__ = [
+    "TerminalPage",
+    "diff_spans",
+    "encodable",
+    "hanging",
+    "legend",
+    "mark_edits",
+    "shown_spans",
+    "visible",
+]
+
+
+#: What a line is, for whoever colours it.
+Style = Literal["plain", "heading", "good", "bad", "warning", "dim"]
+
+_NARROWEST = 40
+#: Of the number of a character over the character itself.
+_GROWTH = len("<U+003A>") - 1
+
+
+#: Columns of what stands before a figure.
+_LABEL = 14
+
+
+class StyledLine(NamedTuple):
+    """One line of text, without colour, and what it is."""
+
+    text: str
+    style: Style = "plain"
+
+
+class TerminalPage:
+    """Collects lines that are at most ``width`` wide and that ``encoding`` can hold."""
+
+    def __init__(self, width: int = 100, encoding: str = "utf-8") -> None:
+        """Start empty; a terminal narrower than 40 columns is taken as one of 40."""
+        self.width = max(width, _NARROWEST)
+        self.lines: list[StyledLine] = []
+        self.encoding = encoding
+
+    def line(self, text: str, style: Style = "plain") -> None:
+        """Add a paragraph."""
+        self.field("", text, style)
+
+    def field(self, head: str, text: str, style: Style = "plain") -> None:
+        """Add a paragraph whose lines start after ``head``."""
+        head = encodable(printable(head), self.encoding)
+        body = encodable(printable(text), self.encoding)
+        lines = list(hanging(head, body, self.width, break_words=True))
+        if any(line != without_commands(line) for line in lines):
+            # A line that would begin with a command grows by a few characters.
+            lines = list(hanging(head, body, self.width - _GROWTH, break_words=True))
+        self.lines += [StyledLine(without_commands(line), style) for line in lines]
+
+    def gap(self) -> None:
+        """Add an empty line, but never two."""
+        if self.lines and self.lines[-1].text:
+            self.lines.append(StyledLine(""))
+
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Add rows, the first of them headings: names to the left, figures to the right."""
+        texts = [[encodable(printable(cell), self.encoding) for cell in row] for row in rows]
+        sizes = [max(len(cell) for cell in column) for column in zip(*texts, strict=True)]
+        sizes[0] = min(sizes[0], self.width - 2 - sum(size + 2 for size in sizes[1:]))
+        for number, row in enumerate(texts):
+            name = row[0] if len(row[0]) <= sizes[0] else f"{row[0][: max(sizes[0] - 3, 1)]}..."
+            cells = [cell.rjust(size) for cell, size in zip(row[1:], sizes[1:], strict=True)]
+            text = "  ".join([f"  {name.ljust(sizes[0])}", *cells]).rstrip()
+            self.lines.append(StyledLine(text[: self.width], "plain" if number else "heading"))
+
+
+def hanging(head: str, text: str, width: int, *, break_words: bool = False) -> Iterator[str]:
+    """Yield ``text`` wrapped at blanks, after ``head`` and under its own start."""
+    lines = textwrap.wrap(
+        text,
+        max(width - len(head), 1),
+        break_long_words=break_words,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+    for number, line in enumerate(lines or [""]):
+        yield ((head if not number else " " * len(head)) + line).rstrip()
+
+
+def encodable(text: str, encoding: str) -> str:
+    """Return ``text`` with what ``encoding`` does not have written by its number."""
+    # There and back: what begins a text of some encodings is no character of it.
+    known = (char.encode(encoding, "ignore").decode(encoding) for char in text)
+    return "".join(there or by_number(char) for there, char in zip(known, text, strict=True))
+
+
+def label(name: str) -> str:
+    """Return what stands before a figure, as wide as that of all others."""
+    return f"{name:<{_LABEL}}"
+
+
+#: Unchanged characters that stay on each side of an edit when a text is shortened.
+MARGIN = 60
+_RED, _GREEN, _RESET = "\x1b[31m", "\x1b[32m", "\x1b[0m"
+_WORDS_AND_BLANKS = re.compile(r"\s+|\S+")
+_HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp", "Mn", "Me")
+
+
+class Span(NamedTuple):
+    """A stretch of a diff; unchanged where ``before == after``."""
+
+    before: str
+    after: str
+
+    @property
+    def changed(self) -> bool:
+        """Whether the two sides differ."""
+        return self.before != self.after
+
+
+def earlier_edits(
+    shown: VariantResult | Minimal,
+) -> Iterator[tuple[int, str, tuple[Edit, ...]]]:
+    """Yield index, clean text and edits of each earlier turn that the tracker saw perturbed."""
+    for earlier in shown.context_edits:
+        text = shown.context[earlier.turn_index]
+        yield earlier.turn_index, undo_edits(text, earlier.edits), earlier.edits
+
+
+def needed_context(variant: VariantResult) -> Iterator[tuple[int, str, tuple[Edit, ...]]]:
+    """Yield the `earlier_edits` without which a violation would be none, as far as known."""
+    return iter(()) if variant.cause == "turn" else earlier_edits(variant.plain)
+
+
+def diff_spans(source: str, edits: Sequence[Edit]) -> tuple[Span, ...]:
+    """Return what ``edits`` change in ``source``, widened to whole words.
+
+    The edits say themselves what became of every character, so nothing is guessed: of
+    two equal words the one that was edited is marked, and a word edited twice is one
+    change. Joined befores give ``source``, joined afters the edited text.
+    """
+    return _widened(_narrowed(_aligned(source, edits)))
+
+
+def shown_spans(source: str, edits: Sequence[Edit]) -> list[str | Span]:
+    """Return ``source`` as a page shows it: text that stayed, made visible, and changes."""
+    spans: list[str | Span] = []
+    stayed = ""
+    for span in diff_spans(source, edits):
+        if not span.changed:
+            stayed += visible(span.before)
+            continue
+        lead, change, trail = _shown_change(span)
+        spans += [stayed + visible(lead), change]
+        stayed = visible(trail)
+    return [span for span in (*spans, stayed) if span]
+
+
+def mark_edits(
+    source: str, edits: Sequence[Edit], *, colour: bool = False, margin: int | None = None
+) -> str:
+    """Return ``source`` with its edits marked.
+
+    Unchanged text farther than ``margin`` characters from an edit is left out; where there is no
+    edit, that farther from both ends.
+    """
+    spans = diff_spans(source, edits)
+    last = len(spans) - 1
+    parts = []
+    for index, span in enumerate(spans):
+        if span.changed:
+            parts.append(_marked(span, colour, margin))
+        else:
+            text = span.before
+            if margin is not None:
+                alone = not last
+                left, right = alone or index > 0, alone or index < last
+                text = _shortened(text, margin * left, margin * right)
+            parts.append(visible(text))
+    return "".join(parts)
+
+
+def shorten(text: str, limit: int = 400) -> str:
+    """Return ``text`` made visible, its middle left out where it is over ``limit``."""
+    return visible(text if len(text) <= limit else _shortened(text, limit // 2, limit // 2))
+
+
+def visible(text: str) -> str:
+    """Return ``text`` with every character that cannot be seen written by its number."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(by_number(char) if _hidden(char) else char for char in text)
+
+
+def legend(edits: Sequence[Edit]) -> tuple[str, ...]:
+    """Return a line for each character outside ASCII that the edits put in, with its name."""
+    chars = sorted({char for edit in edits for char in edit.after if not char.isascii()})
+    known = {char for edit in edits for char in edit.before}
+    return tuple(
+        (by_number(char) if _hidden(char) else f"{char} {by_number(char)}")
+        + f" {unicodedata.name(char, 'no name')}"
+        for char in chars
+        if char not in known
+    )
+
+
+def _aligned(source: str, edits: Sequence[Edit]) -> Iterator[Span]:
+    """Yield what stayed and what changed, in order."""
+    text = apply_edits(source, edits)
+    here = there = 0
+    for hunk in hunks(edits):
+        kept = source[here : hunk.start]
+        yield Span(kept, kept)
+        yield Span(source[hunk.start : hunk.end], text[hunk.new_start : hunk.new_end])
+        here, there = hunk.end, hunk.new_end
+    yield Span(source[here:], text[there:])
+
+
+def _narrowed(spans: Iterable[Span]) -> list[Span]:
+    """Take out of every change the characters that both of its ends share."""
+    narrow: list[Span] = []
+    for before, after in spans:
+        head, tail = equal_ends(before, after)
+        parts = (
+            Span(before[:head], after[:head]),
+            Span(before[head : len(before) - tail], after[head : len(after) - tail]),
+            Span(before[len(before) - tail :], after[len(after) - tail :]),
+        )
+        narrow.extend(part for part in parts if part.before or part.after)
+    return narrow
+
+
+def _widened(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Draw into every change the rest of the words that it touches.
+
+    The texts are cut wherever neither of them has a word running on; a part with a
+    change in it is one change.
+    """
+    columns = [
+        column
+        for span in spans
+        for column in (
+            [span]
+            if span.changed
+            else (Span(part, part) for part in _WORDS_AND_BLANKS.findall(span.before))
+        )
+    ]
+    source = "".join(column.before for column in columns)
+    edited = "".join(column.after for column in columns)
+    wide: list[Span] = []
+    part, here, there = Span("", ""), 0, 0
+    for column in columns:
+        part = Span(part.before + column.before, part.after + column.after)
+        here, there = here + len(column.before), there + len(column.after)
+        if not (_parted(source, here) and _parted(edited, there)):
+            continue
+        if wide and not wide[-1].changed and not part.changed:
+            last = wide.pop()
+            part = Span(last.before + part.before, last.after + part.after)
+        wide.append(part)
+        part = Span("", "")
+    return tuple(wide)
+
+
+def _parted(text: str, position: int) -> bool:
+    """Whether no word of ``text`` runs over ``position``."""
+    if position in (0, len(text)):
+        return True
+    return text[position - 1].isspace() or text[position].isspace()
+
+
+def _shown_change(span: Span) -> tuple[str, Span, str]:
+    """Return a changed span as it is shown, and the blanks before and after its marks.
+
+    Blanks around a word that came or went are not the news, so they stay outside of the
+    marks. What cannot be seen, or looks like another character, is written by its number.
+    """
+    before, after = span
+    lead = trail = ""
+    if not before or not after:
+        text = before or after
+        if text.strip():
+            lead = text[: len(text) - len(text.lstrip())]
+            trail = text[len(text.rstrip()) :]
+            before, after = before.strip(), after.strip()
+    return lead, Span(_seen(before), _seen(after)), trail
+
+
+def _marked(span: Span, colour: bool, margin: int | None) -> str:
+    lead, (before, after), trail = _shown_change(span)
+    marks = ""
+    for shown, opening, closing, paint in (
+        (before, "[-", "-]", _RED),
+        (after, "{+", "+}", _GREEN),
+    ):
+        if not shown:
+            continue
+        text = shown
+        if margin is not None and len(text) > 4 * margin:
+            text = _shortened(text, 2 * margin, 2 * margin)
+        mark = f"{opening}{text}{closing}"
+        marks += f"{paint}{mark}{_RESET}" if colour else mark
+    return f"{lead}{marks}{trail}"
+
+
+def _seen(text: str) -> str:
+    """Return changed text as it is shown; nothing but blanks would not be seen."""
+    return "<SPACE>" * len(text) if text and not text.strip(" ") else _unmistakable(text)
+
+
+def _unmistakable(text: str) -> str:
+    """Like `visible`, and letters that do not belong to their word's script by number."""
+    if text.isascii():
+        return visible(text)
+    words = []
+    for word in text.split(" "):
+        latin = any(char.isascii() and char.isalpha() for char in word)
+        words.append(
+            "".join(
+                by_number(char) if _hidden(char) or (latin and _foreign(char)) else char
+                for char in word
+            )
+        )
+    return " ".join(words)
+
+
+def _hidden(char: str) -> bool:
+    category = unicodedata.category(char)
+    return category in _HIDDEN_CATEGORIES or (category == "Zs" and char != " ")
+
+
+def _foreign(char: str) -> bool:
+    """Whether a letter is not Latin, or a Latin one in disguise (fullwidth, small capital)."""
+    if char.isascii() or not char.isalpha():
+        return False
+    name = unicodedata.name(char, "")
+    return not name.startswith(("LATIN SMALL LETTER", "LATIN CAPITAL LETTER")) or (
+        not unicodedata.decomposition(char)
+    )
+
+
+def _shortened(text: str, head: int, tail: int) -> str:
+    left_out = len(text) - head - tail
+    if left_out <= MARGIN // 2:  # The notice would be as long as what it stands for.
+        return text
+    start = f"{text[:head]} " if head else ""
+    end = f" {text[len(text) - tail :]}" if tail else ""
+    return f"{start}... ({left_out:,} characters) ...{end}"

@@ -1,0 +1,389 @@
+"""Commands that run campaigns of any size: campaign, merge, sweep, results."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_dstfuzz.cli.command import (
+    Command,
+    EstimateLine,
+    ProgressLine,
+    given_settings,
+    print_page,
+    terminal_page,
+)
+from pytest_dstfuzz.config import (
+    OPTIONS,
+    OutputSettings,
+    Settings,
+    default_search,
+    masked_words,
+    shard_text,
+)
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import check_apart, check_writable
+from pytest_dstfuzz.printable import printable
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.scale.ray import RayOptions
+    from pytest_dstfuzz.scale.results import ResultFolder
+    from pytest_dstfuzz.scale.sweeps import SweepCell, SweepPlan, SweptCell
+
+
+#: Where their values are.
+RAY_OPTIONS: Final = ("ray", "ray_actors", "ray_gpus")
+
+
+def ray_options(parser: Parser, meaning: str = "") -> None:
+    """Add the options to the parser of a command; ``meaning``: what else ``--ray`` does there."""
+    parser.option(
+        "--ray",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help="run by actors of Ray, each with a tracker of its own: on this machine, or on the "
+        "cluster with this address (HOST:PORT of its head, or auto)" + meaning,
+    )
+    parser.value(
+        "--ray-actors",
+        _actors,
+        "N",
+        help="how many actors; by default one for each accelerator, or for each core where there "
+        "is none",
+    )
+    parser.value(
+        "--ray-gpus",
+        _gpus,
+        "SHARE",
+        help="what each actor has of an accelerator: 0.5 puts two on each, 0 none on any; by "
+        "default 1 where there are some",
+    )
+
+
+def given_ray(given: Namespace) -> RayOptions | None:
+    """Return what was said of Ray; ``None`` = it is not to be used.
+
+    Raises:
+        UserError: something was said of its actors alone.
+    """
+    if given.ray is None:
+        for name in RAY_OPTIONS[1:]:
+            if getattr(given, name) is not None:
+                raise UserError(f"--{name.replace('_', '-')} is for --ray: add it, or leave it out")
+        return None
+    from pytest_dstfuzz.scale.ray import RayOptions  # noqa: PLC0415 - help should not wait
+
+    return RayOptions(given.ray, given.ray_actors, given.ray_gpus)
+
+
+def _actors(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise ValueError("is no number of actors, such as 4")
+    return int(text)
+
+
+def _gpus(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    # What is more than one is a whole number: Ray gives no one and a half.
+    if not (0 <= share <= 1 or (share > 1 and share.is_integer())):
+        raise ValueError("is no share of an accelerator, such as 0.5, and no number of them")
+    return share
+
+
+#: Parts of the settings that a campaign has; what remains is for pytest.
+_PARTS: Final = ("tracker", "data", "variant", "reply")
+_BUDGETS: Final = (
+    *("max_seconds", "preflight_seconds", "max_calls", "max_tokens", "max_cost"),
+    *("report", "redact"),
+)
+CAMPAIGN_OPTIONS: Final = (
+    *(item.name for item in OPTIONS if item.part in _PARTS and item.name != "suite"),
+    *_BUDGETS,
+)
+
+
+def _options(parser: Parser) -> None:
+    parser.option(
+        "--results",
+        type=Path,
+        metavar="DIR",
+        required=True,
+        help="folder that results are written to as they come, with all that was said; one that "
+        "is there is gone on with",
+    )
+    ray_options(parser)
+    parser.shared(*CAMPAIGN_OPTIONS, required=("model",))
+
+
+def campaign_settings(given: Namespace) -> Settings:
+    """Return the settings of a campaign; as with pytest, a shipped tracker has its own search."""
+    settings = given_settings(given, CAMPAIGN_OPTIONS)
+    if given.search is None:
+        settings = settings.replace_options(search=default_search(settings))
+    return settings
+
+
+def _campaign(given: Namespace) -> int:
+    settings = campaign_settings(given)
+    on_ray = given_ray(given)
+    check_outputs(settings, given.results)
+    line = EstimateLine("results")
+    try:
+        if on_ray is None:
+            folder = _run_here(settings, given.results, line)
+        else:
+            from pytest_dstfuzz.scale.actors import run_on_ray  # noqa: PLC0415 - needs numpy
+
+            folder = run_on_ray(settings, on_ray, given.results, line, command_line())
+    finally:
+        line.close()
+    return told(folder, settings.output)
+
+
+def _run_here(settings: Settings, results: Path, line: EstimateLine) -> ResultFolder:
+    from pytest_dstfuzz import Campaign  # noqa: PLC0415 - needs numpy
+    from pytest_dstfuzz.scale.results import run_into  # noqa: PLC0415 - likewise
+
+    campaign = Campaign(settings.tracker.model, settings=settings)
+    return run_into(campaign, results, line, command_line())
+
+
+def _merge_options(parser: Parser) -> None:
+    parser.add_argument(
+        "folders", metavar="DIR", type=Path, nargs="+", help="folder of each part of one run"
+    )
+    parser.option(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        required=True,
+        help="folder of the whole run; it is there once all parts are in it",
+    )
+    parser.shared("report", "redact")
+
+
+def _merge(given: Namespace) -> int:
+    settings = given_settings(given, ("report", "redact"))
+    check_outputs(settings, given.output)
+    from pytest_dstfuzz.scale.results import (  # noqa: PLC0415
+        ResultFolder,
+        merge,
+    )
+
+    folders = [ResultFolder.open(path) for path in given.folders]
+    return told(merge(folders, given.output), settings.output)
+
+
+def command_line() -> str:
+    """Return the line that was given, without credentials."""
+    return shlex.join(masked_words(["dstfuzz", *sys.argv[1:]]))
+
+
+def check_outputs(settings: Settings, folder: Path) -> None:
+    """Refuse before a run reports that cannot be written, or would take the place of something."""
+    from pytest_dstfuzz.report.forms import check_forms  # noqa: PLC0415 - help should not wait
+
+    written = settings.output.report
+    check_forms(written)
+    check_apart({**{f"--report={path}": path for path in written}, "--results": folder}, {})
+    for path in written:
+        check_writable(Path(path))
+
+
+def told(folder: ResultFolder, output: OutputSettings) -> int:
+    """Print the figures of a folder, write the reports asked for, and return the exit status."""
+    from pytest_dstfuzz.scale.results import FolderReport  # noqa: PLC0415 - help should not wait
+
+    manifest = folder.manifest
+    if not manifest.planned:
+        text = f"no dialogue is of part {shard_text(manifest.shard)}: {folder.path} is empty"
+        print(printable(text))
+        return 0
+    report = FolderReport(folder, redact=output.redact)
+    print_page(report.page(terminal_page()))
+    for path in report.write(output, command=command_line()):
+        print(printable(str(path)))
+    if folder.complete:
+        return 0
+    why = manifest.ended or "not done"
+    print(printable(f"{why}: the same command goes on in {folder.path}"))
+    return 1
+
+
+CAMPAIGN = Command(
+    "campaign",
+    "test a tracker on dialogues of any number, into a folder of results",
+    "what is done is in the folder of --results, and the same command goes on from there",
+    """\
+  dstfuzz campaign --model trade --turns all --results nightly
+  dstfuzz campaign --model trade --data logs.jsonl --turns all --results logs --report logs.json
+  dstfuzz campaign --model trade --turns all --results nightly --ray --ray-actors 4
+Options are those of pytest without dst-; memory does not grow with the number of dialogues.""",
+    _options,
+    _campaign,
+)
+
+MERGE = Command(
+    "merge",
+    "put the parts of one run together, which ran with --shard",
+    "the folder of --output is as it was, or whole",
+    """\
+  dstfuzz campaign --model trade --turns all --shard 1/2 --results part-1
+  dstfuzz campaign --model trade --turns all --shard 2/2 --results part-2
+  dstfuzz merge part-1 part-2 --output nightly --report nightly.json
+Report, statistics and weaknesses are the same bytes as those of one run, apart from `run`.""",
+    _merge_options,
+    _merge,
+)
+
+
+#: The table of a sweep, in its folder.
+TABLE: Final = "table"
+
+
+class _Cells(ProgressLine):
+    """Shows how far all cells are, and when they will be done."""
+
+    def __init__(self, plan: SweepPlan) -> None:
+        super().__init__("")
+        self._cells = len(plan.cells)
+        self._started = time.monotonic()
+
+    def show(self, cell: SweepCell, number: int, done: int, total: int) -> None:
+        """Show how far one cell is."""
+        share = (number - 1 + done / max(1, total)) / self._cells
+        left = (time.monotonic() - self._started) * (1 - share) / share if share else 0.0
+        of = f"cell {number} of {self._cells}, {cell.name}"
+        self.what = f"results of {of}; about {left / 60:.0f} min left"
+        self(done, total)
+
+
+def _sweep_options(parser: Parser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE.toml", help="tables [axes] and [settings]")
+    parser.option(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        required=True,
+        help="folder for all cells, their table and their page; one that is there is gone on with",
+    )
+    parser.option("--parquet", action="store_true", help="write the table as Parquet, too")
+
+
+def _sweep(given: Namespace) -> int:
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.report.html import check_installed  # noqa: PLC0415
+    from pytest_dstfuzz.scale.sweeps import (  # noqa: PLC0415
+        read_sweep,
+        run_sweep,
+    )
+
+    check_installed()
+    if given.parquet:
+        import pytest_dstfuzz.scale.parquet  # noqa: F401, PLC0415 - says which extra it needs
+    plan = read_sweep(given.file)
+    check_apart({"--output": given.output}, {"the file of the sweep": given.file})
+    line = _Cells(plan)
+    swept: list[SweptCell] = []
+    try:
+        for one in run_sweep(plan, given.output, line.show):
+            swept.append(one)
+            line.close()
+            print(printable(f"{one.cell.name}: {one.problem or 'done'}"), flush=True)
+    finally:
+        line.close()
+        if swept:
+            _write(given, plan, swept)
+    return 1 if any(one.problem for one in swept) else 0
+
+
+def _write(given: Namespace, plan: SweepPlan, swept: list[SweptCell]) -> None:
+    """Write the reports of the cells, the table and the page."""
+    from pytest_dstfuzz.scale.results import FolderReport  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.scale.sweeps import (  # noqa: PLC0415  # noqa: PLC0415
+        SweepPage,
+        columns_of,
+        differences_of,
+        link_to,
+        record_of,
+        rows_of,
+        write_csv,
+        write_pages,
+    )
+
+    output: Path = given.output
+    links: dict[str, str] = {}
+    for one in swept:
+        folder = one.folder
+        if folder is None or not len(folder):
+            continue
+        path = one.path.with_suffix(one.path.suffix + ".html")
+        FolderReport(folder).write(replace(OutputSettings(), report=(str(path),)))
+        links[one.cell.name] = link_to(path, output)
+    rows = [row for one in swept for row in rows_of(one)]
+    axes = tuple(plan.axes)
+    write_csv(output / f"{TABLE}.csv", rows, axes)
+    if given.parquet:
+        from pytest_dstfuzz.scale.parquet import write_parquet  # noqa: PLC0415 - an extra
+
+        write_parquet(output / f"{TABLE}.parquet", columns_of(axes), map(record_of, rows))
+    page = SweepPage(given.file.stem, plan.axes, rows, differences_of(plan.axes, swept), links)
+    for path in write_pages(output, page):
+        print(printable(str(path)))
+
+
+def _results_options(parser: Parser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of --results")
+    parser.option("--parquet", type=Path, metavar="PATH", help="write a row for each variant")
+
+
+def _results(given: Namespace) -> None:
+    if given.parquet is None:
+        raise UserError("nothing to write: give --parquet PATH (see dstfuzz results --help)")
+    from pytest_dstfuzz.scale.parquet import VARIANT_COLUMNS, variant_rows, write_parquet  # noqa: PLC0415
+    from pytest_dstfuzz.scale.results import ResultFolder  # noqa: PLC0415 - as above
+
+    folder = ResultFolder.open(given.folder)
+    rows = write_parquet(given.parquet, VARIANT_COLUMNS, variant_rows(folder.results))
+    print(printable(f"{given.parquet}: {rows:,} variants of {len(folder):,} results"))
+
+
+SWEEP = Command(
+    "sweep",
+    "campaigns over models, data, seeds, searches, relations; one table, one page",
+    "what is done is in the folder of --output, and the same command goes on from there",
+    """\
+  dstfuzz sweep searches.toml --output searches
+  dstfuzz sweep searches.toml --output searches --parquet    a table for DuckDB and pandas, too
+A file of two axes (names and values are those of the options):
+  [settings]
+  model = "trade"
+  turns = 100
+  [axes]
+  search = ["random", "near-value"]
+  seed = [0, 1]""",
+    _sweep_options,
+    _sweep,
+    about="Run campaigns over all values of some options, and compare them.",
+)
+
+RESULTS = Command(
+    "results",
+    "a folder of results as Parquet, a row a variant",
+    "a file that was there is as it was",
+    """\
+  dstfuzz results nightly --parquet nightly.parquet""",
+    _results_options,
+    _results,
+    about="Write what is in a folder of results as a table.",
+)

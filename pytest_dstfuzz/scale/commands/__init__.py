@@ -1,1 +1,0 @@
-"""Commands of campaigns that are kept in folders."""

@@ -1,0 +1,892 @@
+"""Folders of results: manifest, blocks, parts that are merged, reports."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+import uuid
+from array import array
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any, Final, Self
+
+from pytest_dstfuzz import Campaign, __version__
+from pytest_dstfuzz.campaign.engine import CampaignEngine, Planned
+from pytest_dstfuzz.campaign.results import MappedResults, Results, TurnResult
+from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.config import (
+    OPTIONS,
+    OutputSettings,
+    Settings,
+    settings_json,
+    settings_of_json,
+    shard_text,
+)
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, turn_keys
+from pytest_dstfuzz.dialogue.sampling import in_shard
+from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.files import read_versioned, write_json
+from pytest_dstfuzz.json_data import RawJson, from_json, json_decoder, json_encoded, to_json
+from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.report.forms import write_form
+from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.packing import packed, unpacked
+from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.terminal import report_lines
+from pytest_dstfuzz.report.view import View
+from pytest_dstfuzz.report.wording import TerminalPage
+from pytest_dstfuzz.search.registry import describe_trained
+from pytest_dstfuzz.totals.totals import RelationFacts, Totals
+from pytest_dstfuzz.trackers.tracker import fingerprint_of
+
+MANIFEST: Final = "run.json"
+#: Since 2 results refer to earlier ones of their dialogue.
+_VERSION: Final = 2
+_KIND: Final = "folder of results"
+#: Settings that decide the results.
+_DECIDING: Final = tuple(
+    item.name
+    for item in OPTIONS
+    if item.part in ("tracker", "data", "variant", "reply")
+    and "place" not in item.scopes
+    and item.name != "suite"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunManifest:
+    """A run, as its folder tells of it.
+
+    What is in `identity` decides the results: a run goes on, and shards are put together, only
+    where it is the same.
+    """
+
+    #: By option, as the JSON report has them.
+    settings: Mapping[str, Any]
+    #: Version of the package.
+    version: str
+    #: Names of the relations, in the order in which they are asked.
+    relations: tuple[str, ...]
+    #: What each relation says of itself, by name.
+    facts: Mapping[str, RelationFacts]
+    #: Of all dialogues that are drawn, whatever part of them this run has.
+    digest: str
+    #: Fingerprint of the tracker; ``""`` where it has none.
+    tracker: str
+    #: Fingerprints of the lexicon, and of the policy that chose what to change.
+    lexicon: str
+    policy: str
+    #: What said whether two answers are the same; ``""`` where states were compared.
+    compared: str = ""
+    #: The data set as a whole: name, split, normalisation, layout, dialogues, turns.
+    data: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    #: Number of the part of the dialogues that were run, from 1, and of how many; 1, 1 = all.
+    shard: tuple[int, int] = (1, 1)
+    #: How many dialogues were drawn, and results they have under all relations.
+    dialogues: int
+    planned: int
+    #: Why it ended before the last of them, ``""`` where it did not or goes on.
+    ended: str = ""
+    #: The line that was given, without credentials.
+    command: str = ""
+    #: Contexts that were asked for, and seconds, of all that wrote here.
+    asked: int = 0
+    seconds: float = 0.0
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides the results."""
+        names = ("version", "relations", "digest", "tracker", "lexicon", "policy", "compared")
+        settings = {name: self.settings.get(name) for name in _DECIDING}
+        return {**settings, "data": self.data, **{name: getattr(self, name) for name in names}}
+
+    def differing(self, other: RunManifest) -> dict[str, tuple[Any, Any]]:
+        """Return what decides the results and is not as in another run: here, and there."""
+        mine, others = self.identity, other.identity
+        return {name: (one, others[name]) for name, one in mine.items() if one != others[name]}
+
+    def refuse_another(self, other: RunManifest, where: Path) -> None:
+        """Refuse to go on as another run.
+
+        Raises:
+            UserError: settings, data, tracker or version differ; the message names them.
+        """
+        found = self.differing(other)
+        if self.shard != other.shard:
+            found["shard"] = shard_text(self.shard), shard_text(other.shard)
+        if found:
+            told = "; ".join(
+                f"{name} was {old!r} and is {new!r}" for name, (old, new) in found.items()
+            )
+            raise UserError(
+                f"{where} holds another run, which cannot go on as this one: give another folder: "
+                f"{told}"
+            )
+
+    def read_settings(self) -> Settings:
+        """Return the settings of the run."""
+        return settings_of_json(self.settings)
+
+    def info(self, **more: Any) -> RunInfo:
+        """Describe the run for a report; ``more`` are fields of the circumstances."""
+        return RunInfo(
+            **{
+                **self.data,
+                "lexicon": self.lexicon,
+                "policy": self.policy,
+                "notes": self.notes,
+                "ended": self.ended,
+                "compared": self.compared,
+                "relations": dict(sorted(self.facts.items())),
+                "asked": self.asked,
+                "seconds": self.seconds,
+                **more,
+            }
+        )
+
+    def write(self, folder: Path) -> None:
+        """Put it into a folder; what was there is replaced at once."""
+        write_json(folder / MANIFEST, {"results_version": _VERSION, **to_json(self)})
+
+    @classmethod
+    def read(cls, folder: Path) -> RunManifest:
+        """Read the manifest of a folder.
+
+        Raises:
+            DataError: there is none, or it is damaged.
+        """
+        path = folder / MANIFEST
+        content = read_versioned(path, _KIND, "results_version", _VERSION)
+        try:
+            return from_json(cls, content)
+        except ValueError as error:
+            raise DataError(f"{path} is damaged: {error}") from None
+
+    def gone_on(self, *, asked: int, seconds: float, ended: str = "") -> RunManifest:
+        """Return it after so many more contexts and seconds."""
+        asked, seconds = self.asked + asked, self.seconds + seconds
+        return replace(self, ended=ended, asked=asked, seconds=seconds)
+
+
+def data_of(info: RunInfo) -> dict[str, Any]:
+    """Return what a manifest keeps of the data."""
+    names = ("data", "split", "normalisation", "layout", "dialogues", "turns")
+    known = asdict(info)
+    return {name: known[name] for name in names}
+
+
+def plan_digest(planned: Iterable[tuple[Dialogue, int]]) -> str:
+    """Return 32 hexadecimal digits of all that is asked of some dialogues, in their order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for line in _digested(planned):
+        digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()
+
+
+def _digested(planned: Iterable[tuple[Dialogue, int]]) -> Iterator[str]:
+    for dialogue, last in planned:
+        # The key of a turn is of all that was said up to it.
+        yield f"{dialogue.id}\t{last}\t{turn_keys(dialogue)[last]}"
+        for turn in dialogue.turns[: last + 1]:
+            yield repr(None if turn.state is None else sorted(turn.state.items()))
+
+
+#: Bytes after which another part is begun.
+PART_SIZE: Final = 256_000_000
+_PATTERN: Final = "results-*.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line, whose results are decoded when they are read."""
+
+    place: int  #: Of the dialogue in the data.
+    relation: int  #: Of the relation in the manifest.
+    count: int  #: Results.
+    results: RawJson
+
+
+_LINE: Final = json_decoder(_Line)
+#: In two steps each way: results refer to earlier ones of the dialogue.
+_PLAIN: Final = json_decoder(list[dict[str, Any]])
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueResults:
+    """What was found at one dialogue under one relation."""
+
+    #: Of the dialogue in the data.
+    place: int
+    relation: str
+    results: tuple[TurnResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedResults:
+    """`DialogueResults` as they are written: who writes them down need not know what they say."""
+
+    place: int
+    relation: str
+    count: int  #: Results.
+    text: bytes  #: Their JSON.
+
+    @classmethod
+    def of(cls, found: DialogueResults) -> EncodedResults:
+        """Encode what was found at a dialogue."""
+        results = found.results
+        text = json_encoded(list(packed(_PLAIN(json_encoded(results)))))
+        return cls(found.place, found.relation, len(results), text)
+
+
+class _Index:
+    """Where each line is: five numbers a line, whatever it holds."""
+
+    def __init__(self) -> None:
+        self.place, self.relation, self.count = array("q"), array("q"), array("q")
+        self.part, self.start = array("q"), array("q")
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def add(self, line: _Line, part: int, start: int) -> None:
+        self.place.append(line.place)
+        self.relation.append(line.relation)
+        self.count.append(line.count)
+        self.part.append(part)
+        self.start.append(start)
+
+
+class ResultFolder:
+    """Reads and writes a folder of results; a writer holds it alone."""
+
+    def __init__(self, path: Path, manifest: RunManifest) -> None:
+        self.path, self.manifest = path, manifest
+        self._index = _Index()
+        self._parts: list[Path] = []
+        self._done: set[tuple[int, int]] = set()
+        self._file: IO[bytes] | None = None
+        self._number = {name: number for number, name in enumerate(manifest.relations)}
+
+    @classmethod
+    def create(cls, path: Path, manifest: RunManifest) -> Self:
+        """Begin a folder.
+
+        Raises:
+            UserError: there is something in the way.
+        """
+        if path.exists() and not path.is_dir():
+            raise UserError(f"{path} is no folder: results are kept in one")
+        if path.is_dir() and any(path.iterdir()):
+            raise UserError(f"{path} holds other files: results want a folder of their own")
+        path.mkdir(parents=True, exist_ok=True)
+        manifest.write(path)
+        return cls(path, manifest)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a folder that is there; a last line that was cut off is as if it were not there.
+
+        Raises:
+            DataError: it is none, or it is damaged.
+        """
+        if path.is_file():
+            raise DataError(
+                f"{path} is a file, and results are read from a folder: dstfuzz campaign --results "
+                "DIR writes one, of a part with --shard K/N"
+            )
+        if not path.is_dir():
+            raise DataError(f"there is no folder of results {path}: dstfuzz campaign writes one")
+        folder = cls(path, RunManifest.read(path))
+        for part in sorted(path.glob(_PATTERN)):
+            folder._scan(part)
+        return folder
+
+    @staticmethod
+    def part_name(number: int) -> str:
+        """Return the name of a file of lines, by its number from 1."""
+        return f"results-{number:04d}.jsonl"
+
+    @property
+    def parts(self) -> Sequence[Path]:
+        """The files of lines, in the order in which they were begun."""
+        return self._parts
+
+    @staticmethod
+    def is_one(path: Path) -> bool:
+        """Whether there is a folder of results."""
+        return (path / MANIFEST).is_file()
+
+    def _scan(self, part: Path) -> None:
+        number, start = len(self._parts), 0
+        self._parts.append(part)
+        with part.open("rb") as file:
+            for text in file:
+                if not text.endswith(b"\n"):
+                    break
+                try:
+                    line = _LINE(text)
+                except ValueError as error:
+                    raise DataError(f"{part}, byte {start}: no line of results: {error}") from None
+                self._note(line, number, start)
+                start += len(text)
+
+    def _note(self, line: _Line, part: int, start: int) -> None:
+        key = line.place, line.relation
+        # Asked twice, a dialogue gave the same: the first time counts.
+        if key not in self._done and line.relation < len(self.manifest.relations):
+            self._done.add(key)
+            self._index.add(line, part, start)
+
+    # -- writing ----------------------------------------------------------------------
+
+    def has(self, place: int, relation: str) -> bool:
+        """Whether a dialogue has its results under a relation."""
+        return (place, self._number[relation]) in self._done
+
+    def append(self, found: DialogueResults | EncodedResults) -> None:
+        """Keep what was found at a dialogue; a kill loses at most a line that is half written."""
+        if isinstance(found, DialogueResults):
+            found = EncodedResults.of(found)
+        relation = self._number[found.relation]
+        line = _Line(found.place, relation, found.count, RawJson(found.text))
+        text = json_encoded(line) + b"\n"
+        file = self._writer()
+        start = file.tell()
+        file.write(text)
+        file.flush()
+        self._note(line, len(self._parts) - 1, start)
+
+    def _writer(self) -> IO[bytes]:
+        if self._file is not None and self._file.tell() >= PART_SIZE:
+            self.close()
+        if self._file is None:
+            if not self._parts or self._parts[-1].stat().st_size >= PART_SIZE:
+                self._parts.append(self.path / self.part_name(len(self._parts) + 1))
+            self._file = self._parts[-1].open("ab")
+            _drop_half_line(self._parts[-1], self._file)
+        return self._file
+
+    def keep(self, manifest: RunManifest) -> None:
+        """Write the manifest anew, after all lines are on the disk."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+        self.manifest = manifest
+        manifest.write(self.path)
+
+    def close(self) -> None:
+        """Let go of the file that is written."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    # -- reading ----------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Return how many results there are."""
+        return sum(self._index.count)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every dialogue that was planned has its results."""
+        return len(self) >= self.manifest.planned
+
+    @property
+    def results(self) -> StoredResults:
+        """All results, in the order of the data."""
+        return StoredResults(self)
+
+    def lines(self, relation: str = "") -> Iterator[DialogueResults]:
+        """Yield what was found, dialogue by dialogue in the order of the data.
+
+        Raises:
+            DataError: what is found of a dialogue is damaged.
+        """
+        index, names = self._index, self.manifest.relations
+        wanted = None if not relation else self._number.get(relation, -1)
+        order = [at for at in range(len(index)) if wanted is None or index.relation[at] == wanted]
+        order.sort(key=lambda at: (index.place[at], index.relation[at]))
+        files: dict[int, IO[bytes]] = {}
+        try:
+            for at in order:
+                part = index.part[at]
+                if part not in files:
+                    files[part] = self._parts[part].open("rb")
+                files[part].seek(index.start[at])
+                try:
+                    line = _LINE(files[part].readline())
+                    found = tuple(_results(line.results))
+                except (ValueError, DataError) as error:
+                    where = f"{self._parts[part]}, byte {index.start[at]}"
+                    raise DataError(f"{where}: damaged results: {error}") from None
+                yield DialogueResults(line.place, names[line.relation], found)
+        finally:
+            for file in files.values():
+                file.close()
+
+    def count(self, relation: str) -> int:
+        """Return how many results there are under a relation."""
+        number, index = self._number.get(relation, -1), self._index
+        pairs = zip(index.relation, index.count, strict=True)
+        return sum(count for own, count in pairs if own == number)
+
+
+class StoredResults(Collection[TurnResult]):
+    """Results in a folder, read anew each time that somebody goes over them.
+
+    They are in the order of the data; of a turn those of ``metamorphic`` come first, then those of
+    the other relations by name.
+    """
+
+    def __init__(self, folder: ResultFolder, relation: str = "") -> None:
+        self._folder, self._relation = folder, relation
+
+    def __len__(self) -> int:
+        return self._folder.count(self._relation) if self._relation else len(self._folder)
+
+    def __contains__(self, result: object) -> bool:
+        return any(one == result for one in self)
+
+    def __iter__(self) -> Iterator[TurnResult]:
+        together: list[TurnResult] = []
+        place = -1
+        for line in self._folder.lines(self._relation):
+            if line.place != place:
+                yield from _in_order(together)
+                together, place = [], line.place
+            together += line.results
+        yield from _in_order(together)
+
+    def of(self, relation: str) -> StoredResults:
+        """Return the results under one relation."""
+        return StoredResults(self._folder, relation)
+
+
+def _results(text: RawJson) -> list[TurnResult]:
+    """Read the results of a dialogue; a ``ValueError`` or `DataError` if they are damaged."""
+    return from_json(list[TurnResult], list(unpacked(_PLAIN(text))))
+
+
+def _in_order(results: Sequence[TurnResult]) -> list[TurnResult]:
+    def key(result: TurnResult) -> tuple[int, str]:
+        return result.turn_index, "" if result.relation == "metamorphic" else result.relation
+
+    return sorted(results, key=key)
+
+
+def _drop_half_line(path: Path, file: IO[Any]) -> None:
+    """Cut off what was begun and not ended at the end of a file."""
+    size = path.stat().st_size
+    with path.open("rb") as old:
+        left = size
+        while left:
+            begin = max(0, left - 65536)
+            old.seek(begin)
+            chunk = old.read(left - begin)
+            if (at := chunk.rfind(b"\n")) >= 0:
+                left = begin + at + 1
+                break
+            left = begin
+    if left < size:
+        file.truncate(left)
+        file.seek(left)
+
+
+#: Turns of a block at least: enough to fill batches, few enough to be asked again.
+BLOCK_TURNS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDialogue:
+    """A dialogue of a block."""
+
+    place: int  #: In the plan of all dialogues.
+    planned: Planned
+
+
+Block = tuple[PlannedDialogue, ...]
+
+
+def blocks_of(
+    plan: Iterable[Planned], turns: int = BLOCK_TURNS, shard: tuple[int, int] | None = None
+) -> Iterator[Block]:
+    """Yield the blocks of a plan: dialogues that follow each other, with enough turns.
+
+    Those of a part of the dialogues (``shard``) have the places that they have among all.
+    """
+    found: list[PlannedDialogue] = []
+    size = 0
+    for place, planned in enumerate(plan):
+        if not in_shard(planned[0].id, shard):
+            continue
+        found.append(PlannedDialogue(place, planned))
+        size += planned[1] + 1
+        if size >= turns:
+            yield tuple(found)
+            found, size = [], 0
+    if found:
+        yield tuple(found)
+
+
+class BlockRunner:
+    """Runs blocks one after the other, under all relations of a campaign."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+
+    @property
+    def ended(self) -> str:
+        """Why nothing more may be asked; ``""`` = it may."""
+        return self._campaign.predictor.stopped()
+
+    @property
+    def asked(self) -> int:
+        """Contexts that were asked for so far."""
+        return self._campaign.predictor.calls
+
+    def run(
+        self, block: Block, has: Callable[[int, str], bool], keep: Callable[[DialogueResults], None]
+    ) -> None:
+        """Run what is missing of a block; what is done is kept as it comes.
+
+        Args:
+            block: dialogues with their places.
+            has: whether a dialogue is done, by its place and the name of a relation.
+            keep: takes what was found at a dialogue. One that the end of the budget left
+                unfinished is not kept. Where something is raised, all that is done was kept before.
+        """
+        source = self.found(block, has)
+        try:
+            for found in source:
+                keep(found)
+        except BaseException as error:
+            # Where it came from `keep`, the source still has what is done, and raises it then.
+            with suppress(type(error)):
+                found = source.throw(error)
+                while True:
+                    keep(found)
+                    found = next(source)
+            raise
+
+    def found(
+        self, block: Block, has: Callable[[int, str], bool]
+    ) -> Generator[DialogueResults, None, None]:
+        """Yield what `run` keeps, as it comes; what is raised is raised after all that is done."""
+        try:
+            for relation in self._campaign.relations:
+                missing = [one for one in block if not has(one.place, relation.name)]
+                engine = self._campaign.engine(relation, [one.planned for one in missing])
+                yield from _found(engine, missing, relation.name)
+        finally:
+            self._campaign.predictor.forget()
+
+
+def _found(
+    engine: CampaignEngine, missing: Sequence[PlannedDialogue], relation: str
+) -> Iterator[DialogueResults]:
+    left = {one.planned[0].id: one.place for one in missing}
+
+    def done(results: Iterable[TurnResult]) -> Iterator[DialogueResults]:
+        together: dict[str, list[TurnResult]] = {}
+        for result in results:
+            if result.dialogue_id in left:
+                together.setdefault(result.dialogue_id, []).append(result)
+        for name, found in together.items():
+            place = left.pop(name)
+            if all(result.outcome != "skipped" for result in found):
+                yield DialogueResults(place, relation, tuple(found))
+
+    try:
+        for one in missing:
+            yield from done(engine.results_of(one.planned[0].id))
+    except GeneratorExit:
+        # Nobody takes anything more.
+        raise
+    except BaseException:
+        # Not what could be ended without its smallest versions: it is asked for again.
+        yield from done(engine.known())
+        raise
+
+
+#: Parts that a message names.
+_MOST_NAMED = 10
+
+
+def merge(folders: Sequence[ResultFolder], output: Path) -> ResultFolder:
+    """Copy the results of the parts of a run to one folder, which is there when all of them are.
+
+    Args:
+        folders: one for each part, in any order; a run that was not parted is all of its parts.
+        output: the folder to write; a folder of results of the same run is replaced.
+
+    Raises:
+        UserError: parts are of several runs, are missing, overlap, or are not complete; or there is
+            something else in the way.
+    """
+    folders = sorted(folders, key=lambda folder: folder.manifest.shard)
+    check_parts(folders)
+    merged = merged_manifest([folder.manifest for folder in folders])
+    with replacing(output, merged) as draft:
+        sources = [part for folder in folders for part in folder.parts]
+        for number, source in enumerate(sources, 1):
+            shutil.copyfile(source, draft / ResultFolder.part_name(number))
+    return ResultFolder.open(output)
+
+
+def check_parts(folders: Sequence[ResultFolder]) -> None:
+    """Refuse folders that are not each part of one run, once and whole.
+
+    Raises:
+        UserError: they are not; the message names what differs, or the numbers of the parts.
+    """
+    first = folders[0]
+    parts = first.manifest.shard[1]
+    by_number: dict[int, ResultFolder] = {}
+    for folder in folders:
+        manifest = folder.manifest
+        if differing := first.manifest.differing(manifest):
+            told = "; ".join(
+                f"{name} is {one!r} in {first.path} and {other!r} in {folder.path}"
+                for name, (one, other) in differing.items()
+            )
+            raise UserError(f"{first.path} and {folder.path} are no parts of one run: {told}")
+        number, others = manifest.shard
+        if others != parts:
+            raise UserError(
+                f"{first.path} is part {shard_text(first.manifest.shard)} and {folder.path} is "
+                f"part {shard_text(manifest.shard)}: parts of one run have one number of parts"
+            )
+        if number in by_number:
+            raise UserError(
+                f"part {shard_text(manifest.shard)} is there twice, in {by_number[number].path} "
+                f"and in {folder.path}: name one of them"
+            )
+        by_number[number] = folder
+    missing = [
+        shard_text((number, parts)) for number in range(1, parts + 1) if number not in by_number
+    ]
+    if missing:
+        raise UserError(f"parts of the run are missing: {listed(missing, _MOST_NAMED)}")
+    if lacking := [unfinished(folder) for folder in folders if not folder.complete]:
+        raise UserError("; ".join(lacking))
+
+
+def unfinished(folder: ResultFolder) -> str:
+    """Say what a folder lacks, and what goes on with it."""
+    manifest = folder.manifest
+    part = "" if manifest.shard == (1, 1) else f", part {shard_text(manifest.shard)},"
+    why = f" ({manifest.ended})" if manifest.ended else ""
+    text = f"{folder.path}{part} has {len(folder):,} of {manifest.planned:,} results{why}"
+    return f"{text}: go on with {manifest.command}" if manifest.command else text
+
+
+def merged_manifest(parts: Sequence[RunManifest]) -> RunManifest:
+    """Return the manifest of a run from those of all of its parts, in their order."""
+    first = parts[0]
+    return replace(
+        first,
+        settings={**first.settings, "shard": None},
+        shard=(1, 1),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        dialogues=sum(part.dialogues for part in parts),
+        planned=sum(part.planned for part in parts),
+        ended="",
+        command="",
+        asked=sum(part.asked for part in parts),
+        seconds=sum(part.seconds for part in parts),
+    )
+
+
+@contextmanager
+def replacing(output: Path, manifest: RunManifest) -> Iterator[Path]:
+    """Give a folder to fill, which takes its place and its manifest when all went well.
+
+    Raises:
+        UserError: in its place is something else than results of the same run.
+    """
+    check_replaceable(output, manifest)
+    target = output.expanduser().resolve()
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        draft.mkdir(parents=True)
+        yield draft
+        manifest.write(draft)
+        for file in draft.iterdir():
+            _to_disk(file)
+        if target.exists():
+            old = draft.with_suffix(".old")
+            target.rename(old)
+            draft.rename(target)
+            shutil.rmtree(old)
+        else:
+            draft.rename(target)
+    except OSError as error:
+        raise UserError(f"cannot write {output}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def check_replaceable(output: Path, manifest: RunManifest | None = None) -> None:
+    """Refuse to write a folder of results in the place of something else.
+
+    Raises:
+        UserError: there is a file, a folder with other files, or results of another run than that
+            of ``manifest``.
+    """
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return
+    if not ResultFolder.is_one(output):
+        what = "holds other files" if output.is_dir() else "is no folder"
+        raise UserError(f"{output} {what}: results want a folder of their own")
+    if manifest is None:
+        return
+    old = RunManifest.read(output)
+    if old.differing(manifest) or old.shard != manifest.shard:
+        raise UserError(f"{output} holds results of another run: give another folder")
+
+
+def _to_disk(file: Path) -> None:
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+
+
+class FolderReport:
+    """What is reported of a folder of results; what was said is left out where that is wanted."""
+
+    def __init__(self, folder: ResultFolder, *, redact: bool = False) -> None:
+        manifest = folder.manifest
+        self.settings: Settings = manifest.read_settings()
+        self.info: RunInfo = manifest.info()
+        found = folder.results
+        self.results: Results = MappedResults(found, redacted) if redact else found
+        hide = redacted if redact else None
+        fallbacks = self.settings.reply.fallback
+        self.totals = Totals.of(found, self.info.relations, fallbacks, hide)
+        self.summary: Summary = self.totals.first(self.settings.variant.relation).summary
+
+    def page(self, page: TerminalPage) -> TerminalPage:
+        """Put the figures on a page of a terminal."""
+        given = (self.results, self.settings, self.info)
+        width, encoding = page.width, page.encoding
+        page.lines += report_lines(
+            *given,
+            width=width,
+            encoding=encoding,
+            totals=self.totals,
+        )
+        return page
+
+    def write(self, output: OutputSettings, **run: Any) -> list[Path]:
+        """Write the reports that are asked for; ``run`` are fields of the circumstances."""
+        wanted = [Path(path) for path in output.report]
+        if wanted:
+            settings = self.settings.replace_options(redact=output.redact)
+            info = replace(self.info, **run)
+            report = build_report(
+                self.results,
+                settings,
+                info,
+                totals=self.totals,
+            )
+            for path in wanted:
+                write_form(path, report, {"": View.of(report, self.totals)})
+        return wanted
+
+
+#: Told how many results there are, and how many there will be.
+Progress = Callable[[int, int], None]
+
+
+def manifest_of(campaign: Campaign) -> RunManifest:
+    """Return the manifest of a campaign of which nothing has been run."""
+    settings, data = campaign.settings, campaign.data
+    variant, model = settings.variant, settings.tracker
+    policy = note = ""
+    searched = any(relation.edits == "search" for relation in campaign.relations)
+    if searched:
+        policy, note = describe_trained(variant.search, model.model, model.checkpoint)
+    states = KINDS[settings.reply.outcome].has_slots
+    whole = [relation.unit == "dialogue" for relation in campaign.relations]
+    turns = sum(last + 1 for _, last in campaign.plan)
+    dialogues = len(campaign.plan)
+    return RunManifest(
+        settings=settings_json(settings),
+        version=__version__,
+        relations=tuple(relation.name for relation in campaign.relations),
+        facts={one.name: facts_of(one, campaign) for one in campaign.relations},
+        digest=plan_digest(campaign.drawn),
+        tracker=fingerprint_of(campaign.tracker) or "",
+        lexicon=campaign.lexicon.fingerprint,
+        policy=policy,
+        compared="" if states or campaign.comparison.exact else campaign.comparison.name,
+        data=data_of(RunInfo.of(data)),
+        notes=(*data.notes, *filter(None, [note])),
+        shard=settings.data.shard or (1, 1),
+        dialogues=dialogues,
+        planned=whole.count(False) * turns + whole.count(True) * dialogues,
+    )
+
+
+def facts_of(relation: Relation, campaign: Campaign) -> RelationFacts:
+    """Return what a relation says of itself."""
+    outcome = campaign.settings.reply.outcome
+    expects = KINDS[outcome].words.fill(relation.expects)
+    return RelationFacts(expects, relation.source, relation.unit, relation.edits)
+
+
+def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = "") -> ResultFolder:
+    """Run a campaign, or what is missing of it, into a folder.
+
+    What was done stays whatever ends the run: Ctrl-C, a budget, a kill. The same call goes on;
+    ``command`` is the line that does, for those who find the folder unfinished.
+
+    Raises:
+        UserError: the folder is of another run, or the tracker cannot be tested.
+    """
+    manifest = replace(manifest_of(campaign), command=command)
+    folder = opened(path, manifest)
+    runner = BlockRunner(campaign)
+    done, started, ended = len(folder), time.monotonic(), "interrupted"
+
+    def keep(found: DialogueResults) -> None:
+        nonlocal done
+        folder.append(found)
+        done += len(found.results)
+        progress(done, manifest.planned)
+
+    def missing(place: int) -> bool:
+        return not all(folder.has(place, name) for name in manifest.relations)
+
+    try:
+        for block in blocks_of(campaign.drawn, shard=campaign.settings.data.shard):
+            if any(missing(one.place) for one in block):
+                runner.run(block, folder.has, keep)
+                if runner.ended:
+                    break
+        ended = "" if folder.complete else runner.ended
+    finally:
+        seconds = time.monotonic() - started
+        asked = runner.asked
+        folder.keep(folder.manifest.gone_on(asked=asked, seconds=seconds, ended=ended))
+        folder.close()
+    return folder
+
+
+def opened(path: Path, manifest: RunManifest) -> ResultFolder:
+    """Return the folder of a run: as it is, or a new one.
+
+    Raises:
+        UserError: it is of another run.
+    """
+    if not ResultFolder.is_one(path):
+        return ResultFolder.create(path, manifest)
+    folder = ResultFolder.open(path)
+    folder.manifest.refuse_another(manifest, path)
+    folder.manifest = replace(folder.manifest, ended="")
+    return folder

@@ -1,1 +1,0 @@
-"""Internal: what a campaign found, kept in a folder as it comes."""

@@ -1,0 +1,81 @@
+"""A folder of results as the plugin judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from pytest_dstfuzz import Dialogue, Settings, __version__
+from pytest_dstfuzz.campaign.results import Results
+from pytest_dstfuzz.config import shard_text
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.plugin.stored import StoredRun
+from pytest_dstfuzz.report.json_report import RunInfo
+from pytest_dstfuzz.scale.results import ResultFolder, RunManifest, plan_digest, unfinished
+
+
+class FolderRun(StoredRun):
+    """A run in a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lacking = "" if path.is_dir() else f"there is no folder {path}"
+        if not lacking and not self.holds(path):
+            lacking = f"{path} is no folder of results, it has no run.json"
+        if lacking:
+            raise UserError(
+                f"--dst-results: {lacking}: dstfuzz campaign --results and dstfuzz merge write one"
+            )
+        self._manifest = RunManifest.read(path)
+
+    @classmethod
+    def holds(cls, path: Path) -> bool:
+        """Whether there is a folder of results."""
+        return ResultFolder.is_one(path)
+
+    @property
+    def settings(self) -> Settings:
+        """Those of the run."""
+        return self._manifest.read_settings()
+
+    @property
+    def info(self) -> RunInfo:
+        """Describe the data and the run."""
+        return self._manifest.info()
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The names of the relations that have results, in the order in which they were asked."""
+        return tuple(name for name in self._manifest.relations if self._folder.count(name))
+
+    def results(self, relation: str = "") -> Results:
+        """Return the results under one relation, or all; each pass reads them anew."""
+        found = self._folder.results
+        return found.of(relation) if relation else found
+
+    def is_of(self, drawn: Sequence[tuple[Dialogue, int]]) -> bool:
+        """Whether the run was of these dialogues; a `UserError` if it cannot be judged."""
+        return plan_digest(drawn) == self._folder.manifest.digest
+
+    @cached_property
+    def _folder(self) -> ResultFolder:
+        folder = ResultFolder.open(self.path)
+        manifest = folder.manifest
+        if manifest.version != __version__:
+            raise UserError(
+                f"--dst-results: {self.path} was written by pytest-dstfuzz {manifest.version}, and "
+                f"this is {__version__}, which may judge otherwise: run the campaign again"
+            )
+        if not folder.complete:
+            raise UserError(f"--dst-results: {unfinished(folder)}")
+        if manifest.shard != (1, 1):
+            raise UserError(
+                f"--dst-results: {self.path} is part {shard_text(manifest.shard)} of a run, and "
+                "limits are for all parts: dstfuzz merge puts them together"
+            )
+        if not manifest.planned:
+            raise UserError(
+                f"--dst-results: {self.path} holds no result: there is nothing to judge"
+            )
+        return folder

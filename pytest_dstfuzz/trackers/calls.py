@@ -1,0 +1,274 @@
+"""Assistants that call tools: adapters, recorded messages, evaluation."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
+
+from pytest_dstfuzz.config.parsers import percent
+from pytest_dstfuzz.dialogue.calls import (
+    TOOL_CALLS,
+    AnswerPath,
+    History,
+    Outcome,
+    ToolCall,
+    calls_outcome,
+)
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, messages_and_tools
+from pytest_dstfuzz.dialogue.messages import calls_of
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.printable import describe
+from pytest_dstfuzz.trackers.adapting import FunctionAdapter, as_it_is, made
+from pytest_dstfuzz.trackers.evaluate import (
+    Progress,
+    RecordedFigures,
+    ask_recorded,
+    reasons,
+    recorded_turns,
+)
+from pytest_dstfuzz.trackers.replies import first_parameter
+from pytest_dstfuzz.trackers.rolling import RollingCalls
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
+
+_GIVEN: Final = (
+    "; your function gets two lists, of messages and of tools, in the form of OpenAI's API"
+)
+
+
+class CallFunction(FunctionAdapter):
+    """An assistant made of a function from messages and tools to its next message."""
+
+    def __init__(self, wrapped: object) -> None:
+        super().__init__(wrapped)
+        self._takes_context = first_parameter(wrapped) == "context"
+        self._takes_tools = _parameters(wrapped) != 1
+        #: For the message of one that does not take what it is given.
+        self.asked_with = "" if self._takes_context else _GIVEN
+
+    def _call(self, context: Context) -> object:
+        if self._takes_context:
+            return self.wrapped(context)
+        asked = messages_and_tools(context)
+        return self.wrapped(*(asked if self._takes_tools else asked[:1]))
+
+    def _read(self, answer: object) -> Prediction:
+        return as_calls(answer)
+
+
+def as_caller(candidate: object, history: History = "recorded") -> Tracker:
+    """Return what calls tools as a `Tracker`, adapted where necessary; else it is a `UserError`.
+
+    It may be a tracker whose predictions have `Prediction.calls`, a function from messages and
+    tools to a message, or a class of one of these that needs no arguments.
+    """
+    found = made(candidate)
+    if callable(declared(found, "predict")):
+        caller = as_it_is(found)
+    elif callable(found):
+        caller = CallFunction(found)
+    else:
+        raise _no_caller(found)
+    if history == "recorded" or isinstance(caller, RollingCalls):
+        return caller
+    # An error may stand in the place of an answer, as `Tracker` says.
+    return cast("Tracker", RollingCalls(caller))
+
+
+def _no_caller(found: object) -> UserError:
+    return UserError(
+        f"{describe(found)} calls no tools: give a function from messages and tools to the next "
+        "message, as in OpenAI's API"
+    )
+
+
+def as_calls(message: object) -> Prediction:
+    """Return the next message of an assistant as a prediction of its tool calls and its text."""
+    if isinstance(message, Prediction):
+        return message
+    if isinstance(message, str):
+        return Prediction(calls_outcome(()), reply=message, calls=calls_outcome(()))
+    if isinstance(message, Sequence) and not isinstance(message, bytes):
+        message = {"tool_calls": message}
+    calls: Sequence[ToolCall] = calls_of(message)
+    said = message.get("content") if isinstance(message, Mapping) else declared(message, "content")
+    outcome = calls_outcome(calls)
+    return Prediction(outcome, reply=said if isinstance(said, str) else None, calls=outcome)
+
+
+def _parameters(function: object) -> int:
+    """Return how many positional arguments a function takes; 2 where nobody knows."""
+    try:
+        found = inspect.signature(cast("type[object]", function)).parameters.values()
+    except (TypeError, ValueError):  # Of some objects that are not written in Python.
+        return 2
+    if any(one.kind is one.VAR_POSITIONAL for one in found):
+        return 2
+    positional = [one for one in found if one.kind is not one.KEYWORD_ONLY]
+    if any(one.name == "tools" for one in positional):
+        return 2
+    return sum(one.default is one.empty for one in positional)
+
+
+class CallJudge(NamedTuple):
+    """Who says which calls are the recorded ones."""
+
+    #: As figures show it.
+    name: str
+    #: Of a context, what was recorded and what was found: what was found, with the paths and the
+    #: values of what was recorded where it says the same.
+    aligned: Callable[[Context, Outcome, Outcome], Outcome]
+
+
+#: Calls are the recorded ones where they are equal.
+EQUAL_CALLS = CallJudge("equality", lambda _context, _recorded, found: found)
+
+
+class ToolFigures(NamedTuple):
+    """The recorded calls of one tool: those that are made as recorded, and their arguments."""
+
+    tool: str
+    calls: int
+    right: int
+    arguments: int
+    right_arguments: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEvaluation(RecordedFigures):
+    """At which of the turns that are recorded an assistant made the recorded calls."""
+
+    #: Those of the turns with calls in their message.
+    turns_with_calls: int
+    right_with_calls: int
+    tools: tuple[ToolFigures, ...]
+
+    @property
+    def right_messages(self) -> float:
+        """Share of the turns whose message makes the recorded calls, and no others."""
+        return self.share
+
+    def figures(self) -> list[tuple[str, str]]:
+        """Return what the figures are called, with their values as text."""
+        found = [("right messages", f"{percent(self.right_messages)} of {self.turns} turns")]
+        if self.turns_with_calls:
+            share = percent(self.right_with_calls / self.turns_with_calls)
+            found.append(("right where calls were recorded", f"{share} of {self.turns_with_calls}"))
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary, rates rounded to 4 decimals."""
+        return {
+            **self.common_json(),
+            "right_messages": round(self.right_messages, 4),
+            "turns_with_calls": self.turns_with_calls,
+            "right_with_calls": self.right_with_calls,
+            "tools": {one.tool: dict(list(one._asdict().items())[1:]) for one in self.tools},
+        }
+
+    def lines(self) -> list[str]:
+        """Return the figures as lines of text."""
+        rows = self.common_lines("recorded messages", "after", "message")
+        share = percent(self.right_messages)
+        rows.append(f"right messages        {share:>9}  ({self.right} of {self.turns} turns)")
+        if self.turns_with_calls:
+            right, of = self.right_with_calls, self.turns_with_calls
+            rows.append(f"  with calls          {percent(right / of):>9}  ({right} of {of} turns)")
+        if self.tools:
+            rows.append("recorded calls by tool, and their arguments:")
+            rows += [f"  {one.tool:<19} {_tool_text(one)}" for one in self.tools]
+        return rows
+
+
+def _tool_text(one: ToolFigures) -> str:
+    text = f"{percent(one.right / one.calls):>9}  ({one.right} of {one.calls} calls"
+    if one.arguments:
+        share = percent(one.right_arguments / one.arguments)
+        text += f"; {share} of {one.arguments} arguments"
+    return f"{text})"
+
+
+def evaluate_calls(
+    tracker: Tracker,
+    data: DialogueSet,
+    judge: CallJudge,
+    batch_size: int,
+    progress: Progress | None = None,
+) -> CallEvaluation:
+    """Ask for the next message at each turn that has a recorded one, and compare their calls.
+
+    Raises:
+        UserError: no turn has a recorded message after it.
+        TrackerError: the assistant answers nothing.
+    """
+    turns = recorded_turns(data, TOOL_CALLS)
+    _refuse_unrecorded(data, turns)
+    answers = ask_recorded(tracker, turns, TOOL_CALLS, batch_size, progress)
+    return score_calls(data, answers, judge)
+
+
+def score_calls(
+    data: DialogueSet, answers: Sequence[Prediction | TrackerError], judge: CallJudge
+) -> CallEvaluation:
+    """Compare answers, one for each turn of ``data`` with a recorded message, with its calls."""
+    labelled = recorded_turns(data, TOOL_CALLS)
+    _refuse_unrecorded(data, labelled)
+    counts: dict[str, Counter[str]] = {}
+    right: list[bool] = []
+    for (_, context, label), answer in zip(labelled, answers, strict=True):
+        made = answer.state if isinstance(answer, Prediction) else None
+        found = Outcome() if made is None else judge.aligned(context, label, made)
+        right.append(made is not None and found == label)
+        _count(label, found, counts)
+    with_calls = [one for one, (_, _, label) in zip(right, labelled, strict=True) if label]
+    names = ("calls", "right", "arguments", "right_arguments")
+    return CallEvaluation(
+        data=data.name,
+        split=data.split,
+        dialogues=len({name for name, _, _ in labelled}),
+        turns=len(labelled),
+        right=sum(right),
+        turns_with_calls=len(with_calls),
+        right_with_calls=sum(with_calls),
+        tools=tuple(
+            ToolFigures(tool, *(row[name] for name in names))
+            for tool, row in sorted(counts.items())
+        ),
+        comparison=judge.name,
+        layout=data.layout,
+        notes=data.notes,
+        unanswered=reasons(answers),
+        unlabelled=data.turn_count() - len(labelled),
+    )
+
+
+def _count(label: Outcome, found: Outcome, counts: dict[str, Counter[str]]) -> None:
+    """Count the recorded calls and arguments of one message by tool, and those that are right."""
+    wrong = set()
+    for path in {**label, **found}:
+        taken = AnswerPath.of(path)
+        if not taken.in_call:
+            continue
+        same = label.get(path) == found.get(path)
+        if not same:
+            wrong.add(taken.call)
+        if path in label and not taken.is_call:
+            row = counts.setdefault(taken.tool, Counter())
+            row["arguments"] += 1
+            row["right_arguments"] += same
+    for path in label:
+        taken = AnswerPath.of(path)
+        if taken.is_call:
+            row = counts.setdefault(taken.tool, Counter())
+            row["calls"] += 1
+            row["right"] += taken.call not in wrong
+
+
+def _refuse_unrecorded(data: DialogueSet, labelled: Sequence[object]) -> None:
+    if not labelled:
+        raise UserError(
+            f"no turn of {data.name!r} has a recorded message after it: right calls need what the "
+            "assistant did then, after some turns at least"
+        )

@@ -1,1 +1,0 @@
-"""Assistants that call tools: messages and tools in, the next message out."""

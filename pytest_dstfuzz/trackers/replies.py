@@ -1,0 +1,240 @@
+"""Bots that reply: adapters, messages, evaluation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
+
+from pytest_dstfuzz.config.parsers import percent
+from pytest_dstfuzz.dialogue.calls import History
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, messages_of
+from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError, UserError
+from pytest_dstfuzz.kinds.replies import REPLIES
+from pytest_dstfuzz.printable import describe
+from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, made
+from pytest_dstfuzz.trackers.evaluate import (
+    Progress,
+    RecordedFigures,
+    ask_recorded,
+    reasons,
+    recorded_turns,
+)
+from pytest_dstfuzz.trackers.rolling import RollingReplies
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
+
+#: What to do about a system that is asked for replies and has none.
+LEAVE_OUT: Final = "leave --dst-outcome=reply out"
+_MESSAGES: Final = (
+    '; your function gets a list of messages, of which the question is messages[-1]["content"]'
+)
+_OWN_HISTORY: Final = (
+    "The bot is an object with reset() and reply(user): it is led through each dialogue by the "
+    "user's words alone, so its own replies are the history, and not those that were recorded."
+)
+
+
+class ReplyFunction(FunctionAdapter):
+    """A system made of a function from messages (see `messages_of`) to the reply to the last."""
+
+    def __init__(self, wrapped: object) -> None:
+        super().__init__(wrapped)
+        self._takes_context = first_parameter(wrapped) == "context"
+        #: For the message of one that does not take what it is given.
+        self.asked_with = "" if self._takes_context else _MESSAGES
+
+    def _call(self, context: Context) -> object:
+        return self.wrapped(context if self._takes_context else messages_of(context))
+
+    def _read(self, answer: object) -> Prediction:
+        return as_reply(answer, "the reply function")
+
+
+class StatefulReply(Adapter):
+    """A system made of an object with ``reset()`` and ``reply(user)``.
+
+    What was recorded of the system cannot be put into it: its own replies are the history.
+    """
+
+    #: For the user, see `notes_of`.
+    notes = (_OWN_HISTORY,)
+
+    def _ask(self, context: Context) -> Prediction:
+        self._waited(self.wrapped.reset())
+        said = [self._waited(self.wrapped.reply(user)) for user in context.user_utterances]
+        return as_reply(said[-1], "reply()")
+
+
+def as_replier(candidate: object, history: History = "recorded") -> Tracker:
+    """Return what replies as a `Tracker`, adapted where necessary; else it is a `UserError`.
+
+    It may be a tracker whose predictions have a `Prediction.reply`, an object with ``reset`` and
+    ``reply``, one with ``reply`` alone, a function from messages to text, or a class of one of
+    these that needs no arguments. Where the ``history`` is its own, it is a `RollingReplies`.
+    """
+    found = _adapted(made(candidate))
+    if history == "recorded" or isinstance(found, RollingReplies | StatefulReply):
+        return found
+    # An error may stand in the place of an answer, as `Tracker` says.
+    return cast("Tracker", RollingReplies(found))
+
+
+def _adapted(candidate: object) -> Tracker:
+
+    def has(name: str) -> bool:
+        return callable(declared(candidate, name))
+
+    if has("predict"):
+        return as_it_is(candidate)
+    if has("reply"):
+        if has("reset"):
+            return StatefulReply(candidate)
+        return ReplyFunction(declared(candidate, "reply"))
+    if has("update") or has("update_turn"):
+        raise UserError(f"{describe(candidate)} keeps a belief state and says nothing: {LEAVE_OUT}")
+    if callable(candidate):
+        return ReplyFunction(candidate)
+    raise UserError(
+        f"{describe(candidate)} replies to nothing: give a function from messages to its reply, or "
+        "an object with reset() and reply(user)"
+    )
+
+
+def as_reply(said: object, who: str) -> Prediction:
+    """Return the reply of a system as a prediction, not checked yet; ``who`` returned it."""
+    if isinstance(said, Prediction):
+        return said
+    if isinstance(said, str):
+        return Prediction(BeliefState(), reply=said)
+    hint = ""
+    if isinstance(said, Mapping):
+        hint = f"; if it keeps a belief state and says nothing, {LEAVE_OUT}"
+    raise MalformedAnswerError(f"{who} must return a text, not {describe(said)}{hint}")
+
+
+def first_parameter(function: object) -> str:
+    """Return the name of the first parameter of a function, or ``""``."""
+    try:
+        names = [*inspect.signature(cast("type[object]", function)).parameters]
+    except (TypeError, ValueError):  # Of some objects that are not written in Python.
+        return ""
+    return names[0] if names else ""
+
+
+class RepliedTurn(NamedTuple):
+    """A turn with a recorded answer, and what the system replied to it."""
+
+    context: Context
+    recorded: str
+    found: str
+
+
+class ReplyJudge(NamedTuple):
+    """Who says which replies say the same as what was recorded."""
+
+    #: As figures show it.
+    name: str
+    agree: Callable[[Sequence[RepliedTurn]], Sequence[bool]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyEvaluation(RecordedFigures):
+    """At which of the turns that have a recorded answer a system replied the same.
+
+    Turns that are recorded as having none are in no figure.
+    """
+
+    #: Dialogues that are right at every turn with a recorded answer, in data order.
+    right_dialogues: tuple[str, ...]
+
+    @property
+    def right_replies(self) -> float:
+        """Share of the turns whose reply says what was recorded."""
+        return self.share
+
+    def figures(self) -> list[tuple[str, str]]:
+        """Return what the figure is called, with its value as text."""
+        of = f"{self.turns} turns{' with recorded answers' if self.unlabelled else ''}"
+        return [("right replies", f"{percent(self.right_replies)} of {of}")]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary, rates rounded to 4 decimals."""
+        return {
+            **self.common_json(),
+            "right_replies": round(self.right_replies, 4),
+            "right_dialogues": list(self.right_dialogues),
+        }
+
+    def lines(self) -> list[str]:
+        """Return the figures as lines of text."""
+        share = percent(self.right_replies)
+        return [
+            *self.common_lines("recorded answers", "on", "reply"),
+            f"right replies         {share:>9}  ({self.right} of {self.turns} turns)",
+            f"right throughout      {len(self.right_dialogues)} of {self.dialogues} dialogues",
+        ]
+
+
+def evaluate_replies(
+    tracker: Tracker,
+    data: DialogueSet,
+    judge: ReplyJudge,
+    batch_size: int,
+    progress: Progress | None = None,
+) -> ReplyEvaluation:
+    """Ask for a reply to each turn that has a recorded answer, and compare the two.
+
+    Raises:
+        UserError: no turn has a recorded answer.
+        TrackerError: the system replies to nothing.
+    """
+    turns = recorded_turns(data, REPLIES.name)
+    _refuse_none(data, turns)
+    answers = ask_recorded(tracker, turns, REPLIES.name, batch_size, progress)
+    return score_replies(data, answers, judge)
+
+
+def score_replies(
+    data: DialogueSet, answers: Sequence[Prediction | TrackerError], judge: ReplyJudge
+) -> ReplyEvaluation:
+    """Compare answers, one for each turn of ``data`` with a recorded answer, with what that is.
+
+    Raises:
+        UserError: no turn has one.
+    """
+    labelled = recorded_turns(data, REPLIES.name)
+    _refuse_none(data, labelled)
+    pairs = list(zip(labelled, answers, strict=True))
+    replied = [
+        RepliedTurn(turn.context, REPLIES.text(turn.label), answer.reply or "")
+        for turn, answer in pairs
+        if isinstance(answer, Prediction)
+    ]
+    verdicts = iter(judge.agree(replied))
+    right = [isinstance(answer, Prediction) and next(verdicts) for _, answer in pairs]
+    by_dialogue: dict[str, list[bool]] = {}
+    for turn, one in zip(labelled, right, strict=True):
+        by_dialogue.setdefault(turn.dialogue, []).append(one)
+    return ReplyEvaluation(
+        data=data.name,
+        split=data.split,
+        dialogues=len(by_dialogue),
+        turns=len(labelled),
+        right=sum(right),
+        comparison=judge.name,
+        right_dialogues=tuple(name for name, each in by_dialogue.items() if all(each)),
+        layout=data.layout,
+        notes=data.notes,
+        unanswered=reasons(answers),
+        unlabelled=data.turn_count() - len(labelled),
+    )
+
+
+def _refuse_none(data: DialogueSet, labelled: Sequence[object]) -> None:
+    if not labelled:
+        raise UserError(
+            f"no turn of {data.name!r} has a recorded answer: right replies need what the system "
+            "said after the user, of some turns at least ('answer' in JSON Lines, or the system's "
+            "utterances)"
+        )

@@ -1,1 +1,0 @@
-"""Systems that answer text: functions, objects, services and chat models."""
