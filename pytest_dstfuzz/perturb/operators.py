@@ -385,11 +385,11 @@ def _no_guard(word: str) -> str:
 _ANY_PUNCTUATION: Final = (" ", "-", ".", ",", ";", ":", "!", "?", "'", '"', "_", "/")
 
 
-@operator("char_insert", "typo")
+@operator("char_insert", "typo", name="repeat")
 def repeat_letter(word: str) -> list[Typo]:
     """Type a letter twice.
 
-    >>> repeat("ab")
+    >>> repeat_letter("ab")
     [Typo(start=1, end=1, choices=('a',)), Typo(start=2, end=2, choices=('b',))]
     """
     return [Typo(place, place, (letter,)) for place, letter in enumerate(word, 1)]
@@ -491,11 +491,11 @@ _DROPPABLE_WORDS: Final = _DROPPABLE_STOP_WORDS | word_set(
 )
 
 
-@operator("word_insert", "repeat")
+@operator("word_insert", "repeat", name="repeat")
 def repeat_word(word: str) -> bool:
     """Say a word twice.
 
-    >>> repeat("need")
+    >>> repeat_word("need")
     True
     """
     return bool(word)
