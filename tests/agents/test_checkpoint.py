@@ -285,11 +285,11 @@ def test_the_search_agent_takes_a_path(saved: Path) -> None:
 
 
 def test_the_shipped_policy_has_a_name(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy_file, "SHIPPED", saved.parent)
+    monkeypatch.setattr(policy_file, "SHIPPED_AGENT", saved.parent)
     saved.rename(saved.with_name("trade.safetensors"))
     for name in ("agent", "agent:trade"):
         assert search_by_name(name, seed=0, k=1).name == "agent"
-    monkeypatch.setattr(policy_file, "SHIPPED", saved.with_name("nothing"))
+    monkeypatch.setattr(policy_file, "SHIPPED_AGENT", saved.with_name("nothing"))
     with pytest.raises(UserError, match="ships no trained agent: train one with 'dstfuzz train-a"):
         search_by_name("agent", seed=0, k=1)
 
