@@ -32,8 +32,9 @@ from pytest_dstfuzz.relations.registry import RELATIONS
 #: Neither torch nor what pytest would rewrite.
 LOADED = (
     *("numpy.random", "unittest", "pytest", "pytest_dstfuzz.plugin.hooks", "pytest_dstfuzz.cli"),
-    # Of extras, which need not be installed. Scipy takes longer than all else together.
-    *("scipy.stats", "jinja2", "httpx", "httpcore"),
+    # Scipy takes longer than all else together. Httpx is not here: it loads anyio, whose plugin
+    # pytest would rewrite.
+    *("scipy.stats", "jinja2"),
 )
 #: Runs within tests do without the plugin of hypothesis: to load it is three quarters of what
 #: starting pytest takes, and there are many hundreds of them.

@@ -13,7 +13,8 @@ class TwoColumns(Reader):
         return 0.9 if " | " in head.partition("\n")[0] else 0
 
     def read(self, file, how) -> Iterator[Dialogue]:  # noqa: ARG002 - no labels to normalise
-        turns, asked = [], ""
+        turns: list[Turn] = []
+        asked = ""
         for number, line in enumerate([*file.lines(), ""], start=1):
             user, found, bot = line.partition(" | ")
             if found:

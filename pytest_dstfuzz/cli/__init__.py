@@ -46,7 +46,6 @@ _MODULES = (
     relations,
     freeze,
     regressions,
-    regressions,
     doctor,
 )
 #: Those of the core, and those that wings and other packages bring by an entry point of the group.

@@ -22,7 +22,6 @@ from pytest_dstfuzz.config import ADAPTER, STATE, Settings, parse_option
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
-from pytest_dstfuzz.dialogue.readers.registry import READERS
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.printable import printable
 
@@ -124,6 +123,9 @@ def _judge(settings: Settings, data: DialogueSet) -> ReplyJudge | CallJudge | No
 
 
 def _evaluate_options(parser: Parser) -> None:
+    # Imported late: `dstfuzz doctor` works if packages of the base install are missing.
+    from pytest_dstfuzz.dialogue.readers.registry import READERS  # noqa: PLC0415
+
     parser.shared(*_EVALUATED, required=("model",))
     parser.value(
         "--layout",

@@ -89,4 +89,4 @@ def test_an_unknown_name_is_one_message(capsys: pytest.CaptureFixture[str]):
     assert cli.main(["relations", "drp"]) == 2
     assert "unknown relation 'drp'. Did you mean 'drop'?" in capsys.readouterr().err
     assert cli.main(["relations", "drop,drop"]) == 2
-    assert "'drop' is named twice" in capsys.readouterr().err
+    assert "names 'drop' twice" in capsys.readouterr().err

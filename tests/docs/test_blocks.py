@@ -44,6 +44,7 @@ NOT_MADE_AGAIN = {
     ".dstfuzz/regressions/*.jsonl": "a line of .gitattributes, read by git alone",
     "1 of 2 rewrites is not followed": "report/test_relation_sections.py makes it of a result",
     "conversations, split test, read in the layout 'messages'": "docs/test_data_guide.py makes it",
+    "i want a hotel in the north | How": "a file that the example reads",
     "        readers ──> Dialogue": "a drawing of how data flows",
 }
 #: Whether a block runs shows in a few.

@@ -50,7 +50,7 @@ def test_a_section_of_a_suite_is_in_every_report(
 ) -> None:
     pytest.importorskip("jinja2")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(suite.path / "summary.md"))
-    found = run(suite, "'100%'", "--dst-html=page.html")
+    found = run(suite, "'100%'", "--dst-report=page.html")
     report = json.loads(suite.path.joinpath("r.json").read_text(encoding="utf-8"))
     ((section),) = report["sections"]
     assert section["title"] == "Empty answers by relation"

@@ -254,7 +254,7 @@ def test_an_interrupt_before_the_first_result_is_told_as_one(bot: pytest.Pyteste
         no_reraise_ctrlc=True,
     )
     assert result.ret == 2
-    files = "the report out.json, the HTML report out.html"
+    files = "the report out.json, the report out.html"
     result.stdout.fnmatch_lines(
         [
             "dstfuzz: failed: no turn was tested (interrupted)",

@@ -104,7 +104,7 @@ def test_a_variant_of_a_test_with_more_of_them_is_repeated(bot: pytest.Pytester)
 def test_transformations_of_a_session_do_not_bind_a_test(bot: pytest.Pytester) -> None:
     bot.makepyfile(
         "import pytest\n"
-        "def test_plain(dst_turn): assert dst_turn.settings.variant.only == ('char_drop',)\n"
+        "def test_plain(dst_turn): assert dst_turn.settings.variant.edits == ('char_drop',)\n"
         "@pytest.mark.dst(edits=['char_drop', 'word_drop', 'char_insert'])\n"
         "def test_marked(dst_turn):\n"
         "    edits = [{e.transformation for e in v.edits} for v in dst_turn.result.variants]\n"
