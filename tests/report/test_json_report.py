@@ -54,9 +54,10 @@ def test_the_schema_has_the_regressions_where_they_are(results: list[TurnResult]
         assert problems(kept, schema) == []
     found = problems({**kept, "regressions": [{**entry, "outcome": "mended"}]}, schema)
     assert [text.partition(":")[0] for text in found] == ["$.regressions[0].outcome"]
-    # All keys of an object of the schema are keys of a real report; that of test cases is one
-    # only where rewrites belong to some, and that of models where a session tests several.
-    assert set(schema["properties"]) - {"mortar", "models"} == set(build(results))
+    # All keys of an object of the schema are keys of a real report; that of test cases is one only
+    # if rewrites belong to some, that of models if a session tests several, and that of sections if
+    # a hook adds some.
+    assert set(schema["properties"]) - {"mortar", "models", "sections"} == set(build(results))
     assert set(schema["$defs"]["summary"]["properties"]) == set(build(results)["summary"])
 
 

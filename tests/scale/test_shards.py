@@ -84,7 +84,7 @@ def test_parts_put_together_are_the_run(
     again = merge([merged], tmp_path / "again")
     assert merge([merged], tmp_path / "again").manifest == again.manifest == ours
     assert list(again.results) == list(whole.results)
-    assert FolderReport(again).weaknesses == FolderReport(whole).weaknesses
+    assert FolderReport(again).totals.weaknesses == FolderReport(whole).totals.weaknesses
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "all"]
 
 

@@ -122,7 +122,9 @@ def _lines(view: View, card: Card) -> Iterator[tuple[str, str]]:
     for other in view.turns:
         if other.dialogue_id != turn.dialogue_id or other.turn_index > turn.turn_index:
             continue
-        made = plain.edits if other is turn else edits.get(other.turn_index, ())
+        made = (
+            plain.edits if other.turn_index == turn.turn_index else edits.get(other.turn_index, ())
+        )
         yield "system:", other.system
         yield "user:", mark_edits(other.user, made)
     for change in plain.changed_slots:
