@@ -74,7 +74,7 @@ class DialogueSums:
         return list(zip(*found, strict=True))
 
     def pairs(self, part: int, whole: int) -> list[tuple[int, int]]:
-        """Return two of the columns, as `intervals.ratio_interval` takes them."""
+        """Return two of the columns, as `ratio_interval` takes them."""
         return [(row[0], row[1]) for row in self.rows(part, whole)]
 
 

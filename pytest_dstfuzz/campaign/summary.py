@@ -354,7 +354,7 @@ class Summary(Counts):
     #: Turns with a result, those that the budget left out apart.
     turns: int
     #: 95 % interval over dialogues; ``None`` with valid variants of fewer than
-    #: `intervals.FEWEST_DIALOGUES`, as too few say too little about others, and where no valid
+    #: `figures.FEWEST_DIALOGUES`, as too few say too little about others, and where no valid
     #: variant was answered.
     failure_rate_interval: tuple[float, float] | None
     #: Contexts that the tracker was asked for.

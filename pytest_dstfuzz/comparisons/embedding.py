@@ -291,7 +291,7 @@ class SameMeaning(Comparison):
 def distance(before: str, found: str) -> float:
     """Return how far two texts are apart by the shipped embedding, from 0 (the same) to 2.
 
-    See `vectors.apart`. A text without words is 1 from every other one.
+    See `apart`. A text without words is 1 from every other one.
 
     >>> distance("The bus leaves at noon.", "The bus leaves at twelve.")
     0.0
@@ -302,7 +302,7 @@ def distance(before: str, found: str) -> float:
 def meaning_shift(before: str, after: str) -> float:
     """Return how far an edited text is from what it meant by the shipped embedding.
 
-    See `vectors.shift`: an edit keeps most words, so each one that is replaced counts.
+    See `shift`: an edit keeps most words, so each one that is replaced counts.
     """
     return 0.0 if before == after else shift(_parts(before), _parts(after))
 

@@ -396,7 +396,7 @@ class DialogueSet:
     #: Short name used in test ids and reports: ``sample``, ``multiwoz21``, or a file's stem.
     name: str
     split: str
-    #: A tuple, or `StoredDialogues` where they are many (see `spool.gathered`).
+    #: A tuple, or `StoredDialogues` where they are many (see `sampling.gathered`).
     dialogues: Sequence[Dialogue]
     #: ``None`` where the data brings none.
     ontology: Ontology | None = None

@@ -266,7 +266,7 @@ def normalise_slot(slot: str, normalisation: str) -> str | None:
     """Return the canonical name of ``slot``, or ``None`` where it is out of scope.
 
     ``plain`` lower-cases and collapses blanks. The others map the names of all
-    layouts to those of ``multiwoz.SLOTS``, leave out the slots of the other three
+    layouts to those of ``SLOTS``, leave out the slots of the other three
     domains, and keep a name that they do not know.
     """
     text = _clean(slot)

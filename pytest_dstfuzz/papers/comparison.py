@@ -103,7 +103,7 @@ class CampaignFigures:
     """One campaign; JSON in and out, see `json_data`."""
 
     turns: tuple[TurnFigures, ...]
-    inertia: float  #: Of the actions of all draws, see `action.inertia`.
+    inertia: float  #: Of the actions of all draws, see `engine.inertia`.
     seconds: float  #: How long it ran.
 
     @property

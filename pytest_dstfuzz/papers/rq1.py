@@ -62,7 +62,7 @@ PUBLISHED = (
 )
 #: Dialogues right throughout in validation and test, MultiWOZ 2.1, for TRADE.
 PUBLISHED_DIALOGUES = 393
-#: Rates of the table, see `contenders.RATES`.
+#: Rates of the table, see `comparison.RATES`.
 _RATES = ("valid_rate", "failure_rate", "thesis_failure_rate", "yield")
 
 

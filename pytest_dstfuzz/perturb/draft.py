@@ -132,7 +132,7 @@ class Source(NamedTuple):
     parts: Parts  #: Its words, and where they are.
     mask: Mask  #: What guards them; all free in the profile ``edit-rate``.
     draft: Draft  #: What every variant starts from.
-    different: frozenset[str]  #: Its different words, as `rates.edit_w` compares them.
+    different: frozenset[str]  #: Its different words, as `validity.edit_w` compares them.
     word_limit: float  #: Largest ``edit_w`` that is allowed.
     #: What people make of it without touching a lock, where a noise model is in use.
     support: Support | None = None
@@ -348,7 +348,7 @@ class WordFacts:
     verb: bool  #: Whether it is a verb most of the time,
     describes: bool  #: or an adjective.
     long: bool  #: Whether it can take a typing error where it is a cue.
-    scope: str  #: What it does to the words around it, see `scopes.scope_of`.
+    scope: str  #: What it does to the words around it, see `locks.scope_of`.
 
 
 class Endings:

@@ -432,7 +432,7 @@ class Perturber:
     def prepare(self, utterance: str, values: Iterable[str] = (), system: str = "") -> Source:
         """Find what guards an utterance, once for all its variants.
 
-        One of more than `rates.LONGEST_EDITED` characters has nothing that may be edited.
+        One of more than `validity.LONGEST_EDITED` characters has nothing that may be edited.
         """
         if len(utterance) > validity.LONGEST_EDITED:
             return _unedited(utterance)

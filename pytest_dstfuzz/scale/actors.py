@@ -392,7 +392,7 @@ def run_on_ray(
 ) -> ResultFolder:
     """Run a campaign, or what is missing of it, into a folder, by actors of Ray.
 
-    Results are those of `results.running.run_into`, whatever the number of actors. An actor that
+    Results are those of `scale.results.run_into`, whatever the number of actors. An actor that
     dies is replaced, and its block asked again.
 
     Raises:

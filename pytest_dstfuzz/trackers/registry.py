@@ -152,7 +152,7 @@ def _read(parameter: Parameter, text: str, where: str) -> object:
 #: Packages bring a tracker by an entry point of this group that names its factory.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.trackers"
 #: Called with those of ``checkpoint``, ``device`` and ``batch_size`` that it names, and with its
-#: own keys, see `trackers.factories`. Whatever `as_tracker` takes may be returned.
+#: own keys. Whatever `as_tracker` takes may be returned.
 TrackerFactory = Callable[..., object]
 
 

@@ -3,7 +3,7 @@
 A package brings one by an entry point of the group ``pytest_dstfuzz.schemes``, a suite by
 `register_scheme` in its ``conftest.py``: a factory, called with those of ``address``, ``data``,
 ``service`` and ``settings`` that it names; what else it names are keys of its own
-(``--dst-tracker KEY=VALUE``), see `trackers.factories`.
+(``--dst-tracker KEY=VALUE``), see `trackers.registry`.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ class Maker(NamedTuple):
         return Item(text.source, marked(sentence, start, end), MADE, what, word, typed)
 
     def _findable(self, word: str, typed: str, lexicon: Lexicon) -> bool:
-        """Say whether `find.propose` would have found it, had somebody typed it once more."""
+        """Say whether `evidence.propose` would have found it, had somebody typed it once more."""
         counts = self.evidence.counts
         if len(typed) < SHORTEST or not (typed.isascii() and typed.isalpha()):
             return False

@@ -144,7 +144,7 @@ class FitConfig:
 
 
 class Network(nn.Module):
-    """The network of `agents.scorer.Scorer`, in torch."""
+    """The network of `agents.scorers.Scorer`, in torch."""
 
     def __init__(self, config: FitConfig, generator: torch.Generator) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class Network(nn.Module):
         return logits
 
     def weights(self) -> dict[str, Floats]:
-        """Return the weights as `agents.scorer.shapes` names them."""
+        """Return the weights as `agents.scorers.shapes` names them."""
         named = {
             "slot": self.slot.weight,
             "slot.bias": self.slot.bias,
