@@ -99,7 +99,7 @@ def _train_agent(options: Namespace) -> None:
     if on_ray is None:
         result = train_agent(run, say)
     else:
-        from pytest_dstfuzz.scale.actors import rounds_on_ray  # noqa: PLC0415 - needs numpy
+        from pytest_dstfuzz.scale.driver import rounds_on_ray  # noqa: PLC0415 - needs numpy
 
         # While Ray is there, what is printed is taken for Ray's own.
         shown = partial(print, file=sys.stdout, flush=True)

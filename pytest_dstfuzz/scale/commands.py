@@ -142,7 +142,7 @@ def _campaign(given: Namespace) -> int:
         if on_ray is None:
             folder = _run_here(settings, given.results, line)
         else:
-            from pytest_dstfuzz.scale.actors import run_on_ray  # noqa: PLC0415 - needs numpy
+            from pytest_dstfuzz.scale.driver import run_on_ray  # noqa: PLC0415 - needs numpy
 
             folder = run_on_ray(settings, on_ray, given.results, line, command_line())
     finally:

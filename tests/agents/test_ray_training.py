@@ -38,7 +38,7 @@ TRAIN = """
 import sys
 from pathlib import Path
 
-from pytest_dstfuzz.scale.actors import rounds_on_ray
+from pytest_dstfuzz.scale.driver import rounds_on_ray
 from pytest_dstfuzz.scale.ray import RayOptions
 from pytest_dstfuzz.agents.training.train_agent import AgentRun, train_agent
 from pytest_dstfuzz.agents.training.trainer import TrainingConfig
