@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pytest_dstfuzz.config import Settings, settings_json
 from pytest_dstfuzz.errors import DstFuzzError, UserError
-from pytest_dstfuzz.scale.actors import Plan, Refusal, SentResults, Surroundings, Task
 from pytest_dstfuzz.scale.ray import (
     RayOptions,
     connected,
@@ -23,6 +22,7 @@ from pytest_dstfuzz.scale.ray import (
     why_ended,
 )
 from pytest_dstfuzz.scale.results import Progress, ResultFolder, RunManifest, opened
+from pytest_dstfuzz.scale.worker import Plan, Refusal, SentResults, Surroundings, Task
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.scale.actors import ActorPool, Died, Said, Seats

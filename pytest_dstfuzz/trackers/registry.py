@@ -13,7 +13,7 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Final, cast
 
-from pytest_dstfuzz.config import KEYS, Address, Settings, TrackerSettings, revealed
+from pytest_dstfuzz.config import TRACKER_KEYS, Address, Settings, TrackerSettings, revealed
 from pytest_dstfuzz.dialogue.calls import History, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import (
@@ -295,7 +295,7 @@ def _keys(settings: TrackerSettings, factory: Callable[..., object] | None) -> d
     found = {key.name: key.read() for key in settings.tracker}
     if not isinstance(factory, HttpScheme | None):
         plain = TrackerSettings()
-        for name in KEYS:
+        for name in (item.name for item in TRACKER_KEYS):
             value = getattr(settings, name)
             if value != getattr(plain, name) and name in parameters_of(factory):
                 found[name] = str(value)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import Campaign, Settings, UserError
-from pytest_dstfuzz.scale.actors import BlockWorker, Refusal, SentResults, Surroundings, Task
 from pytest_dstfuzz.scale.ray import RayOptions, left_of, room_for, shares_of, why_ended
 from pytest_dstfuzz.scale.results import (
     BlockRunner,
@@ -18,6 +17,7 @@ from pytest_dstfuzz.scale.results import (
     blocks_of,
     run_into,
 )
+from pytest_dstfuzz.scale.worker import BlockWorker, Refusal, SentResults, Surroundings, Task
 
 BOT = """
 def heard(context):

@@ -19,10 +19,10 @@ from typing import Final
 
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.scale.actors import BlockWorker, SentResults, Surroundings, Task
 from pytest_dstfuzz.scale.driver import run_on_ray
 from pytest_dstfuzz.scale.ray import RayOptions
 from pytest_dstfuzz.scale.results import EncodedResults, ResultFolder, RunManifest
+from pytest_dstfuzz.scale.worker import BlockWorker, SentResults, Surroundings, Task
 
 CURVE: Final = (1, 2, 4, 8, 16, 32, 64)
 
