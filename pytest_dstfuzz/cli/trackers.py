@@ -18,7 +18,7 @@ from pytest_dstfuzz.cli.command import (
     print_page,
     terminal_page,
 )
-from pytest_dstfuzz.config import ADAPTER, STATE, Settings, parse_option
+from pytest_dstfuzz.config import ADAPTER, STATE, TRACKER_KEYS, Settings, parse_option
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
@@ -37,11 +37,12 @@ EXIT_FAILED = 1
 
 _READ = ("data", "tools", "split", "domains", "slots")
 _ASKED = ("model", "checkpoint", *_READ, "device", "batch_size")
-_REPLIES = ("outcome", "compare", "threshold", "cited", "fallback", "history")
+_JUDGED = ("judge", "judge_model", "judge_prices", "judge_calls")
+_REPLIES = ("outcome", "compare", "threshold", *_JUDGED, "cited", "fallback", "history")
 _CALLS = ("call_order", "arguments")
 _EVALUATED = (*_ASKED, "preflight_seconds", *_REPLIES, *_CALLS, *ADAPTER)
 _CHECKED = (*_ASKED, "repeatable", *_REPLIES, *_CALLS, *ADAPTER)
-_SERVED = ("model", "tracker", "checkpoint", "device", "batch_size", "outcome")
+_SERVED = ("checkpoint", "device", "batch_size", "outcome")
 #: Status of a finding -> how the table shows it.
 _SHOWN: dict[str, tuple[str, Style]] = {
     "passed": ("ok", "good"),
@@ -255,7 +256,7 @@ def _print_findings(about: dict[str, Any], found: Conformance) -> None:
 
 
 def _serve_options(parser: Parser) -> None:
-    parser.shared(*_SERVED, required=("model",))
+    parser.shared("model", "tracker", *_SERVED, required=("model",))
     host, port = "127.0.0.1", 8765
     parser.value("--host", str, "HOST", default=host, help=f"to listen on (default: {host})")
     parser.value(
@@ -292,9 +293,13 @@ def _serve(given: Namespace) -> None:
     from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: PLC0415
     from pytest_dstfuzz.trackers.tracker import fingerprint_of, says_repeatable  # noqa: PLC0415
 
-    how = {key: value for key in _SERVED[1:] if (value := getattr(given, key)) is not None}
+    how = {key: value for key in _SERVED if (value := getattr(given, key)) is not None}
+    keys = {key.name: key.read() for key in given.tracker or ()}
+    for item in TRACKER_KEYS:
+        if getattr(given, item.name, None) is not None:
+            raise UserError(f"{item.flag} is for a service at an address, not for {name}")
     with listen(given.host, given.port) as listening:
-        tracker = resolve_tracker(name, **how)
+        tracker = resolve_tracker(name, keys=keys, **how)
         about = About(name, fingerprint_of(tracker), repeatable=says_repeatable(tracker))
         batch_size = how.get("batch_size", Settings().tracker.batch_size)
         app = make_app(

@@ -85,6 +85,21 @@ def test_a_factory_declares_its_keys(keys: dict[str, str]) -> None:
     assert tracker.predict([SAID]) == [{keys.get("slot", "hotel-area"): "north"}]
 
 
+def test_weights_and_device_reach_a_factory_that_takes_them() -> None:
+    given: dict[str, object] = {}
+
+    def load(checkpoint: str | None, device: str, batch_size: int, beams: int = 1) -> Keywords:
+        given.update(checkpoint=checkpoint, device=device, batch_size=batch_size, beams=beams)
+        return Keywords()
+
+    register_tracker("weighed", load)
+    settings = Settings.of(
+        model="weighed", tracker=("checkpoint=mine", "device=cuda:1", "beams=4"), batch_size=8
+    )
+    tracker_for(settings, DATA)
+    assert given == {"checkpoint": "mine", "device": "cuda:1", "batch_size": 8, "beams": 4}
+
+
 def test_mistakes_in_keys_are_named() -> None:
     register_tracker("keywords", Keywords)
     register_tracker("bare", lambda context: {})  # noqa: ARG005 - no factory at all
