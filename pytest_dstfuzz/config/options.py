@@ -23,7 +23,7 @@ from pytest_dstfuzz.config.parsers import (
     prices,
     text,
 )
-from pytest_dstfuzz.config.secret import Address
+from pytest_dstfuzz.config.secret import Address, masked
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.transformations import ALL, EXTRA, TRANSFORMATIONS
@@ -980,4 +980,4 @@ def parse_option(name: str, value: str, shown_as: str) -> Any:
     except UserError as error:
         raise UserError(f"{shown_as}: {error}") from None
     except ValueError as error:
-        raise UserError(f"{shown_as}: {value!r} {error}") from None
+        raise UserError(f"{shown_as}: {masked(value)!r} {error}") from None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, NamedTuple
 
-from pytest_dstfuzz.config.secret import Header, OwnKey, without_credentials
+from pytest_dstfuzz.config.secret import Header, OwnKey, masked, without_credentials
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.selection import written_edits
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
@@ -345,7 +345,7 @@ def once(entries: Sequence[str]) -> str:
     """Return entries ``NAME``, or ``NAME:...`` with keys, in one text; each may stand once."""
     names = [KEY.split(entry)[0] for entry in entries]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise ValueError(f"names {twice[0]!r} twice")
+        raise ValueError(f"names {masked(twice[0])!r} twice")
     return ",".join(entries)
 
 

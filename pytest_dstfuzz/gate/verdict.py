@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -66,12 +67,20 @@ class Unit(NamedTuple):
     show_limit: Callable[[float], str]
 
 
+def _number(text: str) -> float:
+    """Read a plain number from 0."""
+    found = float(text)
+    if not 0 <= found < math.inf:
+        raise ValueError("must be a number from 0")
+    return found
+
+
 UNITS: Final = {
     "share": Unit(parsers.parse_limit, parsers.over, parsers.under, percent, percent),
     "per 1,000": Unit(
         parsers.parse_per_1000, parsers.over_per_1000, operator.lt, parsers.per_1000, "{:g}".format
     ),
-    "number": Unit(float, operator.gt, operator.lt, "{:g}".format, "{:g}".format),
+    "number": Unit(_number, operator.gt, operator.lt, "{:g}".format, "{:g}".format),
 }
 
 
@@ -170,6 +179,22 @@ LIMITS: Final = (
     Limit(name="max-new-weaknesses", unit="number", baseline=True),
     Limit(name="max-new-violations", unit="number", baseline=True),
 )
+
+
+def check_added(limits: Sequence[Limit]) -> None:
+    """Refuse limits of a hook that nothing would judge, or that stand twice.
+
+    Raises:
+        UserError: one has no figure, is of parts, or has the name of another one.
+    """
+    names = [limit.name for limit in LIMITS]
+    for limit in limits:
+        hook = f"pytest_dstfuzz_limits: the limit {limit.name!r}"
+        if limit.name in names:
+            raise UserError(f"{hook} is there already: give it another name")
+        if limit.figure is None or limit.of_parts:
+            raise UserError(f"{hook} judges nothing: give it a figure, and leave out of_parts")
+        names.append(limit.name)
 
 
 class Limits(dict[str, float]):

@@ -55,6 +55,7 @@ from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.wording import Style, StyledLine
 from pytest_dstfuzz.totals.plainest import Novelty
 from pytest_dstfuzz.totals.totals import AddedSection
+from pytest_dstfuzz.trackers.validation import cause_of
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.regressions import RegressionCorpus
@@ -335,8 +336,13 @@ class SessionEnd:
         status = self._judge()
         hook = session.config.hook.pytest_dstfuzz_report_section
         for one in self._models:
-            found = hook(config=session.config, totals=one.totals)
-            one.totals.added = tuple(AddedSection(title, tuple(lines)) for title, lines in found)
+            try:
+                found = hook(config=session.config, totals=one.totals)
+                one.totals.added = tuple(AddedSection(*_checked(part)) for part in found)
+            except Exception as error:  # noqa: BLE001 - of a user: the reports are written anyway
+                text = f"failed: pytest_dstfuzz_report_section: {cause_of(error)}"
+                self._last_lines.append(StyledLine(text, "bad"))
+                status = status or pytest.ExitCode.TESTS_FAILED
         if not self._write_reports():
             status = status or pytest.ExitCode.TESTS_FAILED
         if exitstatus == pytest.ExitCode.OK:
@@ -556,3 +562,12 @@ _ORDERLY = (
     pytest.ExitCode.INTERRUPTED,
     pytest.ExitCode.NO_TESTS_COLLECTED,
 )
+
+
+def _checked(section: object) -> tuple[str, tuple[str, ...]]:
+    """Return title and lines of a section that a hook brings."""
+    if isinstance(section, tuple) and len(section) == 2:
+        title, lines = section
+        if isinstance(title, str) and isinstance(lines, list | tuple):
+            return title, tuple(map(str, lines))
+    raise TypeError(f"a section is a pair of a title and a list of lines, not {section!r}")

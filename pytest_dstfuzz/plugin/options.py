@@ -33,7 +33,7 @@ from pytest_dstfuzz.config.options import TABLE as KEY_TABLE
 from pytest_dstfuzz.config.options import table_keys, table_rules
 from pytest_dstfuzz.dialogue.calls import TOOL_CALLS
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.gate.verdict import LIMITS, Gates, Limits, read_gates
+from pytest_dstfuzz.gate.verdict import LIMITS, Gates, Limits, check_added, read_gates
 
 __all__ = ["read_settings"]
 
@@ -80,6 +80,8 @@ def read_settings(config: pytest.Config) -> Settings:
     plain = [given for given in given_options(config) if given.name != "tracker"]
     named, more = _without_keys(plain)
     found = (*named, *(given for given in keys if given.name in KEYS), *more)
+    # A key of what an ini file names must not win over -o.
+    found = tuple(sorted(found, key=lambda given: given.on_command_line))
     values: dict[str, Any] = {}
     for given in found:
         value = parse_option(given.name, given.value, given.shown_as)
@@ -165,7 +167,9 @@ def _pyproject(config: pytest.Config) -> Path:
 def gates_of(config: pytest.Config, settings: Settings) -> Gates:
     """Return the limits of a session: options go before the table ``[tool.dstfuzz.gates]``."""
     path = _pyproject(config)
-    known = (*LIMITS, *chain.from_iterable(config.hook.pytest_dstfuzz_limits(config=config)))
+    added = tuple(chain.from_iterable(config.hook.pytest_dstfuzz_limits(config=config)))
+    check_added(added)
+    known = (*LIMITS, *added)
     table = read_gates(path, known) if path.is_file() else Gates(known=known)
     given = {
         limit.key: value

@@ -13,7 +13,7 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Final, cast
 
-from pytest_dstfuzz.config import TRACKER_KEYS, Address, Settings, TrackerSettings, revealed
+from pytest_dstfuzz.config import TRACKER_KEYS, Address, Settings, TrackerSettings, masked, revealed
 from pytest_dstfuzz.dialogue.calls import History, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import (
@@ -78,7 +78,7 @@ def _import_module(module_name: str, whole: str, search_path: tuple[str, ...], k
         why = f"a module, without .py: write {meant!r}"
     else:
         why = f"looked in {', '.join(search_path)} and on Python's path"
-    raise UserError(f"there is no module {missing!r} for the {kind} {whole!r} ({why})")
+    raise UserError(f"there is no module {missing!r} for the {kind} {masked(whole)!r} ({why})")
 
 
 _SWITCH: Final = {"yes": True, "true": True, "no": False, "false": False}

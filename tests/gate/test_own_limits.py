@@ -45,6 +45,27 @@ def test_a_limit_of_a_suite_decides(suite: pytest.Pytester) -> None:
     assert passed.ret == pytest.ExitCode.OK
 
 
+def test_a_section_that_raises_costs_no_report(suite: pytest.Pytester) -> None:
+    suite.makeconftest("def pytest_dstfuzz_report_section(totals): return ('Mine', [str(1 / 0)])")
+    suite.path.joinpath("pyproject.toml").write_text("", encoding="utf-8")
+    found = suite.runpytest_inprocess(
+        "--dst-model=quietbot:quiet", "--dst-turns=8", "--dst-report=r.json", "--dst-fail-on=gate"
+    )
+    assert found.ret == pytest.ExitCode.TESTS_FAILED
+    found.stdout.fnmatch_lines(["*pytest_dstfuzz_report_section*ZeroDivisionError*"])
+    assert suite.path.joinpath("r.json").is_file()
+
+
+def test_a_limit_that_judges_nothing_is_refused(suite: pytest.Pytester) -> None:
+    suite.makeconftest(
+        "from pytest_dstfuzz import Limit\n"
+        "def pytest_dstfuzz_limits(): return [Limit(name='max-nothing')]"
+    )
+    found = suite.runpytest_inprocess("--dst-model=quietbot:quiet", "--dst-turns=8")
+    assert found.ret == pytest.ExitCode.USAGE_ERROR
+    found.stderr.fnmatch_lines(["ERROR: *'max-nothing' judges nothing*"])
+
+
 def test_a_section_of_a_suite_is_in_every_report(
     suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
