@@ -9,6 +9,7 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
@@ -91,17 +92,22 @@ class EventLoop:
 
     Clients that are kept from call to call belong to it. ``at_end`` closes them: it must not refer
     to the loop, which is closed when nobody refers to it.
+
+    It runs in the thread that waits, as a bot of the user expects. If it is ``apart``, it runs in a
+    thread of its own: what a handler of a signal raises reaches the thread that waits, and is not
+    lost in a callback of asyncio. Several threads that wait take turns.
     """
 
-    def __init__(self, at_end: AtEnd | None = None) -> None:
+    def __init__(self, at_end: AtEnd | None = None, *, apart: bool = False) -> None:
         self._at_end = at_end
+        self._apart = apart
         self._runner = self._new()
         #: Held by the thread that waits.
         self._turn = threading.RLock()
 
     def _new(self) -> asyncio.Runner:
         # With a factory of its own it leaves alone what asyncio calls the loop of the thread.
-        runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        runner = asyncio.Runner(loop_factory=_new_loop if self._apart else asyncio.new_event_loop)
         weakref.finalize(self, _close, runner, self._at_end)
         return runner
 
@@ -122,7 +128,7 @@ class EventLoop:
 
     def _run(self, work: Callable[[Tell], Coroutine[Any, Any, None]], take: Tell) -> None:
         with self._turn:
-            if _runs_here():
+            if self._apart or _runs_here():
                 self._run_elsewhere(work, take)
                 return
             try:
@@ -134,11 +140,19 @@ class EventLoop:
     def _run_elsewhere(self, work: Callable[[Tell], Coroutine[Any, Any, None]], take: Tell) -> None:
         """Run the loop in a thread of its own, and take the results in this one."""
         arrived: queue.SimpleQueue[tuple[int, object]] = queue.SimpleQueue()
+        begun: list[asyncio.Task[Any]] = []
+        left = threading.Event()
+
+        async def begin() -> None:
+            if (task := asyncio.current_task()) is not None:
+                begun.append(task)
+            if not left.is_set():
+                await work(lambda place, result: arrived.put((place, result)))
 
         def run() -> None:
             error: BaseException | None = None
             try:
-                self._runner.run(work(lambda place, result: arrived.put((place, result))))
+                self._runner.run(begin())
             except BaseException as raised:  # noqa: BLE001 - raised in the thread that waits
                 error = raised
             arrived.put((_END, error))
@@ -150,19 +164,51 @@ class EventLoop:
             while (found := arrived.get())[0] != _END:
                 take(*found)
         except BaseException:
-            self._leave(thread)
+            left.set()
+            self._leave(thread, begun)
             raise
         thread.join()
         if isinstance(found[1], BaseException):
             raise found[1]
 
-    def _leave(self, thread: threading.Thread) -> None:
-        """Cancel what runs in a thread; if it does not end, it is left to itself."""
+    def _leave(self, thread: threading.Thread, begun: Sequence[asyncio.Task[Any]]) -> None:
+        """Cancel what runs in a thread; if it does not end, it is left to itself.
+
+        That alone is cancelled: the loop may come to it only when it runs something else.
+        """
         loop = self._runner.get_loop()
-        loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
+        for task in begun:
+            loop.call_soon_threadsafe(task.cancel)
         thread.join(_GRACE)
         if thread.is_alive():
             self._runner = self._new()
+
+
+class _LookUps(ThreadPoolExecutor):
+    """Threads that look up names of hosts: at its end, the process does not wait for them."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Do a job in a thread of its own."""
+        future: Future[Any] = Future()
+
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                found = fn(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
+                future.set_exception(error)
+            else:
+                future.set_result(found)
+
+        threading.Thread(target=work, daemon=True).start()
+        return future
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(_LookUps(max_workers=1))
+    return loop
 
 
 def _close(runner: asyncio.Runner, at_end: AtEnd | None) -> None:

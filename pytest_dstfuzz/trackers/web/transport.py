@@ -319,7 +319,7 @@ class Transport:
         self.secrets: Secrets = secrets_of(full, headers.values())
         self._base = url.copy_with(userinfo=b"")
         self._client = _make_client(url, headers, service.concurrency)
-        self._loop = EventLoop(self._client.aclose)
+        self._loop = EventLoop(self._client.aclose, apart=True)
         #: When the next request may be sent, by the rate limit.
         self._next_slot = 0.0
         # Of the system: waiting times decide no result, and processes should not agree.
