@@ -18,14 +18,8 @@ from pytest_dstfuzz.files import read_text, write_text
 from pytest_dstfuzz.json_data import from_json, parse_json
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import without_commands
-from pytest_dstfuzz.report.wording import (
-    diff_spans,
-    encodable,
-    hanging,
-    legend,
-    mark_edits,
-    visible,
-)
+from pytest_dstfuzz.report.page import encodable, hanging
+from pytest_dstfuzz.report.wording import diff_spans, legend, mark_edits, visible
 
 _COLUMNS = ("id", "earlier", "system", "clean", "perturbed", "changes", "sample", "verdict")
 _SUFFIXES = (".csv", ".jsonl")

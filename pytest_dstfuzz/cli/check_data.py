@@ -15,7 +15,7 @@ from pytest_dstfuzz.config.parsers import percent
 if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
     from pytest_dstfuzz.kinds.kind import AnswerKind
-    from pytest_dstfuzz.report.wording import TerminalPage
+    from pytest_dstfuzz.report.page import TerminalPage
 
 _READ: Final = ("data", "tools", "split", "slots", "lock", "outcome", "seed")
 #: Tools and slots that are listed by name.

@@ -16,7 +16,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import percent
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.report.wording import TerminalPage
+    from pytest_dstfuzz.report.page import TerminalPage
 
 __all__ = [
     "Command",
@@ -75,7 +75,7 @@ def given_settings(given: Namespace, names: Sequence[str]) -> Settings:
 
 def terminal_page() -> TerminalPage:
     """Return an empty page of the width of the terminal."""
-    from pytest_dstfuzz.report.wording import TerminalPage  # noqa: PLC0415 - help should not wait for it
+    from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415 - help should not wait for it
 
     width = shutil.get_terminal_size((100, 24)).columns
     return TerminalPage(width, sys.stdout.encoding or "utf-8")

@@ -81,7 +81,7 @@ def _doctor(given: Namespace) -> int:
     if given.json:
         print(json.dumps(found, indent=2))
     else:
-        from pytest_dstfuzz.report.wording import TerminalPage  # noqa: PLC0415 - only to print
+        from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415 - only to print
 
         # Not wrapped: it is to be pasted.
         page = TerminalPage(sys.maxsize, sys.stdout.encoding or "utf-8")

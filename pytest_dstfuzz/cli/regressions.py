@@ -16,7 +16,7 @@ from pytest_dstfuzz.printable import counted, printable
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.regressions.regression import Corpus, Regression
-    from pytest_dstfuzz.report.wording import TerminalPage
+    from pytest_dstfuzz.report.page import TerminalPage
 
 
 _STATES = ("open", "accepted")

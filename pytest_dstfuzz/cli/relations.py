@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.calls import OutcomeKind
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
     from pytest_dstfuzz.relations.relation import Relation
-    from pytest_dstfuzz.report.wording import TerminalPage
+    from pytest_dstfuzz.report.page import TerminalPage
 
 _READ: Final = (
     "data",

@@ -27,7 +27,7 @@ from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-    from pytest_dstfuzz.report.wording import Style
+    from pytest_dstfuzz.report.page import Style
     from pytest_dstfuzz.trackers.calls import CallEvaluation, CallJudge
     from pytest_dstfuzz.trackers.conformance import Conformance
     from pytest_dstfuzz.trackers.evaluate import Evaluation, InWordsOf

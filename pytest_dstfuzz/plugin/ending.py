@@ -49,10 +49,10 @@ from pytest_dstfuzz.report.forms import check_forms, write_form
 from pytest_dstfuzz.report.github import MOST_COMMANDS, append_summary, violation_commands
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.packing import report_of_models
+from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
-from pytest_dstfuzz.report.wording import Style, StyledLine
 from pytest_dstfuzz.totals.plainest import Novelty
 from pytest_dstfuzz.totals.totals import AddedSection
 from pytest_dstfuzz.trackers.validation import cause_of

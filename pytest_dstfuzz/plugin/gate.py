@@ -53,8 +53,9 @@ from pytest_dstfuzz.report.figures import (
     unlimited_text,
 )
 from pytest_dstfuzz.report.json_report import RunInfo
+from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.weaknesses import moved_weaknesses
-from pytest_dstfuzz.report.wording import Style, StyledLine, visible
+from pytest_dstfuzz.report.wording import visible
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.tracker import NAMELESS
 

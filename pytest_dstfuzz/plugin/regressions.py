@@ -41,8 +41,8 @@ from pytest_dstfuzz.regressions.regression import (
     update_corpus,
 )
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
+from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import masked_text
-from pytest_dstfuzz.report.wording import StyledLine
 from pytest_dstfuzz.trackers.validation import unknown_slot
 
 _MOST_NAMED = 10

@@ -21,14 +21,8 @@ from pytest_dstfuzz.dialogue.calls import Outcome, shown_value
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable, without_commands
 from pytest_dstfuzz.report.answers import MOST_SAID, call_lines, called_text, reply_lines
-from pytest_dstfuzz.report.wording import (
-    MARGIN,
-    earlier_edits,
-    hanging,
-    legend,
-    mark_edits,
-    shorten,
-)
+from pytest_dstfuzz.report.page import hanging
+from pytest_dstfuzz.report.wording import MARGIN, earlier_edits, legend, mark_edits, shorten
 from pytest_dstfuzz.totals.plainest import simplicity
 
 __all__ = ["move_texts"]

@@ -15,7 +15,7 @@ from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.config.parsers import per_1000, percent, rise_per_1000
 from pytest_dstfuzz.dialogue.calls import shown_value
 from pytest_dstfuzz.printable import counted
-from pytest_dstfuzz.report.wording import Style
+from pytest_dstfuzz.report.page import Style
 from pytest_dstfuzz.totals.tallies import UNKNOWN
 from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
 

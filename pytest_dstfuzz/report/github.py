@@ -22,17 +22,11 @@ from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.explain import change_lines, move_texts
 from pytest_dstfuzz.report.figures import changed_answers, expected_text, moved_dialogues
+from pytest_dstfuzz.report.page import encodable
 from pytest_dstfuzz.report.terminal import between, interval_text, violation_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.weaknesses import EXPECTED, MOST, moved_weaknesses, user_turns
-from pytest_dstfuzz.report.wording import (
-    Span,
-    encodable,
-    needed_context,
-    shorten,
-    shown_spans,
-    visible,
-)
+from pytest_dstfuzz.report.wording import Span, needed_context, shorten, shown_spans, visible
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.totals import outcome_columns
 

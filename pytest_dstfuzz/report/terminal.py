@@ -30,6 +30,7 @@ from pytest_dstfuzz.report.figures import (
     wobble_text,
 )
 from pytest_dstfuzz.report.json_report import RunInfo
+from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.weaknesses import (
     ALL_DISTORTED,
     show_user_turns,
@@ -37,16 +38,7 @@ from pytest_dstfuzz.report.weaknesses import (
     user_turns_short,
     weaknesses_text,
 )
-from pytest_dstfuzz.report.wording import (
-    MARGIN,
-    Style,
-    StyledLine,
-    TerminalPage,
-    label,
-    mark_edits,
-    needed_context,
-    shorten,
-)
+from pytest_dstfuzz.report.wording import MARGIN, mark_edits, needed_context, shorten
 from pytest_dstfuzz.selection import Edits
 from pytest_dstfuzz.totals.cases import TOGETHER, CaseFigures
 from pytest_dstfuzz.totals.plainest import Novelty

@@ -21,7 +21,8 @@ from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.explain import change_lines
-from pytest_dstfuzz.report.wording import Style, TerminalPage, mark_edits, needed_context
+from pytest_dstfuzz.report.page import Style, TerminalPage
+from pytest_dstfuzz.report.wording import mark_edits, needed_context
 from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE
 from pytest_dstfuzz.weaknesses.groups import Figures, Member, Ranking, Weakness, figures_of, ranked
 

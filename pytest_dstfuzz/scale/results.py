@@ -37,10 +37,10 @@ from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.report.forms import write_form
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.packing import packed, unpacked
+from pytest_dstfuzz.report.page import TerminalPage
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
-from pytest_dstfuzz.report.wording import TerminalPage
 from pytest_dstfuzz.search.registry import describe_trained
 from pytest_dstfuzz.totals.totals import RelationFacts, Totals
 from pytest_dstfuzz.trackers.tracker import fingerprint_of

@@ -16,11 +16,11 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.parsers import per_1000
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turns
+from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.report.weaknesses import likely_text, user_turns
-from pytest_dstfuzz.report.wording import StyledLine
 from pytest_dstfuzz.totals.totals import Totals
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)

@@ -14,8 +14,8 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.relations.relation import OTHER_LANGUAGE
 from pytest_dstfuzz.report.explain import keyword
 from pytest_dstfuzz.report.json_report import RunInfo
+from pytest_dstfuzz.report.page import StyledLine, TerminalPage
 from pytest_dstfuzz.report.terminal import interval_text, terminal_lines
-from pytest_dstfuzz.report.wording import StyledLine, TerminalPage
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.tallies import ReasonsTally
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.github import command
-from pytest_dstfuzz.report.wording import TerminalPage
+from pytest_dstfuzz.report.page import TerminalPage
 
 #: Text that is likely to hold what must not come through.
 TEXTS = st.text(

@@ -25,8 +25,8 @@ from pytest_dstfuzz.relations.contexts import (
 )
 from pytest_dstfuzz.relations.registry import relation_by_name, relations_named
 from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.report.page import TerminalPage
 from pytest_dstfuzz.report.terminal import show_cases
-from pytest_dstfuzz.report.wording import TerminalPage
 from pytest_dstfuzz.totals.cases import TOGETHER, CasesTally
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from tests.relations.contexts.harbour import dialogues
