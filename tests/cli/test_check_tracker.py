@@ -231,9 +231,14 @@ class Service(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
+class Server(ThreadingHTTPServer):
+    #: By default 5 connections wait to be accepted, and 16 come at once.
+    request_queue_size = 128
+
+
 def test_a_service_is_checked_like_any_tracker(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("httpx")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
+    server = Server(("127.0.0.1", 0), Service)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

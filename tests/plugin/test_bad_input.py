@@ -69,7 +69,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-turns=0",), "--dst-turns: '0' must be a whole number of at least 1, or 'all'"),
     (("--dst-turns=many",), "--dst-turns: 'many' must be a whole number of at least 1, or 'all'"),
     (("--dst-variants=-1",), "--dst-variants: '-1' must be a whole number from 1 to 1000"),
-    (("--dst-transformations=7",), "'7' must be a whole number from 1 to 6"),
+    (("--dst-transformations=7",), "must be a whole number from 1 to 6"),
     (("--dst-edits=char_dorp",), "operator 'char_dorp'. Did you mean 'char_drop'?"),
     (
         ("--dst-edits=emojy",),
