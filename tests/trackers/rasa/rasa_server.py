@@ -80,6 +80,8 @@ class Conversation:
 
 
 class RasaServer(ThreadingHTTPServer):
+    #: By default 5 connections wait to be accepted, and 16 come at once.
+    request_queue_size = 128
     """The bot and its API.
 
     Args:
