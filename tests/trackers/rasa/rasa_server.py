@@ -80,8 +80,6 @@ class Conversation:
 
 
 class RasaServer(ThreadingHTTPServer):
-    #: By default 5 connections wait to be accepted, and 16 come at once.
-    request_queue_size = 128
     """The bot and its API.
 
     Args:
@@ -91,6 +89,9 @@ class RasaServer(ThreadingHTTPServer):
         slots: of the domain.
         actions: of the domain, which an action server runs.
     """
+
+    #: By default 5 connections wait to be accepted, and 16 come at once.
+    request_queue_size = 128
 
     daemon_threads = True
 
