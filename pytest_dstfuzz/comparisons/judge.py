@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 #: The token of the judge, where it has another one than the tested system.
 TOKEN_VARIABLE: Final = "DSTFUZZ_JUDGE_TOKEN"  # noqa: S105 - a name
-#: What comes before the protocol of the transport in the judge's address.
-_KIND: Final = "openai+"
 _VERDICT: Final = re.compile(r'\{\s*"same"\s*:\s*(true|false)\s*\}')
 #: A pair takes one call in each order.
 _ORDERS: Final = 2

@@ -17,6 +17,7 @@ from pytest_dstfuzz.dialogue.dialogues import domains_of_slots
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.registry import blamed
 from pytest_dstfuzz.transformations import transformation_names
 
 if TYPE_CHECKING:
@@ -115,7 +116,10 @@ class Limit:
 
     def figure_of(self, totals: Totals) -> Figure:
         """Return its figure of all that was found."""
-        found = None if self.figure is None else self.figure(totals)
+        found = None
+        if self.figure is not None:
+            with blamed(f"the figure of the limit {self.name!r}"):
+                found = self.figure(totals)
         if isinstance(found, Figure):
             return found
         if found is None:

@@ -44,6 +44,7 @@ from pytest_dstfuzz.plugin.results import ModelResults, ResultCollector, models_
 from pytest_dstfuzz.plugin.selection import selection_of
 from pytest_dstfuzz.plugin.turn import session_command
 from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.registry import blamed
 from pytest_dstfuzz.report.figures import WhatItTook, WhoJudged, usage_text
 from pytest_dstfuzz.report.forms import check_forms, write_form
 from pytest_dstfuzz.report.github import MOST_COMMANDS, append_summary, violation_commands
@@ -55,7 +56,6 @@ from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.totals.plainest import Novelty
 from pytest_dstfuzz.totals.totals import AddedSection
-from pytest_dstfuzz.trackers.validation import cause_of
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.regressions import RegressionCorpus
@@ -333,20 +333,28 @@ class SessionEnd:
     def _end(self, session: pytest.Session, exitstatus: int) -> None:
         """Judge the session and write what is asked for."""
         self._ended = self._why_ended(session)
-        status = self._judge()
+        try:
+            status = self._judge()
+        except UserError as error:
+            status = self._tell_fault(error)
         hook = session.config.hook.pytest_dstfuzz_report_section
         for one in self._models:
             try:
-                found = hook(config=session.config, totals=one.totals)
-                one.totals.added = tuple(AddedSection(*_checked(part)) for part in found)
-            except Exception as error:  # noqa: BLE001 - of a user: the reports are written anyway
-                text = f"failed: pytest_dstfuzz_report_section: {cause_of(error)}"
-                self._last_lines.append(StyledLine(text, "bad"))
-                status = status or pytest.ExitCode.TESTS_FAILED
+                with blamed("a hook pytest_dstfuzz_report_section"):
+                    found = hook(config=session.config, totals=one.totals)
+                one.totals.added = tuple(map(_section, found))
+            except UserError as error:
+                fault = self._tell_fault(error)
+                status = status or fault
         if not self._write_reports():
             status = status or pytest.ExitCode.TESTS_FAILED
         if exitstatus == pytest.ExitCode.OK:
             session.exitstatus = status or session.exitstatus
+
+    def _tell_fault(self, error: UserError) -> pytest.ExitCode:
+        """Say that a hook of somebody else failed; the reports are written all the same."""
+        self._last_lines.append(StyledLine(f"failed: {error}", "bad"))
+        return pytest.ExitCode.TESTS_FAILED
 
     def _tell_gone(self, session: pytest.Session, why: str, exitstatus: int) -> None:
         """Say that nobody answered any more, where that is why nothing more was asked."""
@@ -564,10 +572,17 @@ _ORDERLY = (
 )
 
 
-def _checked(section: object) -> tuple[str, tuple[str, ...]]:
-    """Return title and lines of a section that a hook brings."""
-    if isinstance(section, tuple) and len(section) == 2:
-        title, lines = section
+def _section(given: object) -> AddedSection:
+    """Return a section as a hook brings it.
+
+    Raises:
+        UserError: it is no pair of a title and lines.
+    """
+    if isinstance(given, tuple) and len(given) == 2:
+        title, lines = given
         if isinstance(title, str) and isinstance(lines, list | tuple):
-            return title, tuple(map(str, lines))
-    raise TypeError(f"a section is a pair of a title and a list of lines, not {section!r}")
+            return AddedSection(title, tuple(map(str, lines)))
+    raise UserError(
+        "a hook pytest_dstfuzz_report_section must return a title and a list of lines, not "
+        f"{given!r}"
+    )

@@ -56,6 +56,18 @@ def test_a_section_that_raises_costs_no_report(suite: pytest.Pytester) -> None:
     assert suite.path.joinpath("r.json").is_file()
 
 
+def test_a_figure_that_raises_costs_no_report(suite: pytest.Pytester) -> None:
+    suite.makeconftest(
+        "from pytest_dstfuzz import Limit\n"
+        "def pytest_dstfuzz_limits():\n"
+        "    return [Limit(name='max-empty-answers', figure=lambda totals: 1 / 0)]"
+    )
+    found = run(suite, "'1%'", "--dst-fail-on=gate")
+    assert found.ret == pytest.ExitCode.TESTS_FAILED
+    found.stdout.fnmatch_lines(["*'max-empty-answers' raised ZeroDivisionError*conftest.py:*"])
+    assert suite.path.joinpath("r.json").is_file()
+
+
 def test_a_limit_that_judges_nothing_is_refused(suite: pytest.Pytester) -> None:
     suite.makeconftest(
         "from pytest_dstfuzz import Limit\n"
