@@ -95,7 +95,7 @@ def select(edits: tuple[str, ...] = (), base: tuple[str, ...] = (ALL,)) -> Selec
     Args:
         edits: see above; hyphens within a name stand for underscores. What is left out need not be
             there.
-        base: what is used where nothing is named without a sign; the shipped six.
+        base: the names to use if none stands without a sign; the shipped six.
 
     Raises:
         UserError: an unknown name, one whose registration is broken, or nothing is left.

@@ -326,7 +326,7 @@ def _with_keys(given: Mapping[str, Any]) -> Mapping[str, Any]:
 def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
     """Return names without their keys, and the texts of the options that the keys stand for.
 
-    ``NAME:VALUE:KEY=VALUE`` gives a name its value, where it has one, and keys. Commas separate
+    ``NAME:VALUE:KEY=VALUE`` gives a name its value, if it has one, and keys. Commas separate
     names. A list in the value of a key has ``+`` between its parts.
 
     Args:

@@ -235,7 +235,7 @@ class Session:
 
     @property
     def summary(self) -> Summary:
-        """The figures of the first relation, where there are several."""
+        """The figures of the first relation, if there are several."""
         return self.totals.first(",".join(self.totals.order)).summary
 
     @property

@@ -47,7 +47,7 @@ class Part(NamedTuple):
 class Figure(NamedTuple):
     """A figure that a limit is about."""
 
-    #: ``None`` where nothing was counted.
+    #: ``None`` if nothing was counted.
     value: float | None
     #: The figure in words, with its value; or why there is none.
     text: str

@@ -302,7 +302,7 @@ class Perturber:
             ontology: values whose mentions are locked (likewise).
             cue_words: more words that say what a value is for (likewise).
             edits: transformations and operators to use, add or leave out, see `selection.select`;
-                those of the profile where none is named.
+                those of the profile if none is named.
             noise: the noise models of ``natural``, and of operators that need one.
             slip_rate: slips per word, 0 to 1; ``None`` = what the models say.
             flat_rate: hold ``edit_w`` to ``max_edit_rate`` in short utterances too.

@@ -16,7 +16,7 @@ __all__ = ["check_forms", "write_form"]
 
 
 def check_forms(paths: Iterable[str]) -> None:
-    """Refuse a page before a run where the packages are missing that make it.
+    """Refuse a page before a run if the packages that make it are missing.
 
     Raises:
         UserError: they are.

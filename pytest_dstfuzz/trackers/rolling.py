@@ -276,7 +276,7 @@ class _OpenTurn:
 
     @property
     def answer(self) -> object:
-        """What the system answers, where the utterance is the last one."""
+        """The answer of the system if the utterance is the last one."""
         return self._answer
 
     @property
