@@ -13,8 +13,7 @@ class TwoColumns(Reader):
         return 0.9 if " | " in head.partition("\n")[0] else 0
 
     def read(self, file, how) -> Iterator[Dialogue]:  # noqa: ARG002 - no labels to normalise
-        turns: list[Turn] = []
-        asked = ""
+        turns, asked = list[Turn](), ""
         for number, line in enumerate([*file.lines(), ""], start=1):
             user, found, bot = line.partition(" | ")
             if found:
