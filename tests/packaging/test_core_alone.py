@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import COVERAGE
 
 from tools.house.wings import NEEDS
 
@@ -47,11 +48,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(site: Path, folder: Path, *words: str) -> str:
     """Run Python beside the core alone, and return what it printed."""
+    # Not measured: coverage would look for the files of the copy when it reports.
     alone = {"PYTHONPATH": str(site), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+    around = {name: value for name, value in os.environ.items() if name != COVERAGE}
     done = subprocess.run(
         [sys.executable, *words],
         cwd=folder,
-        env={**os.environ, **alone},
+        env={**around, **alone},
         capture_output=True,
         text=True,
         check=False,
