@@ -1,1 +1,1 @@
-"""Internal: samples of a report for people to judge, and what they found."""
+"""Internal: samples of a report's violations for human judges, and their verdicts."""

@@ -1,4 +1,4 @@
-"""The command that lets people judge violations: audit."""
+"""The ``audit`` command, which lets people judge violations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _audit_options(parser: Parser) -> None:
 def _audit(given: Namespace) -> None:
     if not given.judge.strip():
         raise UserError("--judge needs a name (see dstfuzz audit --help)")
-    # Imported late: help and mistakes in the command line should not wait for numpy.
+    # Import late: help and errors in the command line should not wait for numpy.
     from pytest_dstfuzz.audit.judging import read_judgements, write_sheet  # noqa: PLC0415
     from pytest_dstfuzz.audit.record import audit_path, open_audit  # noqa: PLC0415
     from pytest_dstfuzz.files import check_apart  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Decoys: variants whose meaning did change, to find out whether a judge is awake."""
+"""Decoys: variants whose meaning did change. They test the attention of a judge."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.seeding import stream
 
-# Punctuation inside a time or a number ends no clause.
+# Punctuation inside a time or a number does not end a clause.
 _CLAUSE = re.compile(r"(?:[^.,;:!?]|[.,;:!?](?=\S))*")
 _YES_NO = ("yes", "no", "true", "false")
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A slot that a turn filled, with a value that a text says once."""
+    """A slot filled at a turn whose value occurs exactly once in a text."""
 
     slot: str
     value: str
@@ -33,14 +33,14 @@ class KnownTurns:
     """The turns of one report.
 
     Attributes:
-        values: slot -> its values that are words; numbers of one digit or more are in ``numbers``.
-        numbers: slot -> its values with a digit.
-        features: words of slots that one has or has not: those are named by their slot.
-        domains: first parts of the names of slots.
+        values: slot -> its values, except yes, no, ``dontcare``, single characters and integers.
+        numbers: slot -> its values that contain a digit.
+        features: words from the names of yes/no slots, such as ``internet``.
+        domains: first parts of the slot names.
     """
 
     def __init__(self, turns: Sequence[TurnResult]) -> None:
-        """Collect the values of every slot, and the state before every turn."""
+        """Collect the values of every slot, and the state after every turn."""
         self.values: dict[str, set[str]] = {}
         self.numbers: dict[str, set[str]] = {}
         self.features: set[str] = set()
@@ -64,11 +64,11 @@ class KnownTurns:
                     self.numbers.setdefault(slot, set()).add(value)
 
     def seen(self, slot: str, value: str) -> int:
-        """Return in how many turns a slot has a value: a slip of who labelled has it in few."""
+        """Return the number of turns with a value. A low number hints at a wrong label."""
         return self._seen[slot, value]
 
     def has_counterpart(self, slot: str) -> bool:
-        """Whether another slot of the domain has values of this one: the two ends of a journey."""
+        """Return whether another slot of the domain shares at least two values with this one."""
         values = self.values.get(slot, set())
         return any(
             other != slot
@@ -78,12 +78,12 @@ class KnownTurns:
         )
 
     def said_before(self, turn: TurnResult) -> str:
-        """Return what was said before a turn of the user, in lower case."""
+        """Return the dialogue before a user utterance, in lower case."""
         earlier = (self._said.get((turn.dialogue_id, i), "") for i in range(turn.turn_index))
         return "\n".join((*earlier, turn.system)).casefold()
 
     def bears(self, turn: TurnResult, text: str, start: int) -> bool:
-        """Whether the clause from ``start`` on names a value of the turn, or a feature."""
+        """Return whether the clause from ``start`` on names a value of the turn, or a feature."""
         clause = _CLAUSE.match(text.casefold(), start)
         words = f" {clause.group() if clause else ''} "
         names = [value.casefold() for value in state_of(turn).values() if len(value) > 2]
@@ -92,11 +92,11 @@ class KnownTurns:
         )
 
     def mentions(self, turn: TurnResult, text: str) -> Iterator[Mention]:
-        """Yield the slots filled at this turn whose value, in words, the text says exactly once."""
+        """Yield slots filled at this turn with one of ``values`` that occurs once in the text."""
         return self._found(turn, text, self.values)
 
     def mentioned_numbers(self, turn: TurnResult, text: str) -> Iterator[Mention]:
-        """Yield the slots filled at this turn whose value, a number, the text says exactly once."""
+        """Yield slots filled at this turn with one of ``numbers`` that occurs once in the text."""
         return self._found(turn, text, self.numbers)
 
     def _found(
@@ -118,29 +118,29 @@ class KnownTurns:
 
 
 def state_of(turn: TurnResult) -> Mapping[str, str]:
-    """Return the label where there is one: it knows better than the tracker."""
+    """Return the label of a turn if it has one, else the clean prediction."""
     if turn.label is not None:
         return turn.label
     return turn.clean_state if turn.clean_state is not None else {}
 
 
 def domain_of(slot: str) -> str:
-    """Return the first part of the name of a slot."""
+    """Return the first part of a slot name."""
     return slot.split("-", 1)[0]
 
 
 def alike(one: str, two: str) -> bool:
-    """Whether two values may be spellings of one."""
+    """Return whether two values may be spellings of the same value."""
     first, second = one.casefold().split(), two.casefold().split()
     return bool(set(first) & set(second)) or one[:4].casefold() == two[:4].casefold()
 
 
 def spread(text: str, count: int) -> int:
-    """Return one of ``count`` numbers from 0 on: it depends on a text alone."""
+    """Return a number from 0 to ``count - 1`` that depends only on the text."""
     return sum(map(ord, text)) % count
 
 
-#: Kinds of decoys, in the order in which they take turns.
+#: Kinds of decoys, in the order in which they alternate.
 KINDS = ("value", "exchange", "negation_added", "negation_removed", "dropped")
 _WISH = re.compile(
     r"\b(i|we)( would|'d)? (want|need|like|prefer|am looking for|are looking for)\b", re.IGNORECASE
@@ -159,28 +159,28 @@ _CUES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Decoy:
-    """A variant with a change of meaning put into it."""
+    """A variant with an injected change of meaning."""
 
     kind: str
     turn: TurnResult
     variant: VariantResult
-    #: The variant's text with the change.
+    #: Text of the variant with the change.
     text: str
-    #: What was done, for the key.
+    #: Description of the change, for the key.
     what: str
-    #: What is stated to become of the slots, of a relation that expects a change.
+    #: Stated slot changes, if the relation expects a change.
     stated: tuple[str, ...] = ()
 
 
 class DecoyMaker:
-    """Makes decoys out of the turns of one report."""
+    """Makes decoys from the turns of one report."""
 
     def __init__(self, known: KnownTurns) -> None:
-        """Take the turns whose variants decoys are made of."""
+        """Store the turns of the report."""
         self._known = known
 
     def make(self, turn: TurnResult, variant: VariantResult, kind: str) -> Decoy | None:
-        """Return a decoy of this kind, or ``None`` where the text gives no occasion."""
+        """Return a decoy of this kind, or ``None`` if the text does not allow one."""
         makers = {
             "value": self._another_value,
             "exchange": self._exchanged,
@@ -194,7 +194,7 @@ class DecoyMaker:
         return Decoy(kind, turn, variant, *made)
 
     def _another_value(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Name another value of a slot."""
+        """Replace a value by another value of its slot."""
         for mention in self._known.mentions(turn, text):
             taken = {value.casefold() for value in state_of(turn).values()}
             others = sorted(
@@ -207,7 +207,7 @@ class DecoyMaker:
             yield from instead(text, mention, others)
 
     def _exchanged(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Let two slots of one kind trade their values, such as departure and destination."""
+        """Exchange the values of two slots of the same type, such as departure and destination."""
         mentions = list(self._known.mentions(turn, text))
         for index, one in enumerate(mentions):
             for two in mentions[index + 1 :]:
@@ -228,10 +228,10 @@ class DecoyMaker:
                 )
 
     def _dropped(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Leave out a value together with the words that say what it is for."""
+        """Delete a value together with its preposition and article."""
         for mention in self._known.mentions(turn, text):
             if mention.value.casefold() in turn.system.casefold():
-                continue  # A bare "yes" would still say it.
+                continue  # A bare "yes" would still confirm the value.
             cue = _CUES.search(text[: mention.start])
             start = cue.start() if cue else mention.start
             rest = f"{text[:start].rstrip()} {text[mention.end :].lstrip()}".strip()
@@ -239,7 +239,7 @@ class DecoyMaker:
                 yield rest, f"{mention.slot}: {text[start : mention.end]!r} left out"
 
     def _negated(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Turn a wish that names a value into its refusal."""
+        """Turn a wish that names a value into a refusal."""
         for match in _WISH.finditer(text):
             who, modal, verb = match.groups()
             refused = re.match(r"\W+not\b", text[match.end() :], re.IGNORECASE)
@@ -258,7 +258,7 @@ class DecoyMaker:
             )
 
     def _affirmed(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Take out a negation that stands before a value or a feature."""
+        """Delete a negation before a value or a feature."""
         if DONTCARE in state_of(turn).values():
             return
         for match in _NEGATIONS.finditer(text):
@@ -268,9 +268,9 @@ class DecoyMaker:
 
 
 def instead(text: str, mention: Mention, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield a text that has one of some other values of a slot, where there are any; and why."""
+    """Yield the text with the mention replaced by one of ``others``, and a description."""
     if others:
-        # The pick depends on the text alone, and is spread over the values.
+        # The choice depends only on the text, and varies over the values.
         other = others[spread(text, len(others))]
         other = other.title() if text[mention.start].isupper() else other
         yield (
@@ -279,9 +279,9 @@ def instead(text: str, mention: Mention, others: Sequence[str]) -> Iterator[tupl
         )
 
 
-#: Kinds of fine decoys, in the order in which they take turns.
+#: Kinds of fine decoys, in the order in which they alternate.
 FINE_KINDS: Final = ("cue", "degree", "digit", "name", "value_typo", "negation")
-#: What a journey is called right before the cue of one of its ends.
+#: Phrases of a journey right before the preposition of one of its ends.
 _FROM: Final = re.compile(
     r"\b(?:leave|leaving|depart|departing|train|taxi|bus|flight|car|cab|ride|tickets?|trip)"
     r" (from) $",
@@ -292,7 +292,7 @@ _TO: Final = re.compile(
     r"|trip) (to) $",
     re.IGNORECASE,
 )
-#: What says the other end of a journey, so that the cue would be taken for a slip.
+#: Phrases for the other end of a journey. With one, a wrong preposition would look like a typo.
 _ORIGIN: Final = re.compile(r"\bfrom\b", re.IGNORECASE)
 _GOAL: Final = re.compile(
     r"\b(?:to(?! (?:get|go|leave|arrive|depart|find|book|be|travel|have|take|make|know|stay|see"
@@ -303,7 +303,7 @@ _WITH: Final = re.compile(r"\b(with) (?:(?:a|free|some|the) )*(\w+)", re.IGNOREC
 _WITHOUT: Final = re.compile(r"\b(without) (?:(?:a|any|free|the) )*(\w+)", re.IGNORECASE)
 _DO_NOT: Final = r"\b(?:do|does|did)(?: not| ?n['’]?t)"
 _BE_NOT: Final = r"(?:\b(?:am|is|are)(?: not| ?n['’]?t)|['’](?:m|s|re) not)"
-#: A negated wish for what begins right after it: group 1 or 2 is the negation.
+#: A negated wish for the thing that follows. Group 1 or 2 is the negation.
 _REFUSED: Final = re.compile(
     rf"(?:({_DO_NOT}) (?:need|want|require|have(?= to))|({_BE_NOT}) (?:looking for|interested in))"
     r"(?: to (?:book|have|include|reserve|find|get|be))?"
@@ -315,28 +315,28 @@ _LIMITED: Final = re.compile(
 )
 _NOW: Final = re.compile(r"(?:\b(?:am|are|would)|['’](?:m|re|d)) (now) \w", re.IGNORECASE)
 _CONTRACTED: Final = re.compile(r" ?n['’]?t$", re.IGNORECASE)
-#: Other names of things that slots are about.
+#: Generic names of things that slots describe.
 _THINGS: Final = frozenset(
     ("booking", "reservation", "room", "table", "ticket", "place", "lodging", "cab")
 )
 _NAME_WORD: Final = 4
-#: Letters in which values differ that are taken for each other, at most; the least they have.
+#: Maximum edit distance of two values that can be confused, and their minimum length.
 _NEAR, _SHORTEST = 2, 4
-#: In so many turns a value is no slip of who labelled.
+#: Minimum number of turns with a value, so that it is not a labelling error.
 _SEEN: Final = 3
 
 
 class FineDecoyMaker:
-    """Makes fine decoys out of the turns of one report."""
+    """Makes fine decoys from the turns of one report."""
 
     def __init__(self, known: KnownTurns) -> None:
-        """Take the turns whose variants decoys are made of."""
+        """Store the turns of the report, and the names of the things that users ask for."""
         self._known = known
         things = _THINGS | known.domains
         self._things = things | {f"{name}s" for name in things}
 
     def make(self, turn: TurnResult, variant: VariantResult, kind: str) -> Decoy | None:
-        """Return a decoy of this kind, or ``None`` where the text gives no occasion."""
+        """Return a decoy of this kind, or ``None`` if the text does not allow one."""
         makers = {
             "cue": self._another_cue,
             "degree": self._other_reach,
@@ -349,7 +349,7 @@ class FineDecoyMaker:
         return None if made is None else Decoy(kind, turn, variant, *made)
 
     def _another_cue(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Let a journey begin where it was to end, or a thing lack what it was to have."""
+        """Swap "from" and "to" of a journey, or "with" and "without" a feature."""
         for mention in self._known.mentions(turn, text):
             before, after = text[: mention.start], text[mention.end :]
             if not self._known.has_counterpart(mention.slot):
@@ -364,7 +364,7 @@ class FineDecoyMaker:
                     yield _put(text, *match.span(1), new)
 
     def _other_reach(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Refuse all of what was refused in part, or in part what was refused."""
+        """Widen a partial refusal to a full one, or narrow a full refusal to a partial one."""
         for match in _LIMITED.finditer(text):
             if self._known.bears(turn, text, match.end(1)):
                 yield _put(text, *match.span(1), "")
@@ -372,7 +372,7 @@ class FineDecoyMaker:
             yield _put(text, end, end, (" just", " only")[spread(text, 2)])
 
     def _lost_negation(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Mistype a negation into another word, or another word into a negation."""
+        """Mistype a negation as another word, or another word as a negation."""
         for match in _NOW.finditer(text):
             if self._known.bears(turn, text, match.end(1)):
                 yield _put(text, *match.span(1), "not")
@@ -384,7 +384,7 @@ class FineDecoyMaker:
                 yield _put(text, end - len("not"), end, "now")
 
     def _another_digit(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Change one digit of a number or a time, into one that the slot is known to have."""
+        """Change one digit of a number or a time, so that it is another known value of the slot."""
         for mention in self._known.mentioned_numbers(turn, text):
             others = [
                 other
@@ -396,7 +396,7 @@ class FineDecoyMaker:
             yield from instead(text, mention, others)
 
     def _another_name(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Leave out the word that tells a name from others, or put another one's in its place."""
+        """Delete the first word of a name if others differ in it, or use a name one word apart."""
         for mention in self._known.mentions(turn, text):
             words = mention.value.casefold().split()
             if len(words) < 2 or any(map(str.isdigit, mention.value)):
@@ -414,7 +414,7 @@ class FineDecoyMaker:
             yield from instead(text, mention, near)
 
     def _another_value(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-        """Mistype a value into another one of its slot."""
+        """Mistype a value as another value of its slot."""
         for mention in self._known.mentions(turn, text):
             if len(mention.value) < _SHORTEST or any(map(str.isdigit, mention.value)):
                 continue
@@ -428,7 +428,7 @@ class FineDecoyMaker:
             yield from instead(text, mention, near)
 
     def _others(self, turn: TurnResult, mention: Mention, values: dict[str, set[str]]) -> list[str]:
-        """Return other values of a slot, which the turn has not."""
+        """Return reliably labelled values of the slot that the turn does not have."""
         taken = {value.casefold() for value in state_of(turn).values()}
         return sorted(
             value
@@ -437,7 +437,7 @@ class FineDecoyMaker:
         )
 
     def _refused(self, turn: TurnResult, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where a wish for what slots are about is negated."""
+        """Yield the span of the negation in each refusal of a slot's subject or value."""
         values = [value.casefold() for value in state_of(turn).values() if len(value) > 2]
         for match in _REFUSED.finditer(text):
             words = re.match(r"\w+", text[match.end() :])
@@ -448,14 +448,14 @@ class FineDecoyMaker:
 
 
 def _put(text: str, start: int, end: int, new: str) -> tuple[str, str]:
-    """Return a text with something else in a place, in its case, and what was done."""
+    """Return the text with a span replaced in the same case, and a description."""
     old = text[start:end]
     new = new.capitalize() if old[:1].isupper() else new
     return text[:start] + new + text[end:], f"{old.strip()!r} -> {new.strip()!r}"
 
 
 def _one_word_apart(one: list[str], two: list[str]) -> bool:
-    """Whether names differ in one word, and not in its spelling or in an article alone."""
+    """Return whether names differ in one word, and not only in its spelling or in an article."""
     if len(one) != len(two):
         return False
     apart = [(a, b) for a, b in zip(one, two, strict=True) if a != b]
@@ -465,7 +465,7 @@ def _one_word_apart(one: list[str], two: list[str]) -> bool:
 
 
 def _distance(one: str, two: str) -> int:
-    """Return in how many letters two words differ (Levenshtein)."""
+    """Return the Levenshtein distance of two words."""
     row = list(range(len(two) + 1))
     for i, letter in enumerate(one, start=1):
         above, row[0] = row[0], i
@@ -474,21 +474,21 @@ def _distance(one: str, two: str) -> int:
     return row[-1]
 
 
-#: Kinds of such decoys, in the order in which they take turns.
+#: Kinds of decoys for stated changes, in the order in which they alternate.
 STATED_KINDS = ("stated_value", "stated_slot", "stated_nothing", "stated_elsewhere")
 NOTHING = "no slot changes"
 
 
 class StatedDecoyMaker:
-    """Makes decoys out of the rewrites of one relation."""
+    """Makes decoys from the rewrites of a relation that expects a change."""
 
     def __init__(self, known: KnownTurns, turns: Sequence[TurnResult]) -> None:
-        """Take the turns whose rewrites decoys are made of, and borrow from."""
+        """Store the known values, and the expected changes of all rewrites."""
         self._known = known
         self._others = [variant.expected for turn in turns for variant in turn.variants]
 
     def make(self, turn: TurnResult, variant: VariantResult, kind: str) -> Decoy | None:
-        """Return a decoy of this kind, or ``None`` where nothing wrong can be stated so."""
+        """Return a decoy of this kind, or ``None`` if no such wrong statement is possible."""
         makers = {
             "stated_value": self._value,
             "stated_slot": self._slot,
@@ -503,7 +503,7 @@ class StatedDecoyMaker:
         return Decoy(kind, turn, variant, variant.text, what, stated)
 
     def _value(self, turn: TurnResult, variant: VariantResult) -> Iterator[Sequence[str]]:
-        """State another value that nobody says."""
+        """State another value that occurs in no text of the turn."""
         for number, delta in enumerate(variant.expected):
             said = f"{turn.system} {turn.user} {variant.text}".casefold()
             others = sorted(
@@ -530,7 +530,7 @@ class StatedDecoyMaker:
             def fits(slot: str, wanted: set[str | None] = wanted) -> bool:
                 return bool(wanted & self._known.values.get(slot, set()))
 
-            # First one that may well have such a value.
+            # Prefer a slot that is known to have such a value.
             for slot, value in sorted(state.items(), key=lambda item: (not fits(item[0]), item)):
                 if slot not in stated and value not in delta.after:
                     yield (str(replace(delta, slot=slot, before=value)),)
@@ -541,7 +541,7 @@ class StatedDecoyMaker:
             yield ()
 
     def _elsewhere(self, turn: TurnResult, variant: VariantResult) -> Iterator[Sequence[str]]:  # noqa: ARG002 - as the others
-        """State what is right of another rewrite."""
+        """State the expected change of another rewrite."""
         slots = {delta.slot for delta in variant.expected}
         others = [
             deltas for deltas in self._others if deltas and not slots & {one.slot for one in deltas}
@@ -550,7 +550,7 @@ class StatedDecoyMaker:
             yield list(map(str, others[spread(variant.text, len(others))]))
 
 
-#: Kinds of all decoys, in the order in which figures name them.
+#: Kinds of all decoys, in the order of the statistics.
 ALL_KINDS = (*KINDS, *FINE_KINDS, *STATED_KINDS)
 Pair = tuple[TurnResult, VariantResult]
 
@@ -558,10 +558,13 @@ Pair = tuple[TurnResult, VariantResult]
 def draw_decoys(
     turns: Sequence[TurnResult], drawn: Sequence[Pair], coarse: int, fine: int, seed: int
 ) -> list[Decoy]:
-    """Make decoys out of the turns of a report, no two of one turn.
+    """Make decoys from the turns of a report, at most one per turn.
 
-    They come from dialogues that gave none of the violations ``drawn`` while these last, and
-    have about as many edits as a violation, with the change of meaning of a fine one counted.
+    Dialogues without a violation in ``drawn`` are preferred. A decoy has about as many edits as a
+    randomly drawn violation. The change of meaning of a fine decoy counts as one of its edits.
+
+    Raises:
+        UserError: there are too few decoys, or ``fine`` ones for a relation that expects a change.
     """
     known = KnownTurns(turns)
     bases = [
@@ -587,7 +590,7 @@ def draw_decoys(
     ):
         random = stream(seed, "precision", name)
         order = [bases[int(index)] for index in random.permutation(len(bases))]
-        # As many edits as a violation that is drawn anew for each decoy.
+        # For each decoy, the number of edits of a violation drawn anew.
         edits = (
             len(drawn[int(random.integers(len(drawn)))][1].edits) - own for _ in itertools.count()
         )
@@ -604,24 +607,24 @@ def draw_decoys(
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes decoys of some kinds."""
+    """Makes decoys of several kinds."""
 
     one: Callable[[TurnResult, VariantResult, str], Decoy | None]
     bases: Sequence[Pair]
-    #: Turns that are a decoy already.
+    #: Ids of the turns that already gave a decoy.
     taken: set[str]
-    #: How many edits the next ones should have before the change of meaning.
+    #: Preferred numbers of edits of the next decoys, before the change of meaning.
     edits: Iterator[int]
 
     def make(self, kinds: Sequence[str], count: int, drawn: Sequence[Pair]) -> list[Decoy]:
-        """Return ``count`` decoys, or as many as there are."""
+        """Return ``count`` decoys, or fewer if the turns do not allow more."""
         used = {turn.dialogue_id for turn, _ in drawn}
         fresh = [base for base in self.bases if base[0].dialogue_id not in used]
-        # Where every dialogue has a violation, other turns of these dialogues serve as well.
+        # If every dialogue has a violation, use their other turns.
         spare = [base for base in self.bases if base[0].dialogue_id in used]
         made: list[Decoy] = []
         exhausted: set[str] = set()
-        # Kinds take turns; the others fill the places of one that has no occasion left.
+        # Kinds alternate. When one is exhausted, the others fill its places.
         for kind in itertools.cycle(kinds):
             if len(made) == count or len(exhausted) == len(kinds):
                 break
@@ -637,7 +640,7 @@ class _Maker:
         return made
 
     def _first(self, bases: Sequence[Pair], kind: str, edits: int) -> Decoy | None:
-        """Return a decoy of a turn not taken yet, with the number of edits nearest to ``edits``."""
+        """Return a decoy from an unused turn whose number of edits is nearest to ``edits``."""
         for turn, variant in sorted(bases, key=lambda base: abs(len(base[1].edits) - edits)):
             if turn.id not in self.taken:
                 decoy = self.one(turn, variant, kind)

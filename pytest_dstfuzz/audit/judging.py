@@ -1,4 +1,4 @@
-"""Judging in a terminal, on a page, or on sheets that come back."""
+"""Judging in a terminal and on sheets, and the export of the verdicts."""
 
 from __future__ import annotations
 
@@ -23,12 +23,16 @@ from pytest_dstfuzz.report.wording import diff_spans, legend, mark_edits, visibl
 
 _COLUMNS = ("id", "earlier", "system", "clean", "perturbed", "changes", "sample", "verdict")
 _SUFFIXES = (".csv", ".jsonl")
-#: What a cell begins with that a spreadsheet would compute, or that stands for such a one.
+#: Prefixes of a cell that a spreadsheet would evaluate. The apostrophe is the escape character.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def write_sheet(path: Path, sample: Sample, judge: str) -> None:
-    """Write the sheet of a judge, in the judge's order; never over judgements."""
+    """Write the sheet of a judge, in the judge's order.
+
+    Raises:
+        UserError: the file exists and holds judgements, or is not a sheet.
+    """
     if path.exists() and (why := _worth_keeping(path)):
         raise UserError(
             f"{path} {why}: take its judgements in with --judgements {path}, or give the new "
@@ -48,7 +52,7 @@ def write_sheet(path: Path, sample: Sample, judge: str) -> None:
 
 
 def read_judgements(path: Path, sample: Sample) -> dict[str, str]:
-    """Read the verdicts of one judge, by the id of the row; those left empty are left out."""
+    """Read the verdicts of one judge by row id, without the rows left empty."""
     found: dict[str, str] = {}
     for number, row in _rows(path):
         name, verdict = row.get("id"), row.get("verdict")
@@ -64,7 +68,7 @@ def read_judgements(path: Path, sample: Sample) -> dict[str, str]:
 
 
 def _worth_keeping(path: Path) -> str:
-    """Return why a file must not be written over, ``""`` for a sheet that nobody filled in."""
+    """Return why a file must not be overwritten, or ``""`` for an empty file or unused sheet."""
     try:
         rows = [row for _, row in _rows(path)]
     except DataError:
@@ -81,7 +85,11 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def suffix_of(path: Path) -> str:
-    """Return which of the two forms a name asks for."""
+    """Return the suffix of a sheet, in lower case.
+
+    Raises:
+        UserError: the name ends with neither ``.csv`` nor ``.jsonl``.
+    """
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise UserError(f"{path}: the name must end with {' or '.join(_SUFFIXES)}")
@@ -89,7 +97,7 @@ def suffix_of(path: Path) -> str:
 
 
 def _columns(sample: Sample) -> list[str]:
-    """Return the columns of a sheet: those about relations only where a row has something there."""
+    """Return the columns of a sheet. ``moves`` and ``stated`` are left out if no row has them."""
     more = [name for name in ("moves", "stated") if any(name in row.shown() for row in sample.rows)]
     place = _COLUMNS.index("changes")
     return [*_COLUMNS[:place], *more, *_COLUMNS[place:]]
@@ -116,26 +124,26 @@ def _cells(shown: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
 
 
 def cell(text: str) -> str:
-    """Return a cell as no spreadsheet takes it for a formula."""
+    """Return a cell that no spreadsheet evaluates as a formula."""
     return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    # Spreadsheets write what separates numbers in their language: often a semicolon.
+    # The delimiter depends on the language of the spreadsheet: often a semicolon.
     header = text.partition("\n")[0]
     between = next((mark for mark in ";\t" if mark in header and "," not in header), ",")
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=between, strict=True)
     rows = []
-    # What an earlier turn holds may be longer than the module's limit, which is the process's.
+    # Earlier turns may exceed the field size limit, which is global to the process.
     usual = csv.field_size_limit(max(len(text), 1))
     try:
         for row in reader:
-            # Spreadsheets keep rows that were emptied.
+            # Spreadsheets keep rows whose cells were cleared.
             if any(row.values()):
                 cells = {name: _unmarked(cell) for name, cell in row.items()}
                 rows.append((reader.line_num, cells))
     except csv.Error as error:
-        # It counts the lines that it has read whole.
+        # ``line_num`` counts only the lines that were read completely.
         raise DataError(f"{path}, line {reader.line_num + 1}: {error}") from None
     finally:
         csv.field_size_limit(usual)
@@ -143,13 +151,13 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _unmarked(cell: object) -> object:
-    """Return a cell as it was before it was marked as no formula."""
+    """Return a cell without the apostrophe added by `cell`."""
     marked = isinstance(cell, str) and cell[:1] == "'" and cell[1:].startswith(_FORMULAS)
     return cell[1:] if isinstance(cell, str) and marked else cell
 
 
 def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    # Not splitlines: a text may hold separators that JSON does not escape.
+    # Do not use splitlines: a text may contain line separators that JSON does not escape.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -161,7 +169,7 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]
             raise DataError(f"{path}, line {number}: {error}") from None
 
 
-#: Words of one side of an edit that are shown at most.
+#: Longest side of an edit that an export shows, in words.
 _WORDS: Final = 2
 
 
@@ -169,7 +177,7 @@ def write_export(path: Path, audit: Audit) -> None:
     """Write the rows of an audit with their key and all verdicts.
 
     Raises:
-        UserError: nobody has judged all rows yet, and the key would tell a judge too much.
+        UserError: no judge has finished yet, and the key would reveal the decoys.
     """
     if all(audit.left(judge) for judge in audit.judges):
         raise UserError(
@@ -210,7 +218,7 @@ def _few(text: str) -> str:
     return visible(text.strip()) if count <= _WORDS else f"({count} words)"
 
 
-#: What a terminal in cbreak mode sends for Ctrl-D.
+#: Sent by a terminal in cbreak mode for Ctrl-D.
 _END_OF_INPUT: Final = "\x04"
 _WIDTH: Final = 100
 
@@ -218,11 +226,11 @@ _WIDTH: Final = 100
 def judge_rows(
     audit: Audit, judge: str, out: TextIO, read_key: Callable[[], str], *, colour: bool
 ) -> None:
-    """Ask for a verdict on every row that the judge has none for.
+    """Ask for a verdict on every row that the judge has not judged yet.
 
-    Each answer is written before the next row is shown. Rows that are skipped stay without
-    a verdict, and are asked for when the audit is taken up again. ``read_key`` returns the next
-    key, ``""`` at the end of the input; edits are marked without ``colour`` too.
+    Each answer is saved before the next row is shown. Skipped rows keep no verdict, and are asked
+    again when the audit is resumed. ``read_key`` returns the next key, or ``""`` at the end of the
+    input. Without ``colour``, edits are marked with characters.
     """
     rows, question = audit.sample.order(judge), audit.sample.question
     answers = question.answers
@@ -244,14 +252,14 @@ def judge_rows(
 
 
 def _next(audit: Audit, judge: str, rows: Sequence[AuditRow], start: int) -> int:
-    """Return the first place from ``start`` on whose row has no verdict; the end without any."""
+    """Return the index of the first unjudged row from ``start`` on, or the number of rows."""
     given = audit.verdicts(judge)
     left = (place for place in range(start, len(rows)) if rows[place].id not in given)
     return next(left, len(rows))
 
 
 def row_lines(row: AuditRow, *, colour: bool = False) -> Iterator[str]:
-    """Yield a row as a judge reads it in the terminal."""
+    """Yield the lines of a row for a judge at the terminal."""
     for turn in row.earlier:
         if turn.system:
             yield from hanging("  system: ", visible(turn.system), _WIDTH)
@@ -272,36 +280,36 @@ def row_lines(row: AuditRow, *, colour: bool = False) -> Iterator[str]:
 
 
 def key_reader(source: TextIO) -> Callable[[], str]:
-    """Return what reads the next key: from a terminal at once, from all else by the line."""
+    """Return a function that reads the next key: at once from a terminal, else a line at a time."""
     if source.isatty() and os.name == "posix":
         return lambda: _pressed(source)
-    # The first letter of the next line that is not empty.
+    # Use the first letter of the next non-empty line.
     return lambda: next((line.strip()[0] for line in source if line.strip()), "")
 
 
 def _next_key(out: TextIO, read_key: Callable[[], str], keys: str, answers: Container[str]) -> str:
-    """Return the next key that means something, ``""`` at the end of the input."""
+    """Return the next valid key, or ``""`` at the end of the input."""
     while True:
         key = read_key().lower()
         if key in ("", "s", "b", "q") or key in answers:
             out.write(f"{key}\n")
             return key
-        # Not the key itself: it may begin an escape sequence, or be no character of the terminal.
+        # Do not echo the key: it may start an escape sequence, or not be encodable.
         out.write(f"?\n{keys} > ")
         out.flush()
 
 
 def _pressed(source: TextIO) -> str:
-    """Read one key without waiting for the end of a line; Ctrl-C still interrupts."""
+    """Read one key without waiting for the end of a line. Ctrl-C still interrupts."""
     import termios  # noqa: PLC0415 - not on every system
     import tty  # noqa: PLC0415 - likewise
 
     number = source.fileno()
     before = termios.tcgetattr(number)
     try:
-        # It also drops what was typed before: that was no answer to the row that is shown.
+        # This also drops keys typed earlier, which were not answers to the row on screen.
         tty.setcbreak(number)
-        # Past the buffer of the text layer, which would read ahead.
+        # Bypass the buffer of the text layer, which would read ahead.
         key = os.read(number, 1).decode("ascii", "replace")
     finally:
         termios.tcsetattr(number, termios.TCSADRAIN, before)

@@ -1,4 +1,4 @@
-"""A page to judge in: one file that opens anywhere and sends nothing, with an export."""
+"""A self-contained HTML page for judges. It works offline and can export the verdicts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ with needs_extra("the page of an audit", "report", "jinja2", "markupsafe"):
 
 
 def write_page(path: Path, audit: Audit, judge: str) -> None:
-    """Write the page of one judge; a file that is there already survives any failure."""
+    """Write the page of one judge. An existing file survives any failure."""
     write_text(path, page_text(audit, judge))
 
 
 def page_text(audit: Audit, judge: str) -> str:
-    """Return the page of one judge: the rows in the judge's order, the verdicts so far.
+    """Return the page of one judge: the rows in the judge's order, and the verdicts so far.
 
-    What only the key knows is not in it, nor what other judges said.
+    It contains neither the key nor the verdicts of other judges.
     """
     question = audit.sample.question
     data = {
@@ -48,7 +48,7 @@ def page_text(audit: Audit, judge: str) -> str:
 
 
 def _record(row: AuditRow) -> dict[str, Any]:
-    """Return a row as the page's script draws it; spans are texts, or [removed, added]."""
+    """Return a row for the script of the page. A span is a text or ``[removed, added]``."""
     said: list[list[Any]] = []
     for turn in row.earlier:
         said += [["system", [visible(turn.system)]]] if turn.system else []

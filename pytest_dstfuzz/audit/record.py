@@ -1,4 +1,4 @@
-"""The file of an audit, and the figures of its judgements."""
+"""The file of an audit, and the statistics of its judgements."""
 
 from __future__ import annotations
 
@@ -28,53 +28,53 @@ from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import read_versioned, write_json
 from pytest_dstfuzz.json_data import from_json, to_json
 
-#: Quantile of the normal distribution for 95 %.
+#: Quantile of the normal distribution for a 95 % interval.
 _Z: Final = 1.959964
 
-#: Id of a row -> verdict.
+#: Row id -> verdict.
 Judgements = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """What one judge says, of the rows judged so far; its fields are the keys in the file."""
+    """The statistics of one judge over the rows judged so far. Field names are keys in the file."""
 
-    #: Violations judged, and those that keep the meaning.
+    #: Number of judged violations, and how many the judge accepted.
     violations: int
     keeps: int
-    #: Share of the violations that keep the meaning; ``None`` where none was judged.
+    #: Share of accepted violations, or ``None`` if no violation was judged.
     precision: float | None
-    #: 95 % interval of the precision; ``None`` where nothing can be said: no violation was
-    #: judged, or several of a dialogue and of fewer than `FEWEST_DIALOGUES` dialogues.
+    #: 95 % interval of the precision. ``None`` if no violation was judged, or if some dialogue has
+    #: several judged violations and there are fewer than `FEWEST_DIALOGUES` dialogues.
     interval: tuple[float, float] | None
-    #: ``wilson``, or ``dialogues`` (`ratio_interval`) where one gave several of the violations.
+    #: ``wilson``, or ``dialogues`` (`ratio_interval`) if a dialogue has several judged violations.
     method: str
-    #: Those that gave the violations.
+    #: Number of dialogues with a judged violation.
     dialogues: int
     decoys: int
     caught: int
     #: Kind of decoy -> (caught, judged).
     by_kind: Mapping[str, tuple[int, int]]
-    #: Ids of violations judged to change the meaning: false alarms to look at.
+    #: Ids of violations that the judge rejected: possible false positives.
     false_alarms: tuple[str, ...]
-    #: Ids of decoys that the judge let pass.
+    #: Ids of decoys that the judge accepted.
     missed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far two judges agree, on the rows that both have judged; likewise."""
+    """The agreement of two judges on the rows judged by both. Field names are keys in the file."""
 
     judges: tuple[str, str]
     rows: int
     agreed: int
-    #: Cohen's kappa; ``None`` where chance alone would make them agree on all.
+    #: Cohen's kappa, or ``None`` if it is not defined.
     kappa: float | None
     disagreements: tuple[str, ...]
 
 
 def wilson(hits: int, trials: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share of independent trials (JASA 22, 1927, 209-212)."""
+    """Return Wilson's 95 % interval of a proportion (JASA 22, 1927, 209-212)."""
     share, square = hits / trials, _Z * _Z
     centre = share + square / (2 * trials)
     spread = _Z * math.sqrt(share * (1 - share) / trials + square / (4 * trials * trials))
@@ -85,16 +85,16 @@ def wilson(hits: int, trials: int) -> tuple[float, float]:
 def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     """Return Cohen's kappa ``(p - e) / (1 - e)`` of two judges' verdicts on the same rows.
 
-    ``p`` is the share on which they agree, ``e`` the one that two judges who gave their
-    verdicts by chance, each as often as he did, would agree on (Educational and
-    Psychological Measurement 20, 1960, 37-46). From -1 to 1; ``None`` without rows, or where
-    both gave one and the same verdict to all.
+    ``p`` is the observed agreement. ``e`` is the agreement expected by chance from how often each
+    judge gave each verdict (Educational and Psychological Measurement 20, 1960, 37-46). Kappa
+    ranges from -1 to 1. It is ``None`` if there are no rows, or if both judges gave the same single
+    verdict to every row.
     """
     if not pairs:
         return None
     count = len(pairs)
     first, second = (Counter(column) for column in zip(*pairs, strict=True))
-    # In whole numbers, so that 1 - e is exactly 0 where it is.
+    # Use integers, so that 1 - e is exactly 0 when chance agreement is perfect.
     by_chance = sum(first[verdict] * second[verdict] for verdict in first)
     if by_chance == count * count:
         return None
@@ -103,7 +103,7 @@ def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 
 
 def precision(sample: Sample, judgements: Judgements) -> Precision:
-    """Compare one judge's verdicts with the key; rows without a verdict do not count."""
+    """Compare the verdicts of one judge with the key. Rows without a verdict do not count."""
     judged = [row for row in sample.rows if row.id in judgements]
     real = [row for row in judged if row.real]
     fake = [row for row in judged if not row.real]
@@ -128,7 +128,7 @@ def precision(sample: Sample, judgements: Judgements) -> Precision:
 
 
 def agreements(sample: Sample, judges: Mapping[str, Judgements]) -> tuple[Agreement, ...]:
-    """Return the agreement of every two judges, over violations and decoys."""
+    """Return the agreement of every pair of judges, over violations and decoys."""
     found = []
     for one, two in itertools.combinations(judges, 2):
         both = [row.id for row in sample.rows if row.id in judges[one] and row.id in judges[two]]
@@ -143,7 +143,7 @@ def agreements(sample: Sample, judges: Mapping[str, Judgements]) -> tuple[Agreem
 
 
 def precision_lines(judge: str, result: Precision, question: Question = KEEPING) -> list[str]:
-    """Return the figures of one judge as lines of text."""
+    """Return the statistics of one judge as lines of text."""
     lines = []
     if result.precision is not None:
         lines.append(
@@ -201,26 +201,29 @@ _SCHEMA_VERSION: Final = 1
 
 @dataclass(slots=True)
 class Audit:
-    """A sample, and what judges have said of it so far."""
+    """A sample and the verdicts on it so far."""
 
     sample: Sample
     path: Path
-    #: Judge -> id of a row -> verdict.
+    #: Judge -> row id -> verdict.
     judges: dict[str, Judgements] = field(default_factory=dict)
 
     def verdicts(self, judge: str) -> Judgements:
-        """Return the verdicts of a judge so far, to read."""
+        """Return the verdicts of a judge so far, read-only."""
         return self.judges.get(judge, {})
 
     def left(self, judge: str) -> tuple[AuditRow, ...]:
-        """Return the rows without a verdict of the judge, in the judge's order."""
+        """Return the rows that the judge has not judged yet, in the judge's order."""
         given = self.verdicts(judge)
         return tuple(row for row in self.sample.order(judge) if row.id not in given)
 
     def say(self, judge: str, verdicts: Mapping[str, str]) -> None:
-        """Take in verdicts of a judge, in the place of earlier ones, and write the file.
+        """Add verdicts of a judge, replacing earlier ones, and write the file.
 
-        What another judge has said meanwhile, in another process, is taken over from the file.
+        Verdicts that other processes have written to the file in the meantime are kept.
+
+        Raises:
+            DataError: an id is not in the sample, or a verdict is not an answer to the question.
         """
         known_rows = {row.id for row in self.sample.rows}
         for name, verdict in verdicts.items():
@@ -234,14 +237,14 @@ class Audit:
             if known.sample.fingerprint == self.sample.fingerprint:
                 self.judges.update(known.judges)
         merged = {**self.verdicts(judge), **verdicts}
-        # By id: the file does not depend on the order of the answers.
+        # In the order of the rows, so that the file does not depend on the order of the answers.
         self.judges[judge] = {
             row.id: merged[row.id] for row in self.sample.rows if row.id in merged
         }
         self.save()
 
     def save(self) -> None:
-        """Write the file: from then on the sample is the same without naming how it is drawn."""
+        """Write the file, which also stores how the sample was drawn."""
         write_json(self.path, self.to_json())
 
     def to_json(self) -> dict[str, Any]:
@@ -262,9 +265,9 @@ class Audit:
         }
 
     def lines(self, judge: str) -> list[str]:
-        """Return what may be shown to a judge: the figures, once nothing is left to judge.
+        """Return the statistics, or only the progress if the judge has rows left.
 
-        Before that they would tell which rows are decoys, and what another judge said.
+        Earlier statistics would reveal which rows are decoys, and the verdicts of other judges.
         """
         left = len(self.left(judge))
         if left:
@@ -282,22 +285,26 @@ class Audit:
 
 
 def audit_path(report: Path, turns: Results, relation: str) -> Path:
-    """Return the file of an audit of ``report``: where that has several relations, one for each.
+    """Return the audit file of ``report``: one for each relation if the report has several.
 
     Raises:
         UserError: the report does not have the relation, or has several and none is named.
     """
     of_relation(turns, relation)
     several = len({turn.relation for turn in turns}) > 1
-    # The relation of a suite may have any name.
+    # The name of a suite's relation may contain any character.
     name = re.sub(r"[^\w.-]", "_", relation)
     return report.with_name(f"{report.stem}{f'.{name}' if several else ''}.audit.json")
 
 
 def open_audit(path: Path, turns: Results, given: Mapping[str, Any]) -> Audit:
-    """Draw the sample of an audit; where its file is there, go on with it.
+    """Draw the sample of an audit, and resume from its file if that exists.
 
-    ``given`` are fields of `Draw` that the user chose; others are those of the file, or defaults.
+    ``given`` holds the fields of `Draw` set by the user. Other fields come from the file, or else
+    from the defaults.
+
+    Raises:
+        UserError: the file has judgements of a different sample.
     """
     known = _read(path) if path.exists() else _Kept(_Drawn(), {})
     was_drawn = {item.name: getattr(known.sample, item.name) for item in fields(Draw)}
@@ -318,7 +325,7 @@ class _Drawn(Draw):
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What an audit goes on with; all else in its file follows from it."""
+    """The parts of an audit file that are read back. Everything else is derived from them."""
 
     sample: _Drawn
     judges: dict[str, dict[str, Verdict]]

@@ -1,4 +1,4 @@
-"""The sample of an audit, and the question that a judge answers."""
+"""The sample of an audit, and the question for the judge."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from pytest_dstfuzz.report.answers import call_lines
 from pytest_dstfuzz.report.explain import move_texts
 from pytest_dstfuzz.seeding import stream
 
-#: What a judge may say: the perturbed dialogue asks for the same, as far as the slots go, or not;
-#: of a relation that expects a change, what it states is right, or not.
+#: Verdict of a judge. ``keeps`` or ``changes``: the perturbed dialogue asks for the same slots and
+#: values, or not. ``right`` or ``wrong``: the change stated by the relation is correct, or not.
 Verdict = Literal["keeps", "changes", "right", "wrong"]
 
 
 class Question(NamedTuple):
-    """One question, its two answers, and what figures call them."""
+    """A question with its two answers, and wording for the statistics."""
 
     text: str
     good: Verdict
     bad: Verdict
-    #: What a page says below it.
+    #: Introduction below the question, on the page.
     lead: str
-    #: ``12 of 15 violations ...``, and ``judged ...``.
+    #: Completes ``12 of 15 violations ...``; the next one completes ``judged ...``.
     share: str
     otherwise: str
 
     @property
     def answers(self) -> dict[str, Verdict]:
-        """Key on a keyboard -> verdict."""
+        """Key on the keyboard -> verdict."""
         return {verdict[0]: verdict for verdict in (self.good, self.bad)}
 
 
@@ -61,30 +61,30 @@ STATED: Final = Question(
 )
 
 
-#: Kind of a row that is no decoy.
+#: Kind of a row that is not a decoy.
 VIOLATION = "violation"
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """How a sample is drawn."""
+    """The parameters of a sample."""
 
-    #: Violations at most.
+    #: Maximum number of violations.
     violations: int = 200
-    #: Violations of one dialogue at most. With more than one, those of a dialogue are not
-    #: independent, and intervals take the dialogue as their unit.
+    #: Maximum number of violations per dialogue. If it is more than one, violations are not
+    #: independent, and intervals use the dialogue as their unit.
     per_dialogue: int = 1
     decoys: int = 0
     seed: int = 0
-    #: Decoys whose change is as small as a slip, beside the others.
+    #: Number of additional decoys whose change is as small as a typing error.
     fine_decoys: int = 0
-    #: Name of the relation whose violations are judged; ``""`` = the only one.
+    #: Name of the relation to audit. ``""`` stands for the only one.
     relation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """One earlier turn of the dialogue: what was said, and what the tracker saw of it."""
+    """An earlier turn of the dialogue, as the tracker saw it, with the edits of the user's text."""
 
     system: str
     user: str
@@ -93,36 +93,36 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One question for a judge, and what only the key says of it."""
+    """One question for a judge, with its part of the key."""
 
     id: str
     earlier: tuple[Earlier, ...]
     system: str
     clean: str
     perturbed: str
-    #: Lead from the clean to the perturbed utterance, in a decoy too.
+    #: Edits from the clean to the perturbed utterance, in decoys too.
     edits: tuple[Edit, ...]
-    #: What the tracker changed; empty where there are decoys in the sample.
+    #: Differences in the tracker's answer. Empty if the sample contains decoys.
     changes: tuple[str, ...]
     #: ``violation``, or the kind of decoy.
     kind: str
     turn: str
     dialogue: str
     variant: int
-    #: What was done to make a decoy of it.
+    #: The change that made the decoy. Empty for a violation.
     what: str
-    #: What is to become of the slots, of a relation that expects a change.
+    #: Slot changes stated by a relation that expects a change.
     stated: tuple[str, ...] = ()
-    #: What was done to rounds of the dialogue.
+    #: Changes to the rounds of the dialogue.
     moves: tuple[str, ...] = ()
 
     @property
     def real(self) -> bool:
-        """Whether it is a violation."""
+        """Whether the row is a violation."""
         return self.kind == VIOLATION
 
     def shown(self) -> dict[str, Any]:
-        """Return what a judge may see, as plain values."""
+        """Return the part of the row that a judge may see, as plain values."""
         return {
             "id": self.id,
             "earlier": [
@@ -142,40 +142,40 @@ class AuditRow:
         }
 
     def key(self) -> dict[str, Any]:
-        """Return what a judge must not see, as plain values."""
+        """Return the part of the row that a judge must not see, as plain values."""
         return {"kind": self.kind, "turn": self.turn, "variant": self.variant, "what": self.what}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows of an audit, by id."""
+    """The rows of an audit, in the order of their ids."""
 
     draw: Draw
     rows: tuple[AuditRow, ...]
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all rows and of the key: judgements are of one sample."""
+        """SHA-256 of all rows with their key. It ties judgements to one sample."""
         rows = [[row.shown(), row.key()] for row in self.rows]
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
     @property
     def short(self) -> str:
-        """The start of the fingerprint, enough to tell samples apart."""
+        """The start of the fingerprint, long enough to identify a sample."""
         return self.fingerprint[:12]
 
     @property
     def question(self) -> Question:
-        """What a judge is asked."""
+        """The question for the judge."""
         return STATED if any(row.stated for row in self.rows) else KEEPING
 
     @property
     def violations(self) -> int:
-        """How many rows are violations."""
+        """The number of violations."""
         return sum(row.real for row in self.rows)
 
     def order(self, judge: str) -> tuple[AuditRow, ...]:
-        """Return the rows in the order in which a judge sees them: for each another one."""
+        """Return the rows in the order for this judge. Each judge has a different order."""
         order = stream(self.draw.seed, "audit", "order", judge).permutation(len(self.rows))
         return tuple(self.rows[int(place)] for place in order)
 
@@ -183,8 +183,11 @@ class Sample:
 def draw_sample(turns: Results, draw: Draw) -> Sample:
     """Draw violations, make decoys, and shuffle them.
 
-    The order of ``turns`` does not matter. Fewer violations are taken where the dialogues
-    do not have so many.
+    The order of ``turns`` does not matter. The sample is smaller than ``draw.violations`` if the
+    dialogues do not have enough violations.
+
+    Raises:
+        UserError: there is no violation, there are too few decoys, or the relation is not clear.
     """
     found = of_relation(turns, draw.relation)
     turns = sorted(found, key=lambda turn: (turn.dialogue_id, turn.turn_index, turn.id))
@@ -204,7 +207,11 @@ def draw_sample(turns: Results, draw: Draw) -> Sample:
 
 
 def of_relation(turns: Results, name: str) -> Results:
-    """Return the turns of one relation; without a name there may be but one."""
+    """Return the turns of one relation.
+
+    Raises:
+        UserError: the report lacks the relation, or has several and ``name`` is empty.
+    """
     known = sorted({turn.relation for turn in turns})
     if name and name not in known:
         raise unknown_name("relation of the report", name, known)
@@ -223,7 +230,7 @@ def _draw_violations(turns: Sequence[TurnResult], draw: Draw) -> list[Pair]:
             by_dialogue.setdefault(turn.dialogue_id, []).append((turn, variant))
     random = stream(draw.seed, "precision", "violations")
     drawn: list[Pair] = []
-    # Round by round, so that no dialogue gives a second one before each has given one.
+    # In rounds, so that no dialogue gives a second violation before all have given one.
     for _ in range(draw.per_dialogue):
         found = [left.pop(int(random.integers(len(left)))) for left in by_dialogue.values() if left]
         drawn += [found[int(index)] for index in random.permutation(len(found))]
@@ -284,6 +291,6 @@ def _difference(before: str, after: str) -> Edit:
 
 
 def _changes(turn: TurnResult, variant: VariantResult) -> tuple[str, ...]:
-    """Return what changed, a slot a text; of tool calls each call as code."""
+    """Return one line per changed slot, or the tool calls as code."""
     calls = call_lines(turn, variant.changed_slots)
     return tuple(calls) or tuple(str(change) for change in variant.changed_slots)
