@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from pytest_dstfuzz.dialogue.calls import History, Outcome, members_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath, History, Outcome, members_of
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn
-from pytest_dstfuzz.kinds.kind import AnswerKind, Words
+from pytest_dstfuzz.kinds.kind import AnswerKind, SlotRules, Words
 
 
 class BeliefStates(AnswerKind):
@@ -46,6 +46,18 @@ class BeliefStates(AnswerKind):
             if before.get(slot) != value:
                 for member in members_of(value):
                     yield slot, member
+
+    def slot_values(self, answer: Outcome) -> Mapping[str, str]:
+        """Return the state."""
+        return answer
+
+    def slot_rules(self, data: DialogueSet) -> Mapping[str, SlotRules]:
+        """Return the ontology."""
+        known = {} if data.ontology is None else data.ontology.values
+        return {
+            slot: SlotRules(AnswerPath((slot,)), {value: value for value in values})
+            for slot, values in known.items()
+        }
 
     def values(self, data: DialogueSet, turn: Turn, clean: Outcome | None) -> Iterator[str]:
         """Yield those which the tracker predicts for slots that the ontology knows nothing of.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
-from pytest_dstfuzz.dialogue.calls import History, Outcome, OutcomeKind, members_of
+from pytest_dstfuzz.dialogue.calls import AnswerPath, History, Outcome, OutcomeKind, members_of
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn
 
 
@@ -94,6 +94,17 @@ class Words(NamedTuple):
         return text
 
 
+class SlotRules(NamedTuple):
+    """What the ontology, or the schema of a tool, says of a slot."""
+
+    path: AnswerPath
+    #: The values that it lists, as people write them -> as they stand in an answer.
+    values: dict[str, str]
+    required: bool = False
+    #: The value that is taken if none is given, as people write it.
+    default: str | None = None
+
+
 class AnswerKind(ABC):
     """A kind of answer: all that differs between belief states, replies and tool calls."""
 
@@ -135,6 +146,16 @@ class AnswerKind(ABC):
         """Yield the slots and values that the label of a turn adds to what was known."""
         del dialogue, index
         yield from ()
+
+    def slot_values(self, answer: Outcome) -> Mapping[str, str]:
+        """Return the values of an answer that people can say, by slot."""
+        del answer
+        return {}
+
+    def slot_rules(self, data: DialogueSet) -> Mapping[str, SlotRules]:
+        """Return what the data says of the slots that an answer may have."""
+        del data
+        return {}
 
     def locked_values(
         self, data: DialogueSet, turn: Turn, clean: Outcome | None

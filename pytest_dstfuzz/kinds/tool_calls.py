@@ -2,12 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Final, NamedTuple
 
-from pytest_dstfuzz.dialogue.calls import AnswerPath, History, Outcome, argument_texts
+from pytest_dstfuzz.dialogue.calls import (
+    AnswerPath,
+    History,
+    Outcome,
+    argument_texts,
+    text_of,
+    value_of,
+)
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn
-from pytest_dstfuzz.kinds.kind import AnswerKind, Words
+from pytest_dstfuzz.dialogue.readers.tools import enum_members
+from pytest_dstfuzz.kinds.kind import AnswerKind, SlotRules, Words
+
+
+class CallArgument(NamedTuple):
+    """An argument of a call that people can say."""
+
+    path: AnswerPath
+    #: As people write it, in lower case.
+    value: str
+    #: As it stands in the outcome.
+    text: str
+
+
+def spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
+    """Return the arguments of tool calls that people can say, by slot.
+
+    Of a further call of a tool, and of a list, the slot has a number.
+    """
+    found: dict[str, CallArgument] = {}
+    for path, text in calls.items():
+        place = AnswerPath.of(path)
+        value = spoken_value(value_of(text)) if place.in_call and not place.is_call else None
+        if value is None:
+            continue
+        slot = name = _slot_of(place)
+        number = 1
+        while slot in found:
+            number += 1
+            slot = f"{name}#{number}"
+        found[slot] = CallArgument(place, value, text)
+    return found
+
+
+def spoken_value(value: object) -> str | None:
+    """Return a JSON value as people write it; ``None`` = nobody says such a one."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, str | int | float):
+        return None
+    return str(value).strip().lower() or None
+
+
+def _slot_of(place: AnswerPath) -> str:
+    """Return what an argument is called as a slot: the tool stands for the domain."""
+    argument = place.part[1].removeprefix(f"{place.tool}.")
+    return f"{place.tool.replace('-', '_')}-{argument}"
 
 
 class ToolCalls(AnswerKind):
@@ -49,6 +105,29 @@ class ToolCalls(AnswerKind):
         for path, text in (self.label(dialogue, index) or {}).items():
             for value in argument_texts({path: text}):
                 yield AnswerPath.of(path).part[1], value
+
+    def slot_values(self, answer: Outcome) -> Mapping[str, str]:
+        """Return the arguments of the calls."""
+        return {slot: one.value for slot, one in spoken_arguments(answer).items()}
+
+    def slot_rules(self, data: DialogueSet) -> Mapping[str, SlotRules]:
+        """Return what the schemas of the tools say of their arguments."""
+        found: dict[str, SlotRules] = {}
+        for tool in data.tools:
+            needed, inner = tool.schema.get("required"), tool.schema.get("properties") or {}
+            inner = {name: one for name, one in inner.items() if isinstance(one, dict)}
+            flags = [name for name, one in inner.items() if one.get("type") == "boolean"]
+            for argument, value in (*enum_members(tool), *product(flags, (True, False))):
+                path = AnswerPath.of(f"{tool.name}[0].{argument}")
+                rules = found.get(_slot_of(path), SlotRules(path, {}))
+                if (spoken := spoken_value(value)) is not None:
+                    rules.values.setdefault(spoken, text_of(value))
+                default = spoken_value(inner.get(argument, {}).get("default"))
+                found[_slot_of(path)] = rules._replace(
+                    required=isinstance(needed, list) and argument in needed,
+                    default=default or rules.default,
+                )
+        return found
 
     def values(self, data: DialogueSet, turn: Turn, clean: Outcome | None) -> Iterator[str]:
         """Yield the arguments of the calls that are recorded, and of those that are made."""

@@ -33,7 +33,7 @@ from pytest_dstfuzz.relations.relation import (
 )
 from pytest_dstfuzz.relations.should_change.relations import unsaid
 from pytest_dstfuzz.relations.should_change.sites import ValueSite, sites_of
-from pytest_dstfuzz.relations.values import ValueTable, article_before, inflections, written
+from pytest_dstfuzz.relations.values import article_before, inflections, written
 from pytest_dstfuzz.seeding import stream
 
 #: How many rewrites of a turn are drawn.
@@ -101,7 +101,7 @@ def free(scene: Scene) -> Iterator[tuple[int, Word]]:
 
     Words in the names of slots (`topping-capers`) are no free words, be there an ontology or not.
     """
-    roles, titles = scene.guarded.roles, scene.once(ValueTable.of).titles
+    roles, titles = scene.guarded.roles, scene.table.titles
     for index, word in enumerate(scene.parts.words):
         if roles[index] == FREE and spelled(word.lower) not in titles:
             yield index, word
@@ -585,7 +585,7 @@ class PlugIn(Relation):
         if not scene.parts.words:
             return Inapplicable(_SILENT)
         guard_of = scene.guards.guard_of
-        words = scene.once(ValueTable.of).words
+        words = scene.table.words
         blocks = [
             one
             for one in _sentences()

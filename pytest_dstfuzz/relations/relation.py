@@ -24,6 +24,7 @@ from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.validity import LONGEST_EDITED
 from pytest_dstfuzz.perturb.words import Edit, Parts, take_apart
+from pytest_dstfuzz.relations.values import ValueTable
 from pytest_dstfuzz.seeding import stream
 
 if TYPE_CHECKING:
@@ -435,6 +436,11 @@ class Scene:
         if build not in self.kept:
             self.kept[build] = build(self.data)
         return cast("_Found", self.kept[build])
+
+    @property
+    def table(self) -> ValueTable:
+        """What is known of the slots of the data, and of their values."""
+        return self.once(ValueTable.of)
 
     def edits(self, replacements: Iterable[Replacement]) -> tuple[Edit, ...]:
         """Return replacements in the clean utterance as edits, the last place first.

@@ -34,7 +34,7 @@ from pytest_dstfuzz.relations.relation import (
     Scene,
 )
 from pytest_dstfuzz.relations.should_change.sites import says_more, says_other, spans, spoken
-from pytest_dstfuzz.relations.values import FLAG_VALUES, ValueTable, domain_of, joined, name_words
+from pytest_dstfuzz.relations.values import FLAG_VALUES, domain_of, joined, name_words
 
 
 def rounds_after(count: int, moves: Iterable[Move]) -> tuple[int, ...]:
@@ -480,7 +480,7 @@ def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound)
     """Say whether something else was said of the slots before: a request, or an offer."""
     if any(change.before is not None for change in one.delta):
         return True
-    values = scene.once(ValueTable.of).joined_values
+    values = scene.table.joined_values
     wanted = frozenset[str]().union(*(values.get(slot, frozenset()) for slot in one.slots))
     for earlier in rounds[: one.index]:
         words = [word.lower for word in spoken(earlier.system).parts.words]

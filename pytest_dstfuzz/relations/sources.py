@@ -312,7 +312,7 @@ def templates(data: DialogueSet) -> Templates:
 
 def said_by_others(scene: Scene, others: Templates) -> Iterator[str]:
     """Yield a turn in the words of others, in an order drawn at random, each text once."""
-    table = scene.once(ValueTable.of)
+    table = scene.table
     changes = diff_states(scene.before, scene.now)
     values = {change.slot: change.after or "" for change in changes}
     place = _place(table, scene.turn.system, scene.turn.user, list(values))

@@ -12,11 +12,13 @@ from importlib import resources
 from itertools import combinations
 from typing import Final, Literal, NamedTuple
 
-from pytest_dstfuzz.dialogue.calls import members_of
+from pytest_dstfuzz.dialogue.calls import Outcome, members_of
 from pytest_dstfuzz.dialogue.dates import CLOCK, CLOCK_TIME, WEEKDAYS, clock_like, hour_of_day
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_value
 from pytest_dstfuzz.dialogue.quantities import COUNTED
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
+from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.values import content, spelled
 from pytest_dstfuzz.perturb.words import Parts, take_apart, word_list, word_set
@@ -370,10 +372,10 @@ class ValueTable:
     _alike: dict[tuple[str, str], bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, data: DialogueSet) -> ValueTable:
-        """Count the labels of a data set and read its ontology."""
-        counts, labelled = _label_counts(data)
-        listed = data.ontology.values if data.ontology else {}
+    def of(cls, data: DialogueSet, kind: AnswerKind = BELIEF_STATES) -> ValueTable:
+        """Count the labels of a data set, and read its ontology or the schemas of its tools."""
+        counts, labelled = _label_counts(data, kind)
+        listed = {slot: rules.values for slot, rules in kind.slot_rules(data).items()}
         slots = sorted({*listed, *counts})
         everything = {
             slot: sorted({*listed.get(slot, ()), *counts.get(slot, ())}) for slot in slots
@@ -397,7 +399,7 @@ class ValueTable:
             frozenset(joined(value) for found in everything.values() for value in found),
             {value: frozenset(found) for value, found in closed.items()},
             frozenset(titles),
-            data.normalisation,
+            data.normalisation if kind.has_slots else "plain",
         )
 
     @cached_property
@@ -468,15 +470,17 @@ class ValueTable:
         return self._alike[slot, other]
 
 
-def _label_counts(data: DialogueSet) -> tuple[dict[str, Counter[str]], Counter[str]]:
+def _label_counts(
+    data: DialogueSet, kind: AnswerKind
+) -> tuple[dict[str, Counter[str]], Counter[str]]:
     """Return in how many dialogues each value is labelled, and in how many each slot."""
     counts: dict[str, Counter[str]] = {}
     labelled: Counter[str] = Counter()
     for dialogue in data.dialogues:
         pairs = dict.fromkeys(
             (slot, member)
-            for turn in dialogue.turns
-            for slot, value in (turn.state or {}).items()
+            for index in range(len(dialogue.turns))
+            for slot, value in kind.slot_values(kind.label(dialogue, index) or Outcome()).items()
             for member in members_of(value)
         )
         for slot, value in pairs:

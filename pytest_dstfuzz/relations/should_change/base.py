@@ -5,28 +5,34 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from itertools import chain, zip_longest
 from typing import ClassVar, Final, Literal
 
-from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, OutcomeKind, Tool, text_of, value_of
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology
+from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, OutcomeKind, text_of, value_of
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.messages import Message, decoded
-from pytest_dstfuzz.dialogue.readers.tools import enum_members
+from pytest_dstfuzz.kinds.kind import SlotRules
+from pytest_dstfuzz.kinds.tool_calls import (
+    TOOL_CALLS,
+    CallArgument,
+    spoken_arguments,
+    spoken_value,
+)
 from pytest_dstfuzz.relations.relation import (
     Admissible,
     Begun,
-    BySearch,
     Delta,
     Expected,
     Inapplicable,
     Relation,
+    Replacement,
     Rewrite,
     Scene,
     Shown,
     Side,
     TurnRelation,
-    begin,
     proposed,
 )
 from pytest_dstfuzz.relations.should_change.sites import ValueSite, asked_for, sites_of, spoken
@@ -38,85 +44,41 @@ _MOST_WORDS: Final = 8
 _ASSUMED: Final = frozenset({"1", "one", "today", "now"})
 
 
-@dataclass(frozen=True, slots=True)
-class CallArgument:
-    """An argument of a call that people can say."""
-
-    path: AnswerPath
-    #: As people write it, in lower case.
-    value: str
-    #: As it stands in the outcome.
-    text: str
-
-
 @dataclass(frozen=True)
-class CallView:
-    """Data as the relations on slots see it, and the way back."""
+class ArgumentFacts:
+    """What the schemas and the recorded calls of data say of arguments, which have a slot each."""
 
-    data: DialogueSet
+    rules: Mapping[str, SlotRules]
     #: Slot and value -> the text that the value is in a call.
     texts: Mapping[tuple[str, str], str]
     #: Slot -> its tool and argument.
     places: Mapping[str, AnswerPath]
-    #: Slots that the tools need, and those that may be left out; others are in no schema.
-    required: frozenset[str]
-    optional: frozenset[str]
     #: Slots whose values are texts to pass on.
     passages: frozenset[str]
-    #: Slot -> the value that its schema takes where none is given.
-    defaults: Mapping[str, str]
     #: Slot and value -> the turns whose recorded calls have it, by dialogue and number.
     recorded: Mapping[tuple[str, str], list[tuple[Dialogue, int]]]
-    #: See `Scene.kept`.
-    kept: dict[object, object] = field(default_factory=dict)
+    #: Results of `may_be_default`.
+    _defaults: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: DialogueSet) -> CallView:
+    def of(cls, data: DialogueSet) -> ArgumentFacts:
         """Read the recorded calls and the schemas of the tools."""
-        texts: dict[tuple[str, str], str] = {}
-        places: dict[str, AnswerPath] = {}
-        values: dict[str, dict[str, None]] = {}
-        required: dict[str, bool] = {}
-        defaults: dict[str, str] = {}
-        for tool in data.tools:
-            for place, listed in _of_schema(tool):
-                slot = slot_of(place)
-                places.setdefault(slot, place)
-                known = values.setdefault(slot, {})
-                for value in listed:
-                    if (told := spoken_value(value)) is not None:
-                        known[told] = None
-                        texts.setdefault((slot, told), text_of(value))
-                required[slot] = place.argument in _required(tool)
-                if (default := _default(tool, place.argument)) is not None:
-                    defaults[slot] = default
+        rules = TOOL_CALLS.slot_rules(data)
+        texts = {(slot, v): text for slot, one in rules.items() for v, text in one.values.items()}
+        places = {slot: one.path for slot, one in rules.items()}
         recorded: dict[tuple[str, str], list[tuple[Dialogue, int]]] = {}
-        dialogues = []
         for one in data.dialogues:
-            turns = []
             for number, turn in enumerate(one.turns):
                 for slot, argument in spoken_arguments(turn.calls or Outcome()).items():
                     places.setdefault(slot, argument.path)
                     texts.setdefault((slot, argument.value), argument.text)
                     recorded.setdefault((slot, argument.value), []).append((one, number))
-                turns.append(replace(turn, state=as_state(turn.calls), recorded=None))
-            dialogues.append(Dialogue(one.id, tuple(turns)))
-        ontology = Ontology({s: tuple(sorted(v)) for s, v in sorted(values.items())}, False)
-        return cls(
-            replace(data, dialogues=tuple(dialogues), ontology=ontology, normalisation="plain"),
-            texts,
-            places,
-            frozenset(slot for slot, needed in required.items() if needed),
-            frozenset(slot for slot, needed in required.items() if not needed),
-            frozenset(slot for slot, value in texts if _is_passage(value)),
-            defaults,
-            recorded,
-        )
+        passages = frozenset(slot for slot, value in texts if _is_passage(value))
+        return cls(rules, texts, places, passages, recorded)
 
-    def worded(self, slot: str, value: str) -> str:
-        """Return a value in the spelling of the data: `Elm Hill`, not `elm hill`."""
-        text = self.texts.get((slot, value))
-        return value if text is None else " ".join(str(value_of(text)).split())
+    def is_required(self, slot: str) -> bool:
+        """Say whether the tool needs an argument."""
+        return slot in self.rules and self.rules[slot].required
 
     def may_be_default(self, slot: str, value: str) -> bool:
         """Say whether an assistant may choose a value that nobody says.
@@ -124,57 +86,13 @@ class CallView:
         Nobody has to say that they are one, or mean today. Of others the schema says it, or half of
         the recorded calls with the value follow no utterance that says it.
         """
-        if value in _ASSUMED or self.defaults.get(slot) == value:
+        if value in _ASSUMED or (slot in self.rules and self.rules[slot].default == value):
             return True
-        if ("default", slot, value) not in self.kept:
+        if (slot, value) not in self._defaults:
             places = self.recorded.get((slot, value), [])
             unsaid = sum(not _is_said(value, one, turn) for one, turn in places)
-            self.kept["default", slot, value] = bool(unsaid) and 2 * unsaid >= len(places)
-        return bool(self.kept["default", slot, value])
-
-
-def spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
-    """Return the arguments of tool calls that people can say, by slot.
-
-    Of a further call of a tool, and of a list, the slot has a number.
-    """
-    found: dict[str, CallArgument] = {}
-    for path, text in calls.items():
-        place = AnswerPath.of(path)
-        value = spoken_value(value_of(text)) if place.in_call and not place.is_call else None
-        if value is None:
-            continue
-        slot = name = slot_of(place)
-        number = 1
-        while slot in found:
-            number += 1
-            slot = f"{name}#{number}"
-        found[slot] = CallArgument(place, value, text)
-    return found
-
-
-def as_state(calls: Outcome | None) -> BeliefState | None:
-    """Return tool calls as a belief state."""
-    if calls is None:
-        return None
-    return BeliefState({slot: one.value for slot, one in spoken_arguments(calls).items()})
-
-
-def slot_of(place: AnswerPath) -> str:
-    """Return what an argument is called as a slot: the tool stands for the domain."""
-    argument = place.part[1].removeprefix(f"{place.tool}.")
-    return f"{place.tool.replace('-', '_')}-{argument}"
-
-
-def spoken_value(value: object) -> str | None:
-    """Return a JSON value as people write it; ``None`` = nobody says such a one."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, str | int | float):
-        return None
-    return str(value).strip().lower() or None
+            self._defaults[slot, value] = bool(unsaid) and 2 * unsaid >= len(places)
+        return self._defaults[slot, value]
 
 
 def _is_passage(value: str) -> bool:
@@ -187,51 +105,53 @@ def _is_said(value: str, dialogue: Dialogue, last: int) -> bool:
     return any(spoken(text).mentions(value) for text in texts)
 
 
-def _of_schema(tool: Tool) -> Iterator[tuple[AnswerPath, list[object]]]:
-    """Yield the arguments of a tool with the values that its schema lists."""
-    found: dict[str, list[object]] = {}
-    for argument, value in enum_members(tool):
-        known = found.setdefault(argument, [])
-        if value is not None:
-            known.append(value)
-    for name, inner in _properties(tool).items():
-        if isinstance(inner, dict) and inner.get("type") == "boolean":
-            found[name] = [True, False]
-    for argument, values in found.items():
-        yield AnswerPath.of(f"{tool.name}[0].{argument}"), values
-
-
-def _default(tool: Tool, argument: str) -> str | None:
-    inner = _properties(tool).get(argument)
-    return spoken_value(inner.get("default")) if isinstance(inner, dict) else None
-
-
-def _properties(tool: Tool) -> Mapping[str, object]:
-    found = tool.schema.get("properties")
-    return found if isinstance(found, dict) else {}
-
-
-def _required(tool: Tool) -> list[str]:
-    needed = tool.schema.get("required")
-    return needed if isinstance(needed, list) else []
+def _call_values(data: DialogueSet) -> ValueTable:
+    return ValueTable.of(data, TOOL_CALLS)
 
 
 #: Shorter texts stand in results for something else.
 _SHORTEST: Final = 3
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class CallScene(Scene):
-    """A turn whose calls are seen as a belief state."""
+    """A turn at which tools are called; its slots are the arguments that people can say."""
 
-    view: CallView
-    #: The arguments that the utterance does not say.
-    earlier: Outcome = field(default_factory=Outcome)
+    @classmethod
+    def of(cls, scene: Scene) -> CallScene:
+        """Return the scene of a turn by its arguments."""
+        return cls(**{one.name: getattr(scene, one.name) for one in fields(scene)})
 
     @property
+    def calls(self) -> Outcome:
+        """The calls."""
+        return self.state(self.index)
+
+    @cached_property
+    def arguments(self) -> Mapping[str, CallArgument]:
+        """The arguments of the calls by slot."""
+        return spoken_arguments(self.calls)
+
+    @cached_property
+    def now(self) -> Outcome:
+        """The values of the arguments."""
+        return Outcome({slot: one.value for slot, one in self.arguments.items()})
+
+    @cached_property
     def before(self) -> Outcome:
         """The arguments that the utterance does not say."""
-        return self.earlier
+        return Outcome({slot: v for slot, v in self.now.items() if not _says(self, slot, v)})
+
+    @property
+    def label(self) -> Outcome | None:
+        """The arguments that were recorded."""
+        calls = self.turn.calls
+        return None if calls is None else Outcome(self.kind.slot_values(calls))
+
+    @property
+    def table(self) -> ValueTable:
+        """What is known of the arguments of the data, and of their values."""
+        return self.once(_call_values)
 
     @property
     def names_domains(self) -> bool:
@@ -239,58 +159,32 @@ class CallScene(Scene):
         return False
 
     def worded(self, slot: str, value: str) -> str:
-        """Return a value as the data spells it."""
-        return self.view.worded(slot, value)
+        """Return a value in the spelling of the data: `Elm Hill`, not `elm hill`."""
+        text = self.once(ArgumentFacts.of).texts.get((slot, value))
+        return value if text is None else " ".join(str(value_of(text)).split())
 
+    def rewrite(
+        self,
+        replacements: Iterable[Replacement],
+        deltas: Iterable[Delta] = (),
+        *,
+        about: str = "",
+        separable: bool = False,
+    ) -> Rewrite:
+        """Return a rewrite that says what becomes of the calls, or nothing if nobody can know it.
 
-def call_scene(scene: Scene) -> CallScene:
-    """Return a turn of tool calls as the relations on slots see it."""
-    view = scene.once(CallView.of)
-    now = {slot: one.value for slot, one in spoken_arguments(scene.now).items()}
-    said = {slot for slot, value in now.items() if _says(scene, slot, value)}
-    return CallScene(
-        relation=scene.relation,
-        dialogue=_viewed(scene),
-        index=scene.index,
-        states=(*[Outcome()] * scene.index, BeliefState(now)),
-        data=view.data,
-        guards=scene.guards,
-        lexicon=scene.lexicon,
-        seed=scene.seed,
-        variants=scene.variants,
-        kept=view.kept,
-        view=view,
-        earlier=BeliefState({slot: value for slot, value in now.items() if slot not in said}),
-    )
-
-
-def told_of_calls(scene: Scene, seen: CallScene, rewrites: Iterable[Rewrite]) -> Iterator[Rewrite]:
-    """Yield rewrites of a turn as a belief state as those of its tool calls.
-
-    Left out are those that nothing exact can be said of: rounds that are added, as the assistant
-    would have called already; members of lists, and texts to pass on; and values that are taken
-    away although an earlier round has them, too, or an assistant may choose them by itself.
-    """
-    arguments = spoken_arguments(scene.now)
-    for rewrite in rewrites:
-        stated = rewrite.expected.deltas
-        alone = len(stated) == 1
-        deltas = [_told(scene, seen, arguments, delta, alone=alone) for delta in stated]
-        whole = [one for delta in deltas for one in delta or ()]
-        if rewrite.moves or not all(deltas):
-            continue
-        by_path = {one.slot: one for one in whole}
-        expected = Expected(tuple(by_path[path] for path in sorted(by_path)))
-        about = rewrite.about
-        for old, new in zip(rewrite.expected.deltas, deltas, strict=True):
+        That is so of members of lists, and of texts to pass on; and of values that are taken away
+        although an earlier round has them, too, or an assistant may choose them by itself.
+        """
+        made = super().rewrite(replacements, deltas, about=about, separable=separable)
+        stated = made.expected.deltas
+        exact = [_exact(self, delta, alone=len(stated) == 1) for delta in stated]
+        by_path = {one.slot: one for delta in exact for one in delta}
+        expected = Expected(tuple(by_path[path] for path in sorted(by_path)) if all(exact) else ())
+        about = made.about
+        for old, new in zip(stated, exact, strict=True):
             about = about.replace(str(old), ", ".join(map(str, shortly(new))))
-        yield replace(
-            rewrite,
-            seen=replace(scene.context, exchanges=rewrite.seen.exchanges),
-            reference=scene.context,
-            expected=expected,
-            about=about,
-        )
+        return replace(made, expected=expected, about=about)
 
 
 def gone(calls: Outcome, call: AnswerPath | None = None) -> tuple[Delta, ...]:
@@ -313,61 +207,53 @@ def shortly(deltas: Sequence[Delta]) -> list[Delta]:
     ]
 
 
-def _told(
-    scene: Scene,
-    seen: CallScene,
-    arguments: Mapping[str, CallArgument],
-    delta: Delta,
-    *,
-    alone: bool,
-) -> tuple[Delta, ...]:
-    """Return a delta by the paths of the calls; nothing where it cannot be told.
+def _exact(scene: CallScene, delta: Delta, *, alone: bool) -> tuple[Delta, ...]:
+    """Return a delta of a slot by the paths of the calls, and nothing if nobody can know it.
 
     ``alone`` = the rewrite has no other delta.
     """
-    slot, after, view = delta.slot, delta.after, seen.view
-    argument = arguments.get(slot)
+    slot, after, table = delta.slot, delta.after, scene.once(ArgumentFacts.of)
+    argument, required = scene.arguments.get(slot), table.is_required(slot)
     if argument is None:
-        place = view.places.get(slot)
-        if place is None or f"{place.tool}[0]" not in scene.now:
+        place = table.places.get(slot)
+        if place is None or f"{place.tool}[0]" not in scene.calls:
             return ()
         place, before = AnswerPath((place.tool, 0, *place[2:])), None
     else:
         place, before = argument.path, argument.text
     # A list is one value, and nobody knows what becomes of its other members.
-    whole = slot not in view.passages and not any(isinstance(step, int) for step in place[2:])
-    if not whole or (slot not in view.required | view.optional and None in after.values):
+    whole = slot not in table.passages and not any(isinstance(step, int) for step in place[2:])
+    if not whole or (slot not in table.rules and None in after.values):
         return ()
     if after.values == (None,) and argument is not None:
-        if any(_is_namesake(one, argument) for one in arguments.values()):
+        if any(_is_namesake(one, argument) for one in scene.arguments.values()):
             return ()
         if alone:
-            return _left_out(scene, seen, slot, argument)
-        if slot in view.required or _is_known(scene, seen, slot, argument.value):
+            return _left_out(scene, slot, argument)
+        if required or _is_known(scene, slot, argument.value):
             return ()
     texts: list[str | None] = [
-        None if value is None else _text(view, slot, value, before)
+        None if value is None else _text(table, slot, value, before)
         for value in after.values
-        if value is None or (slot, value) in view.texts or _has_type(value, before)
+        if value is None or (slot, value) in table.texts or _has_type(value, before)
     ]
-    if slot in view.required and len(texts) > 1:
+    if required and len(texts) > 1:
         texts = [text for text in texts if text is not None]
     wanted = replace(after, values=tuple(dict.fromkeys(texts)))
     return () if not texts or before in wanted else (Delta(str(place), before, wanted),)
 
 
-def _left_out(
-    scene: Scene, seen: CallScene, slot: str, argument: CallArgument
-) -> tuple[Delta, ...]:
+def _left_out(scene: CallScene, slot: str, argument: CallArgument) -> tuple[Delta, ...]:
     """Return what becomes of an argument that the utterance no longer says.
 
     Its value must go. An assistant may ask for another one, take what an earlier message gives, or
     choose one by itself. A tool is not called that needs it, if no earlier message gives any.
     """
-    if _is_known(scene, seen, slot, argument.value):
+    if _is_known(scene, slot, argument.value):
         return ()
-    if slot in seen.view.required and not _has_other_before(scene, seen, slot, argument):
-        return gone(scene.now, argument.path.call)
+    required = scene.once(ArgumentFacts.of).is_required(slot)
+    if required and not _has_other_before(scene, slot, argument):
+        return gone(scene.calls, argument.path.call)
     other = Admissible((argument.text,), anything_but=True, or_no_call=True)
     return (Delta(str(argument.path), argument.text, other),)
 
@@ -377,9 +263,9 @@ def _is_namesake(one: CallArgument, other: CallArgument) -> bool:
     return one.path.part == other.path.part and one.path.call != other.path.call
 
 
-def _is_known(scene: Scene, seen: CallScene, slot: str, value: str) -> bool:
+def _is_known(scene: CallScene, slot: str, value: str) -> bool:
     """Say whether an assistant may give an argument a value that the utterance does not say."""
-    return _stands_before(scene, value) or seen.view.may_be_default(slot, value)
+    return _stands_before(scene, value) or scene.once(ArgumentFacts.of).may_be_default(slot, value)
 
 
 def _has_type(value: str, before: str | None) -> bool:
@@ -388,10 +274,10 @@ def _has_type(value: str, before: str | None) -> bool:
     return text or not isinstance(value_of(value), str)
 
 
-def _text(view: CallView, slot: str, value: str, before: str | None) -> str:
+def _text(facts: ArgumentFacts, slot: str, value: str, before: str | None) -> str:
     """Return a value as a text of an outcome: as the data has it, else of the old one's type."""
-    if (slot, value) in view.texts:
-        return view.texts[slot, value]
+    if (slot, value) in facts.texts:
+        return facts.texts[slot, value]
     return text_of(value) if before is None or isinstance(value_of(before), str) else value
 
 
@@ -409,14 +295,14 @@ def _stands_before(scene: Scene, value: str) -> bool:
     return False
 
 
-def _has_other_before(scene: Scene, seen: CallScene, slot: str, argument: CallArgument) -> bool:
+def _has_other_before(scene: CallScene, slot: str, argument: CallArgument) -> bool:
     """Say whether a message before the utterance may give an argument another value."""
     name = argument.path.argument
     messages = list(_messages_before(scene))
     if any(name in (call.values or {}) for message in messages for call in message.calls):
         return True
     texts = [*_texts_before(scene), *map(_content, messages)]
-    values = seen.once(ValueTable.of).values.get(slot, ())
+    values = scene.table.values.get(slot, ())
     return any(spoken(text).mentions(value) for text in texts for value in values)
 
 
@@ -445,18 +331,14 @@ def _says(scene: Scene, slot: str, value: str) -> bool:
     return bool(spoken(scene.turn.user).mentions(value))
 
 
-def _viewed(scene: Scene) -> Dialogue:
-    """Return the dialogue of a scene, which may be cut, with the calls as states."""
-    turns = (replace(turn, state=as_state(turn.calls)) for turn in scene.dialogue.turns)
-    return replace(scene.dialogue, turns=tuple(turns))
-
-
 NO_CALL: Final = "the turn calls no tool"
 NOT_EXACT: Final = "what becomes of the call would have to be guessed"
 #: Why nothing is said of a turn at which tools may be called, of each relation.
 OF_CALLS: Final = (NO_CALL, NOT_EXACT)
 #: Rewrites of one slot, at least one, or why there are none.
 Made = Iterable[Rewrite] | str
+#: What such a relation makes of a turn.
+Edited = list[Rewrite] | TurnRelation | Inapplicable
 
 
 class ShouldChange(Relation):
@@ -480,21 +362,22 @@ class ShouldChange(Relation):
         return self.of_calls(scene)
 
     @abstractmethod
-    def edited(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Edited:
         """Return what it makes of a turn with a belief state."""
 
     def of_calls(self, scene: Scene) -> Begun:
         """Return what it makes of a turn at which tools are called."""
-        seen = call_scene(scene)
-        begun = begin(self, seen)
-        if isinstance(begun, Inapplicable | BySearch):
+        begun = self.edited(CallScene.of(scene))
+        if isinstance(begun, Inapplicable):
             return begun
-        return list(told_of_calls(scene, seen, proposed(begun))) or Inapplicable(NOT_EXACT)
+        # An assistant would have called already before a round that is added.
+        exact = [one for one in proposed(begun) if one.expected.deltas and not one.moves]
+        return exact or Inapplicable(NOT_EXACT)
 
 
 def from_sites(
     relation: ShouldChange, scene: Scene, make: Callable[[Scene, ValueSite], Made]
-) -> Begun:
+) -> Edited:
     """Return the rewrites that ``make`` writes for the sites of a turn."""
     sites = sites_of(scene)
     if not sites.found:
@@ -502,7 +385,7 @@ def from_sites(
     return in_turn(relation, scene, [make(scene, site) for site in sites.found])
 
 
-def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[Made]) -> Begun:
+def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[Made]) -> Edited:
     """Return the rewrites of several slots: the first of each, in a drawn order, then the second.
 
     Where there are none, the turn is counted with the reason of the slot that got furthest.
@@ -557,4 +440,4 @@ def tables_of(data: DialogueSet) -> Iterator[ValueTable]:
     """Yield what is known of the slots of data, and of the arguments of its tools."""
     yield ValueTable.of(data)
     if any(turn.calls is not None for one in data.dialogues for turn in one.turns):
-        yield ValueTable.of(CallView.of(data).data)
+        yield _call_values(data)

@@ -30,10 +30,10 @@ from pytest_dstfuzz.relations.relation import (
 from pytest_dstfuzz.relations.should_change.base import (
     OF_CALLS,
     CallScene,
+    Edited,
     Lazily,
     Made,
     ShouldChange,
-    call_scene,
     from_sites,
     gone,
     in_turn,
@@ -116,13 +116,13 @@ def swapped(scene: Scene, site: ValueSite, value: str, operator: str) -> list[Re
 def _is_same_form(scene: Scene, site: ValueSite) -> bool:
     """Say whether a mention is its value in a spelling of its own, but no form of it."""
     surface = site.surface.lower()
-    typed = normalise_value(site.slot, surface, scene.data.normalisation)
+    typed = normalise_value(site.slot, surface, scene.table.normalisation)
     return typed == site.value and surface.endswith("s") == site.value.endswith("s")
 
 
 def admitted(scene: Scene, slot: str, value: str, surface: str) -> Admissible:
     """Return a value and the form that its spelling in the text has, where that is another."""
-    typed = normalise_value(slot, surface.lower(), scene.data.normalisation)
+    typed = normalise_value(slot, surface.lower(), scene.table.normalisation)
     return Admissible(tuple(dict.fromkeys((value, typed or value))))
 
 
@@ -131,7 +131,7 @@ def unsaid(scene: Scene, slot: str, old: str) -> Iterator[str]:
 
     Nobody arrives before they leave.
     """
-    others = scene.once(ValueTable.of).others(slot, old)
+    others = scene.table.others(slot, old)
     texts = [spoken(text) for text in dict.fromkeys(said_so_far(scene))]
     for place in scene.rng.permutation(len(others)):
         value = others[place]
@@ -142,7 +142,7 @@ def unsaid(scene: Scene, slot: str, old: str) -> Iterator[str]:
 def is_in_time(scene: Scene, slot: str, value: str) -> bool:
     """Say whether a time of leaving is before that of arriving, where the state has both."""
     moment = moment_of(slot)
-    if not moment or scene.once(ValueTable.of).kinds.get(slot) != "time":
+    if not moment or scene.table.kinds.get(slot) != "time":
         return True
     for other, time in scene.now.items():
         if domain_of(other) == domain_of(slot) and {moment, moment_of(other)} == _MOMENTS:
@@ -165,7 +165,7 @@ class ValueSwap(ShouldChange):
         """Say so where no slot has two known values."""
         return needs_values(self.name, data)
 
-    def edited(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Edited:
         """Return up to 8 rewrites for each slot that the turn gives."""
         return from_sites(self, scene, _swaps)
 
@@ -212,7 +212,7 @@ class TurnBack(ShouldChange):
         """Say so where no slot has two known values."""
         return needs_values(self.name, data)
 
-    def edited(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Edited:
         """Return the rewrites of each slot that the turn gives, in both forms."""
         if not scene.given:
             return Inapplicable(GIVES_NOTHING)
@@ -220,8 +220,8 @@ class TurnBack(ShouldChange):
 
 
 def _turned(scene: Scene, slot: str) -> Made:
-    old, label = scene.now[slot], scene.turn.state
-    kind = scene.once(ValueTable.of).kinds.get(slot, "yes-no")
+    old, label = scene.now[slot], scene.label
+    kind = scene.table.kinds.get(slot, "yes-no")
     # Of a list nobody knows whether the others are meant to stay.
     if old == DONTCARE or kind == "yes-no" or len(members_of(old)) > 1:
         return GIVES_NOTHING
@@ -239,7 +239,7 @@ def _turned(scene: Scene, slot: str) -> Made:
 
 def _is_named(scene: Scene, slot: str) -> bool:
     """Say whether the state has a name in the slot's domain: another area may be another place."""
-    kinds = scene.once(ValueTable.of).kinds
+    kinds = scene.table.kinds
     others = (other for other in scene.now if domain_of(other) == domain_of(slot))
     return any(kinds.get(other) == "name" for other in others)
 
@@ -255,7 +255,7 @@ def slot_phrase(scene: Scene, slot: str) -> str:
     phrase = scene.data.slot_phrases.get(slot, "")
     if not phrase:
         first, *others = words = name_words(slot)
-        counted = scene.once(ValueTable.of).kinds.get(slot) == "number" and words[-1] in _COUNTED
+        counted = scene.table.kinds.get(slot) == "number" and words[-1] in _COUNTED
         if counted and others and first in _COUNTS:
             words = others[others[0] == "of" :]
         if not all(scene.lexicon.is_word(word) for word in words):
@@ -326,7 +326,7 @@ class Removal(ShouldChange):
     expects = "the slot has its value of the turn before, or none, and all others stay"
     reasons = (*REASONS, NEEDED, NOTHING_LEFT, POINTED_AT, *OF_CALLS)
 
-    def edited(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Edited:
         """Return one rewrite for each slot whose phrase can be left out."""
         return from_sites(self, scene, _removed)
 
@@ -338,7 +338,7 @@ def _removed(scene: Scene, site: ValueSite) -> Made:
     first, last = phrase
     words = scene.parts.words
     left = [*words[:first], *words[last + 1 :]]
-    titles = scene.once(ValueTable.of).titles
+    titles = scene.table.titles
     if len(left) < _LEAST or not any(
         scene.lexicon.majority_pos(word.lower) == "verb" or spelled(word.lower) in titles
         for word in left
@@ -417,7 +417,7 @@ class RoleSwap(ShouldChange):
                 return ""
         return "no pair of slots for the two ends of a journey, or for leaving and arriving"
 
-    def edited(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Edited:
         """Return a rewrite that exchanges the ends, and one for each time with a role."""
         sites = sites_of(scene)
         if not sites.found:
@@ -507,7 +507,7 @@ def _is_range(scene: Scene, site: ValueSite) -> bool:
 
 def _other_slot(scene: Scene, site: ValueSite) -> str | None:
     """Return the slot of the same domain whose times have the other role."""
-    kinds = scene.once(ValueTable.of).kinds
+    kinds = scene.table.kinds
     wanted = "arrive" if moment_of(site.slot) == "leave" else "leave"
     return next(
         (
@@ -541,7 +541,7 @@ class ConfusingEntity(ShouldChange):
                 return needs_values(self.name, data)
         return "no two slots of the data are of one type"
 
-    def edited(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Edited:
         """Return a rewrite for each slot that the turn gives and each value to confuse it with."""
         return from_sites(self, scene, _confused)
 
@@ -549,7 +549,7 @@ class ConfusingEntity(ShouldChange):
 def _confused(scene: Scene, site: ValueSite) -> Made:
     if any(word.lower == "same" for word in scene.parts.words):
         return SAME
-    table = scene.once(ValueTable.of)
+    table = scene.table
     reason = NO_TWIN
     rewrites: dict[str, Rewrite] = {}
     for other, value in scene.before.items():
@@ -632,7 +632,7 @@ class Negation(ShouldChange):
     expects = "the slot does not keep the value that is not wanted, and all others stay"
     reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, *OF_CALLS)
 
-    def edited(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Edited:
         """Return a rewrite for each slot that a clause of its own gives."""
         flags, sites = flags_of(scene), sites_of(scene)
         made = [_negated(scene, flag.unwanted, flag.first, flag.last) for flag in flags.found]
@@ -663,7 +663,7 @@ def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str
     sentence = sentence_of(scene.parts, first)
     if scene.parts.gaps[sentence.stop].strip().startswith("?"):
         return NO_VERB
-    if isinstance(scene, CallScene):
+    if scene.kind.has_tools:
         # Whether the clause asks for the call or only for its argument, nobody knows.
         delta = replace(delta, after=replace(delta.after, or_no_call=True))
     word, new = scene.parts.words[verb], _negation_at(words, clause, verb)
@@ -758,7 +758,7 @@ class Antonym(ShouldChange):
         flags = any("yes-no" in table.kinds.values() for table in tables_of(data))
         return "" if flags else NO_FLAG
 
-    def edited(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Edited:
         """Return a rewrite for each yes/no slot with a word before it that has an opposite."""
         flags = flags_of(scene)
         rewrites = [
@@ -805,9 +805,7 @@ def _is_told(scene: Scene, place: int) -> bool:
     if not _ASKING.isdisjoint(words[sentence_of(scene.parts, place).start : place]):
         return False
     before = words[place - 1] if place else ""
-    return (
-        words[place] != "have" or before in _HOLDERS or scene.once(ValueTable.of).is_title(before)
-    )
+    return words[place] != "have" or before in _HOLDERS or scene.table.is_title(before)
 
 
 TOO_LONG: Final = "a value of several words is not corrected in passing"
@@ -828,7 +826,7 @@ class Repair(ShouldChange):
         """Say so where no slot has two known values."""
         return needs_values(self.name, data)
 
-    def edited(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Edited:
         """Return up to 4 rewrites for each slot that the turn gives."""
         return from_sites(self, scene, _repaired)
 
@@ -874,7 +872,7 @@ class RandomInput(ShouldChange):
         *OF_CALLS,
     )
 
-    def edited(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Edited:
         """Return 4 draws of as many words as the turn has."""
         changes = diff_states(scene.before, scene.now)
         if not scene.parts.words:
@@ -885,11 +883,11 @@ class RandomInput(ShouldChange):
             return Inapplicable(TAKEN_AWAY)
         if reason := _elsewhere(scene, changes):
             return Inapplicable(reason)
-        label = scene.turn.state
+        label = scene.label
         if label is not None and any(label.get(slot) != new for slot, _, new in changes):
             return Inapplicable(MISLABELLED)
         deltas = [Delta(slot, new, Admissible((old,))) for slot, old, new in changes]
-        table = scene.once(ValueTable.of)
+        table = scene.table
         return Lazily(_drawn(scene, deltas, table) for _ in range(_DRAWS))
 
     def of_calls(self, scene: Scene) -> Begun:
@@ -901,7 +899,7 @@ class RandomInput(ShouldChange):
         new = Outcome({path: one for path, one in scene.now.items() if path not in scene.before})
         if not new:
             return Inapplicable(NOTHING_GIVEN)
-        deltas, table = list(gone(new)), call_scene(scene).once(ValueTable.of)
+        deltas, table = list(gone(new)), CallScene.of(scene).table
         told = " ".join(f"{one.name} {one.description}" for one in scene.dialogue.tools)
         return Lazily(_drawn(scene, deltas, table, told) for _ in range(_DRAWS))
 

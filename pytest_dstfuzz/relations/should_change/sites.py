@@ -20,7 +20,6 @@ from pytest_dstfuzz.relations.values import (
     SlotKind,
     SpokenText,
     ValueMention,
-    ValueTable,
     clause_of,
     counted_by,
     domain_of,
@@ -118,7 +117,7 @@ def _site(scene: Scene, slot: str) -> ValueSite | str:
     if not mentions:
         return NO_MENTION
     mention = mentions[0]
-    kind = scene.once(ValueTable.of).kinds.get(slot, "name")
+    kind = scene.table.kinds.get(slot, "name")
     surface = scene.turn.user[mention.start : mention.end]
     site = ValueSite(slot, kind, value, scene.before.get(slot), mention, surface)
     for reason, holds in _LOCKS:
@@ -134,7 +133,7 @@ def _mentions(scene: Scene, slot: str) -> tuple[ValueMention, ...]:
 
 def _is_part(scene: Scene, site: ValueSite) -> bool:
     """Say whether a longer name holds the mention, or it says what is talked about."""
-    table = scene.once(ValueTable.of)
+    table = scene.table
     if table.is_title(site.value):
         return True
     region = site.surface[:1].isupper() and _REGION.match(scene.turn.user, site.mention.end)
@@ -173,7 +172,7 @@ def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
         return False
     # Of words that stand in some value, those with a capital count, as ``place`` stands in many.
     capitals = site.surface[:1].isupper() and word.text[0].isupper()
-    return guard == "name" or (capitals and not scene.once(ValueTable.of).is_title(word.lower))
+    return guard == "name" or (capitals and not scene.table.is_title(word.lower))
 
 
 def _is_repeated(scene: Scene, site: ValueSite) -> bool:
@@ -217,7 +216,7 @@ def _is_guessed(scene: Scene, site: ValueSite) -> bool:
     if site.kind == "number":
         return not _is_counted(scene, site)
     if site.kind == "time" and moment_of(site.slot):
-        slots = scene.once(ValueTable.of).kinds
+        slots = scene.table.kinds
         moments = {moment_of(s) for s in slots if domain_of(s) == domain_of(site.slot)}
         return {"leave", "arrive"} <= moments and _moment_said(scene, site) != moment_of(site.slot)
     return False
@@ -239,7 +238,7 @@ def _is_counted(scene: Scene, site: ValueSite) -> bool:
     if "?" not in scene.turn.system:
         return False
     asked = {word.lower for word in spoken(scene.turn.system).parts.words}
-    kinds = scene.once(ValueTable.of).kinds
+    kinds = scene.table.kinds
     rivals = [slot for slot, kind in kinds.items() if kind == "number" and counted_by(slot) & asked]
     return bool(rivals) and all(counted_by(slot) == nouns for slot in rivals)
 
@@ -261,7 +260,7 @@ def _moment_said(scene: Scene, site: ValueSite) -> str:
 
 
 def _is_mislabelled(scene: Scene, site: ValueSite) -> bool:
-    label = scene.turn.state
+    label = scene.label
     return label is not None and label.get(site.slot) != site.value
 
 
@@ -309,7 +308,7 @@ class Flags(NamedTuple):
 
 def flags_of(scene: Scene) -> Flags:
     """Return the yes/no slots of a turn, sorted by slot."""
-    kinds = scene.once(ValueTable.of).kinds
+    kinds = scene.table.kinds
     sites = [_flag(scene, slot) for slot in scene.now if kinds.get(slot) == "yes-no"]
     return Flags(
         tuple(site for site in sites if isinstance(site, FlagSite)),
@@ -324,7 +323,7 @@ def _flag(scene: Scene, slot: str) -> FlagSite | str:
     if slot not in scene.given:
         return NOT_NEW
     earlier = (turn.user for turn in scene.dialogue.turns[: scene.index])
-    label = scene.turn.state
+    label = scene.label
     reason = ""
     if len(places) > 1 or any(asked_for(scene, slot, text) for text in earlier):
         reason = TWICE
@@ -362,7 +361,7 @@ def is_alone(scene: Scene, slot: str, first: int, last: int) -> bool:
     Another slot of the domain that the turn gives without saying its value may be given there.
     """
     clause = clause_of(scene.parts, first)
-    user, table = spoken(scene.turn.user), scene.once(ValueTable.of)
+    user, table = spoken(scene.turn.user), scene.table
     given: set[int] = set()
     for other in scene.given:
         said = {m.first for m in user.mentions(scene.now[other])}
@@ -507,7 +506,7 @@ def _may_stand_before(scene: Scene, words: list[str], gaps: list[str], start: in
 
 def _is_noun(scene: Scene, word: str) -> bool:
     """Say whether a word is a noun mostly, or what a domain or slot is called: `trains`."""
-    named = scene.once(ValueTable.of).is_title(word)
+    named = scene.table.is_title(word)
     return named or scene.lexicon.majority_pos(word) == "noun"
 
 
@@ -529,7 +528,7 @@ def says_more(scene: Scene, text: str, given: Collection[SlotChange]) -> bool:
         text: what a user says.
         given: what it is known to give.
     """
-    table, user = scene.once(ValueTable.of), spoken(text)
+    table, user = scene.table, spoken(text)
     own = {place for change in given for place in _places(user, change.after)}
     slots = {change.slot for change in given}
     elsewhere = {slot: value for slot, value in scene.now.items() if slot not in slots}
@@ -558,7 +557,7 @@ def says_other(scene: Scene, text: str, change: SlotChange, given: Collection[Sl
         given: what the text gives by its labels. Its words are passed over: they are for another
             slot with the same values.
     """
-    table, user = scene.once(ValueTable.of), spoken(text)
+    table, user = scene.table, spoken(text)
     own = {place for change in given for place in _places(user, change.after)}
     words = [word.lower for word in user.parts.words]
     # `That one` counts nothing.
