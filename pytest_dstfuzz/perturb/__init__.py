@@ -1,1 +1,1 @@
-"""Internal: The six transformations, the action vector, edit rates, validity profiles and locks."""
+"""Internal: transformations, the action vector, edit rates, validity profiles and locks."""

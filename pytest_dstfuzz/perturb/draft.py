@@ -1,4 +1,4 @@
-"""A text under edits: its words, and the masks over them."""
+"""The state of a text during editing: its words, and the masks over them."""
 
 from __future__ import annotations
 
@@ -17,124 +17,125 @@ if TYPE_CHECKING:
 __all__ = ["FREE", "KEPT", "LOCKED", "TYPO", "Source"]
 
 
-#: What may happen to a word. FREE: anything its class allows; TYPO: typing errors only
-#: (cue words of five letters and more); LOCKED: nothing; KEPT: neither dropped nor replaced,
-#: though the same word may be elsewhere (see `scopes`).
+#: The edits that a word may take. FREE: any edit for its word class. TYPO: typing errors only
+#: (cue words of five letters and more). LOCKED: none. KEPT: it is neither dropped nor replaced,
+#: but may take typing errors and may be repeated (see `locks.guard_scopes`).
 FREE, TYPO, LOCKED, KEPT = 0, 1, 2, 3
-#: What may be put into a gap. SHUT: nothing; OPEN: any word; NEGATED: any but a word of degree,
-#: since the clause is negated.
+#: The words that may be inserted into a gap. SHUT: none. OPEN: any. NEGATED: any except words of
+#: degree, because the clause is negated.
 SHUT, OPEN, NEGATED = 0, 1, 2
 
 
 class SlipPlace(NamedTuple):
-    """A slip that a person may make at a word."""
+    """A typing or spelling error that a person may make at a word."""
 
     kind: str
-    #: Where it begins, counted from the start of the word; below 0 in the gap before it.
+    #: Offset from the start of the word. It is negative in the gap before the word.
     start: int
-    #: What is there as typed, and after the slip.
+    #: The text as typed, and the text after the slip.
     before: str
     after: str
-    #: Words, counted from this one, that must be as typed: they slip with it.
+    #: Positions, relative to this word, of words that must be unedited because the slip changes
+    #: them too.
     mates: tuple[int, ...]
 
     def is_in(self, word: str) -> bool:
-        """Say whether it is in the word, whatever the words beside it are."""
+        """Return whether the slip is inside the word and does not depend on its neighbours."""
         return not self.mates and 0 <= self.start <= len(word) - len(self.before)
 
 
 class Slips(NamedTuple):
-    """Slips of one operator at a word."""
+    """The slips of one operator at a word."""
 
     places: tuple[SlipPlace, ...]
-    #: Whether all of them are in the word, whatever the words beside it are.
+    #: Whether all are inside the word and do not depend on its neighbours.
     inside: bool
 
     def and_also(self, more: Slips) -> Slips:
-        """Return these and more of the same operator at the same word."""
+        """Return these slips followed by more of the same operator at the same word."""
         return Slips((*self.places, *more.places), self.inside and more.inside)
 
 
 class Token(NamedTuple):
-    """One word, the text between it and the word before, and what may be done to it."""
+    """One word, the text before it, and the edits that it may take."""
 
     text: str
     lower: str
     #: Blanks and punctuation before the word.
     gap: str
     role: int = FREE
-    #: What may be put right before this one.
+    #: SHUT, OPEN or NEGATED: the words that may be inserted before this one.
     open: int = OPEN
-    #: Typing errors that the word can still take.
+    #: Number of typing errors that the word can still take.
     typos: int = 1
-    #: Whether an edit has touched it; further edits of it cost no quota.
+    #: Whether an edit has touched it. Further edits to it cost no quota.
     touched: bool = False
-    #: Words from here to the nearest mention of a slot value, 0 for a word of one. All 0
-    #: where places are taken in reading order.
+    #: Number of words from here to the nearest mention of a slot value, 0 inside a mention. It is
+    #: 0 for all words if places are counted in reading order.
     distance: int = 0
-    #: What the noise model knows of it, as long as it is as typed: transformation and operator ->
-    #: the slips; none without a model.
+    #: ``(transformation, operator)`` -> the slips of the noise model, which apply to the word as
+    #: typed. Empty without a noise model.
     slips: Mapping[tuple[str, str], Slips] = MappingProxyType({})
 
 
 class Draft(NamedTuple):
-    """The utterance so far: ``"".join(gap + text of the tokens) + tail`` is its text."""
+    """The utterance so far: its text is ``"".join(gap + text of the tokens) + tail``."""
 
     text: str
     tokens: tuple[Token, ...]
-    #: What follows the last word.
+    #: The text after the last word.
     tail: str
-    #: What may be put after the last word.
+    #: SHUT, OPEN or NEGATED: the words that may be inserted after the last word.
     open_end: int
-    #: Words that may still be touched; edits of touched words are free.
+    #: Number of words that may still be touched. Edits to touched words are free.
     quota: int
-    #: Operators that any of its tokens had slips of when it was clean.
+    #: Operators with a slip at any token of the clean utterance.
     slipping: frozenset[tuple[str, str]] = frozenset()
 
     def opening(self, index: int) -> int:
-        """Return what may be put before the word ``index``, at the end for their number."""
+        """Return the state of the gap before the word ``index``, or of the gap at the end."""
         return self.tokens[index].open if index < len(self.tokens) else self.open_end
 
     def start(self, index: int) -> int:
-        """Return the offset at which the word ``index`` starts."""
+        """Return the start offset of the word ``index``."""
         tokens = self.tokens
         before = [token.gap + token.text for token in tokens[:index]]
         return len("".join(before)) + len(tokens[index].gap)
 
 
 class Mask(NamedTuple):
-    """What guards the words of one utterance, by position."""
+    """The locks on the words and gaps of one utterance, by position."""
 
-    roles: tuple[int, ...]  #: For each word FREE, TYPO, LOCKED or KEPT.
-    reasons: tuple[str, ...]  #: For each word the lock that guards it, ``""`` for a free one.
-    #: For each gap (before word i; the last is after the last word) SHUT, OPEN or NEGATED.
+    roles: tuple[int, ...]  #: FREE, TYPO, LOCKED or KEPT for each word.
+    reasons: tuple[str, ...]  #: The lock that guards each word, ``""`` for a free one.
+    #: SHUT, OPEN or NEGATED for each gap. Gap i is before word i, the last is after the last word.
     open: tuple[int, ...]
-    #: Offsets ``(start, end)`` in the text between which no character changes and none is put in.
+    #: Offsets ``(start, end)`` of spans in which no character changes and none is inserted.
     exact: tuple[tuple[int, int], ...] = ()
 
 
 class Support(NamedTuple):
-    """What people may make of one utterance without touching a lock."""
+    """The slips of the noise model in one utterance that touch no lock."""
 
-    #: Its probabilities are on the condition that no lock is touched.
+    #: Its probabilities are conditional on no lock being touched.
     noisy: NoisyUtterance
-    #: For each word the slips that its token of a draft can take.
+    #: For each word the slips that its token in a draft can take.
     slips: tuple[Mapping[tuple[str, str], Slips], ...]
-    #: Those which the second check has to know, as it could not explain what they change: where a
-    #: text begins, and changes of it.
+    #: Changes that the final check must accept because it has no rule that explains them: the
+    #: offset of a part of the text, and the changes in it.
     explained: tuple[tuple[int, Changes], ...]
 
 
 class Source(NamedTuple):
-    """A clean utterance made ready for many variants."""
+    """A clean utterance, prepared once for many variants."""
 
     text: str  #: The utterance as typed.
-    parts: Parts  #: Its words, and where they are.
-    mask: Mask  #: What guards them; all free in the profile ``edit-rate``.
-    draft: Draft  #: What every variant starts from.
-    different: frozenset[str]  #: Its different words, as `validity.edit_w` compares them.
-    word_limit: float  #: Largest ``edit_w`` that is allowed.
-    #: What people make of it without touching a lock, where a noise model is in use.
+    parts: Parts  #: Its words and their offsets.
+    mask: Mask  #: Its locks. In the profile ``edit-rate`` all words are free.
+    draft: Draft  #: The starting point of every variant.
+    different: frozenset[str]  #: The set of its words, as `validity.edit_w` compares them.
+    word_limit: float  #: Largest allowed ``edit_w``.
+    #: The slips that touch no lock, or ``None`` if no noise model is in use.
     support: Support | None = None
 
     @property
@@ -144,7 +145,7 @@ class Source(NamedTuple):
 
 
 class EditResult(NamedTuple):
-    """What an operator returns: the new draft and the edit that led to it."""
+    """The result of an operator: the new draft and the edit."""
 
     draft: Draft
     edit: Edit
@@ -153,22 +154,22 @@ class EditResult(NamedTuple):
 def _made(
     draft: Draft, edit: Edit, tokens: tuple[Token, ...], quota: int, tail: str | None = None
 ) -> EditResult:
-    """Return the draft in which ``edit`` led to other tokens."""
+    """Return the draft after ``edit``, which led to these tokens."""
     text = draft.text[: edit.start] + edit.after + draft.text[edit.end :]
     tail = draft.tail if tail is None else tail
     return EditResult(Draft(text, tokens, tail, draft.open_end, quota, draft.slipping), edit)
 
 
 def pick(parameter: float, count: int) -> int:
-    """Return ``floor(parameter * count)``: which of ``count`` > 0 things a parameter selects.
+    """Return ``floor(parameter * count)``, the index of the item that a parameter selects.
 
-    The upper edge, 1.0, selects the last one.
+    ``count`` is at least 1. The parameter 1.0 selects the last item.
     """
     return min(int(parameter * count), count - 1)
 
 
 def insert_before(draft: Draft, index: int, word: str, name: tuple[str, str]) -> EditResult:
-    """Put ``word`` and a blank before the word ``index`` (the number of words: at the end)."""
+    """Insert ``word`` and a blank before the word ``index``, or at the end of the text."""
     tokens = draft.tokens
     if index == len(tokens):
         return insert_after(draft, index - 1, word, name)
@@ -181,7 +182,7 @@ def insert_before(draft: Draft, index: int, word: str, name: tuple[str, str]) ->
 
 
 def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> EditResult:
-    """Put a blank and ``word`` after the word ``index``."""
+    """Insert a blank and ``word`` after the word ``index``."""
     tokens = draft.tokens
     at = draft.start(index) + len(tokens[index].text)
     new = _inserted(word, " ", tokens[index].distance)._replace(open=draft.opening(index + 1))
@@ -191,7 +192,7 @@ def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> 
 
 
 def replace_word(draft: Draft, index: int, word: str, name: tuple[str, str]) -> EditResult:
-    """Put ``word`` in the place of the word ``index``; it takes no further edits in strict."""
+    """Replace the word ``index`` by ``word``, which takes no further edits in strict."""
     at = draft.start(index)
     old = draft.tokens[index]
     edit = Edit(*name, at, at + len(old.text), old.text, word)
@@ -200,7 +201,7 @@ def replace_word(draft: Draft, index: int, word: str, name: tuple[str, str]) -> 
 
 
 def drop_word(draft: Draft, index: int, name: tuple[str, str]) -> EditResult:
-    """Take the word ``index`` out, with the blanks on one of its sides."""
+    """Delete the word ``index`` and the blanks on one side."""
     tokens = draft.tokens
     old = tokens[index]
     start = draft.start(index)
@@ -227,10 +228,10 @@ def drop_word(draft: Draft, index: int, name: tuple[str, str]) -> EditResult:
 def retype(
     draft: Draft, index: int, span: tuple[int, int], after: str, name: tuple[str, str]
 ) -> EditResult:
-    """Put ``after`` in the place of the characters ``span`` (offsets in the word ``index``).
+    """Replace the characters ``span`` (offsets in the word ``index``) by ``after``.
 
-    A blank or punctuation in it parts the word; the draft goes on treating it as one, and
-    that counts as all the typing errors that it can take.
+    If ``after`` starts with a blank or punctuation, it splits the word. The draft still treats
+    the word as one, which can then take no more typing errors.
     """
     start, end = span
     old = draft.tokens[index]
@@ -243,7 +244,7 @@ def retype(
 
 
 def join_words(draft: Draft, index: int, name: tuple[str, str]) -> EditResult:
-    """Drop the blank between the words ``index - 1`` and ``index``; they become one."""
+    """Delete the blank between the words ``index - 1`` and ``index``, and merge them."""
     tokens = draft.tokens
     left, right = tokens[index - 1], tokens[index]
     at = draft.start(index)
@@ -256,9 +257,9 @@ def join_words(draft: Draft, index: int, name: tuple[str, str]) -> EditResult:
 
 
 def slip_through(draft: Draft, index: int, place: SlipPlace, name: tuple[str, str]) -> EditResult:
-    """Make a slip that reaches over the end of the word ``index``.
+    """Apply a slip that extends beyond the end of the word ``index``.
 
-    It is into the words after it, which become one with it, or in what is after the last one.
+    It merges the word with the words after it, or changes the text after the last word.
     """
     tokens = draft.tokens
     old = tokens[index]
@@ -281,7 +282,7 @@ def slip_through(draft: Draft, index: int, place: SlipPlace, name: tuple[str, st
 
 
 def touch(draft: Draft, index: int) -> Draft:
-    """Return the draft with the word ``index`` closed to further edits; it costs no quota."""
+    """Return the draft with the word ``index`` closed to further edits, at no cost of quota."""
     done = draft.tokens[index]._replace(typos=0, touched=True)
     return draft._replace(tokens=(*draft.tokens[:index], done, *draft.tokens[index + 1 :]))
 
@@ -296,63 +297,63 @@ def _with_token(draft: Draft, edit: Edit, index: int, token: Token) -> EditResul
     return _made(draft, edit, (*tokens[:index], token, *tokens[index + 1 :]), quota)
 
 
-#: Locks whose words make one solid block with locked neighbours: nothing goes in between.
+#: Locks whose words form a block with locked neighbours: nothing is inserted between them.
 SOLID: Final = frozenset({"user", "value", "number", "negation", "dontcare", "name", "exact"})
-#: Locks on what may be a name, and so go on in the word beside it.
+#: Locks on possible names. The next word may be part of the same name.
 _NAMED: Final = frozenset({"value", "name"})
-#: Locks on what is, or may be, the mention of a slot value.
+#: Locks on words that mention a slot value, or may mention one.
 _MENTIONS: Final = frozenset({"value", "number", "name", "dontcare"})
-#: The distance to a slot value where an utterance mentions none.
+#: The distance to a slot value in an utterance that mentions none.
 FAR: Final = 99
-#: `not really` and `no more` mean something else than `not` and `no`.
+#: Locks after which nothing is inserted: `not really` and `no more` differ from `not` and `no`.
 _ANSWERS: Final = frozenset({"negation", "dontcare", "affirmation"})
-#: Locks under which a word of some length may take a typing error; a name outweighs them.
+#: Locks that allow a typing error in a word of some length. A name overrides them.
 WEAK: Final = frozenset({"cue", "reference"})
-#: Locks under which a word of any length may take one: see `scopes`.
+#: Locks that allow a typing error in a word of any length: see `locks.guard_scopes`.
 _SCOPED: Final = frozenset({"negated", "request"})
 _CLOSING_QUOTES: Final = ('"', "'", "”", "’", "»")
 
 
-#: Words that are listed in one lock, and the lock.
+#: A listed word or phrase, and its lock.
 Entry = tuple[tuple[str, ...], str]
 
 
 @dataclass(frozen=True, slots=True)
 class WordFacts:
-    """One word, and all that needs no look at its neighbours."""
+    """The properties of one word that do not depend on its neighbours."""
 
     lower: str  #: In lower case.
-    stop_word: bool  #: Whether it is one.
-    plain: str  #: In lower case, with typewriter apostrophes: the form that lists have.
-    form: str  #: The form in which values are compared, ``""`` for a word that is skipped.
+    stop_word: bool  #: Whether it is a stop word.
+    plain: str  #: In lower case with ASCII apostrophes, the form in the word lists.
+    form: str  #: The form for comparing values, ``""`` if comparisons ignore the word.
     mentions: bool  #: Whether it can end the mention of a value of the ontology.
-    listed: bool  #: Whether any of the five that follow says something.
+    listed: bool  #: Whether any of the next five fields is set.
     own: str  #: The lock of the word alone, ``""`` for none.
-    #: Second word -> listed phrases that may begin here, in the order of the lists, the word alone
-    #: among them.
+    #: Second word -> listed phrases that may begin here, and the word alone, in the order of the
+    #: lists.
     phrases: Mapping[str, tuple[Entry, ...]]
-    second_half: bool  #: Whether it may be the end of a listed word that was written apart.
-    joined: str  #: The lock of the word without its hyphens, where it has some.
+    second_half: bool  #: Whether it may be the end of a listed word that was split.
+    joined: str  #: The lock of the word without its hyphens, ``""`` for none.
     contracted: bool  #: Whether it is the ``n't`` of the word before.
-    number: bool  #: Whether a digit makes it one.
+    number: bool  #: Whether it contains a digit.
     unit: bool  #: Whether it turns a number before it into a price, a time or a share.
-    unknown: bool  #: Whether it looks like a word and is none, or is a name wherever it stands.
-    place: bool  #: Whether it is a word that is the name of a place as well.
-    given: bool  #: Likewise of a person,
-    family: bool  #: and of a family.
-    rare: bool  #: Whether it is a noun that requests seldom have, one thing of a kind.
-    capital: bool  #: Whether it is written like a name.
-    clitic: bool  #: Whether it leans on the word before.
+    unknown: bool  #: Whether it is not a known word, or a name in every context.
+    place: bool  #: Whether it is an ordinary word that is also the name of a place.
+    given: bool  #: Whether it is an ordinary word that is also a given name.
+    family: bool  #: Whether it is an ordinary word that is also a family name.
+    rare: bool  #: Whether it is a singular noun that requests rarely contain.
+    capital: bool  #: Whether it starts with a capital, other than ``I``.
+    clitic: bool  #: Whether it ends in a clitic, such as ``'s``.
     noun: bool  #: Whether it is a noun most of the time.
-    nounish: bool  #: Likewise, or of no known part of speech.
-    verb: bool  #: Whether it is a verb most of the time,
-    describes: bool  #: or an adjective.
-    long: bool  #: Whether it can take a typing error where it is a cue.
-    scope: str  #: What it does to the words around it, see `locks.scope_of`.
+    nounish: bool  #: Whether it is a noun most of the time, or its part of speech is unknown.
+    verb: bool  #: Whether it is a verb most of the time.
+    describes: bool  #: Whether it is an adjective most of the time.
+    long: bool  #: Whether it is long enough to take a typing error if it is a cue.
+    scope: str  #: How it affects the words around it, see `locks.scope_of`.
 
 
 class Endings:
-    """Answers whether one of some words ends like this."""
+    """A set of words, searched by their endings."""
 
     __slots__ = ("_reversed",)
 
@@ -361,16 +362,16 @@ class Endings:
         self._reversed = sorted(word[::-1] for word in words)
 
     def __contains__(self, ending: str) -> bool:
-        """Say whether a word ends with ``ending``."""
+        """Return whether a word ends with ``ending``."""
         key = ending[::-1]
         at = bisect_left(self._reversed, key)
         return at < len(self._reversed) and self._reversed[at].startswith(key)
 
 
 def value_distances(mask: Mask) -> list[int]:
-    """Return for each word how many words it is from the nearest mention of a slot value.
+    """Return the distance, in words, of each word to the nearest mention of a slot value.
 
-    0 for the words of a mention, `FAR` for all where there is none.
+    It is 0 for the words of a mention, and `FAR` for all words if there is no mention.
     """
     distances = [0 if reason in _MENTIONS else FAR for reason in mask.reasons]
     for indices in (range(1, len(distances)), range(len(distances) - 2, -1, -1)):
@@ -381,10 +382,10 @@ def value_distances(mask: Mask) -> list[int]:
 
 
 def lock(reasons: list[str], glued: list[bool] | None, indices: Iterable[int], reason: str) -> None:
-    """Lock some words; with ``glued``, neighbours among them become one expression."""
+    """Lock some words. With ``glued``, adjacent ones among them become one expression."""
     previous: int | None = None
     for index in indices:
-        # The first lock to guard a word names it: they come in order of weight.
+        # The first lock on a word stays, except that a solid lock overrides one that is not.
         if not reasons[index] or (reason in SOLID and reasons[index] not in SOLID):
             reasons[index] = reason
         if glued is not None and previous == index - 1:
@@ -398,7 +399,7 @@ def lock_phrases(
     reasons: list[str],
     glued: list[bool],
 ) -> None:
-    """Lock every listed word and phrase; of two locks on one word the earlier list wins."""
+    """Lock every listed word and phrase."""
     for index, fact in enumerate(facts):
         if not fact.listed:
             continue
@@ -409,9 +410,9 @@ def lock_phrases(
             lock(reasons, None, (index,), fact.own)
         if fact.second_half and index:
             reason = single.get(facts[index - 1].plain + fact.plain, "")
-            if reason:  # `wi fi` is `wifi`.
+            if reason:  # For example `wi fi` for `wifi`.
                 lock(reasons, glued, (index - 1, index), reason)
-        if fact.joined:  # So is `wi-fi`.
+        if fact.joined:  # For example `wi-fi`.
             lock(reasons, None, (index,), fact.joined)
         if fact.contracted and index:
             lock(reasons, glued, (index - 1, index), "negation")
@@ -442,14 +443,14 @@ def lock_numbers(facts: Sequence[WordFacts], reasons: list[str]) -> None:
 def lock_names(
     facts: Sequence[WordFacts], gaps: Sequence[str], found: Collection[int], reasons: list[str]
 ) -> None:
-    """Lock the words ``found`` to be names, what no list knows, and what goes on a name."""
+    """Lock the words ``found`` to be names, unknown words, and nouns that continue a name."""
     for index, fact in enumerate(facts):
         reason = reasons[index]
         if index in found or (fact.unknown and not reason):
             if not reason or reason in WEAK:
                 reasons[index] = "name"
         elif not reason and fact.noun and index and reasons[index - 1] in _NAMED:
-            # A noun right after a name is often its last part: `don pasquale pizzeria`.
+            # A noun after a name is often its last part: `don pasquale pizzeria`.
             near = facts[index - 1].nounish and len(gaps[index]) <= 1
             reasons[index] = "name" if near else ""
 
@@ -462,10 +463,10 @@ def finish(
     negated: Sequence[bool],
     exact: tuple[tuple[int, int], ...] = (),
 ) -> Mask:
-    """Turn locks into roles, and close the gaps in which nothing may be inserted.
+    """Convert locks to roles, and close the gaps that allow no insertion.
 
-    ``negated`` says for each word whether its clause has a negation; empty = none has. ``exact``
-    are the characters that stay as they are, see `Mask`.
+    ``negated`` has an item for each word, True if its clause is negated. It is empty if no
+    clause is. ``exact`` has the spans that must not change, see `Mask`.
     """
     roles: list[int] = []
     closed = glued
@@ -486,23 +487,23 @@ def finish(
         closed[-1] = True
     states = [SHUT if shut else OPEN for shut in closed]
     for index, inside in enumerate(negated):
-        if inside:  # A word that is put there may be read as one of either side.
+        if inside:  # An inserted word may be read as part of either clause.
             states[index : index + 2] = [state and NEGATED for state in states[index : index + 2]]
     return Mask(tuple(roles), tuple(reasons), tuple(states), exact)
 
 
 @lru_cache(maxsize=1024)
 def _parts(gap: str) -> bool:
-    """Say whether a word could stand in a gap.
+    """Return whether a word can be inserted into a gap.
 
-    Where no blank is, it would stick to something; a dash or a stroke between two words
-    makes them one.
+    If the gap has no blank before the next word, the inserted word would stick to a neighbour. A
+    hyphen, slash, ampersand or apostrophe joins the words on its two sides.
     """
     return gap[-1:].isspace() and not any(mark in gap for mark in "-/&'’")
 
 
 def _belong(facts: Sequence[WordFacts], index: int, left: str, right: str) -> bool:
-    """Say whether locks hold a word and the one before it together."""
+    """Return whether nothing may be inserted between a word and the one before it."""
     if left in _ANSWERS or (left in SOLID and right in SOLID):
         return True
     named = left in _NAMED or right in _NAMED

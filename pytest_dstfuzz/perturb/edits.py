@@ -1,7 +1,7 @@
-"""Edits as data: put them on a text, take some of them out, find where they came from.
+"""Apply edits to a text, undo edits, and map them back to the source.
 
-Edits are sequential: each has its offsets in the text that the edits before it had made.
-`hunks` brings a list of them to one common ground, the parts of the source that changed.
+Edits are sequential: the offsets of each edit refer to the text after all earlier edits.
+`hunks` converts a list of edits to changed parts of the source.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["source_spans", "undo_edits"]
 
 
 class Hunk(NamedTuple):
-    """``source[start:end]`` became ``text[new_start:new_end]``; outside hunks nothing changed."""
+    """``source[start:end]`` became ``text[new_start:new_end]``. Text outside hunks is unchanged."""
 
     start: int
     end: int
@@ -25,10 +25,10 @@ class Hunk(NamedTuple):
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """Return ``text`` with the edits made one after the other.
+    """Apply the edits to ``text`` in order.
 
     Raises:
-        ValueError: an edit does not find its ``before`` at its place.
+        ValueError: If the text at the offsets of an edit is not its ``before``.
     """
     for number, edit in enumerate(edits):
         found = text[edit.start : edit.end]
@@ -41,14 +41,14 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def undo_edits(text: str, edits: Sequence[Edit]) -> str:
-    """Return the text that ``edits`` turned into ``text``."""
+    """Return the text to which ``edits`` were applied to get ``text``."""
     for edit in reversed(edits):
         text = text[: edit.start] + edit.before + text[edit.start + len(edit.after) :]
     return text
 
 
 def equal_ends(one: str, other: str) -> tuple[int, int]:
-    """Return how long the equal beginnings of two texts are, and then their equal ends.
+    """Return the lengths of the common prefix and, after it, of the common suffix of two texts.
 
     >>> equal_ends("leaving", "leavng"), equal_ends("aa", "aaa")
     ((4, 2), (2, 0))
@@ -64,14 +64,14 @@ def equal_ends(one: str, other: str) -> tuple[int, int]:
 
 
 def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]:
-    """Return the edits that are left when those at the indices ``dropped`` are not made.
+    """Return the remaining edits if those at the indices ``dropped`` are not made.
 
-    Offsets of the others are shifted. An edit that takes away text which a dropped edit
-    had put in, or whose ``before`` would no longer be in one piece, depends on the dropped
-    one and is left out as well.
+    Offsets of the remaining edits are shifted. An edit depends on a dropped one, and is
+    dropped as well, if it deletes text that the dropped edit inserted, or if its ``before``
+    would no longer be contiguous.
 
     Raises:
-        IndexError: an index is not that of an edit.
+        IndexError: If there is no edit with an index in ``dropped``.
     """
     if any(not 0 <= index < len(edits) for index in dropped):
         raise IndexError(f"there are {len(edits)} edits, cannot drop {sorted(dropped)}")
@@ -91,15 +91,15 @@ def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]
 
 @dataclass(slots=True)
 class _Cell:
-    """One character of any stage of the text: which edit made it and which took it away."""
+    """A character of any stage of the text: which edit made it and which one deleted it."""
 
-    maker: int = -1  # -1: it is of the source
+    maker: int = -1  # -1: a character of the source
     taker: int | None = None
 
 
 def _history(edits: Sequence[Edit]) -> list[_Cell]:
-    """Return the characters of all stages in text order, those taken away included."""
-    # No offset reaches further than this, so the text itself is not needed.
+    """Return the characters of all stages in text order, including deleted ones."""
+    # No offset exceeds this, so the text itself is not needed.
     reach = max((edit.end for edit in edits), default=0) + sum(len(e.before) for e in edits)
     cells = [_Cell() for _ in range(reach)]
     for index, edit in enumerate(edits):
@@ -112,7 +112,7 @@ def _history(edits: Sequence[Edit]) -> list[_Cell]:
 
 
 def _start_without(cells: Sequence[_Cell], gone: Collection[int], index: int) -> int | None:
-    """Return where an edit starts when those in ``gone`` are not made, if it can be made."""
+    """Return the start of an edit without those in ``gone``, ``None`` if it depends on one."""
     start: int | None = None
     live, taken_until = 0, -1
     for cell in cells:
@@ -132,11 +132,11 @@ def _start_without(cells: Sequence[_Cell], gone: Collection[int], index: int) ->
 
 
 def hunks(edits: Iterable[Edit]) -> list[Hunk]:
-    """Return the changed parts of the source, merged where they touch, in order."""
+    """Return the changed parts of the source in order. Adjacent parts are merged."""
     merged: list[Hunk] = []
     for edit in edits:
         growth = len(edit.after) - len(edit.before)
-        if not merged:  # Of most variants, the first edit is the only one.
+        if not merged:  # Fast path: most variants have a single edit.
             merged = [Hunk(edit.start, edit.end, edit.start, edit.end + growth)]
             continue
         before: list[Hunk] = []
@@ -167,9 +167,9 @@ def hunks(edits: Iterable[Edit]) -> list[Hunk]:
 
 
 def source_spans(edits: Sequence[Edit]) -> tuple[tuple[int, int], ...]:
-    """Return for each edit the span of the clean utterance that it works on.
+    """Return the span of the clean utterance that each edit changes.
 
-    An edit of text that earlier edits had made maps to the span of their hunk.
+    If an edit changes text that earlier edits inserted, its span is that of their hunk.
     """
     spans = []
     for index, edit in enumerate(edits):

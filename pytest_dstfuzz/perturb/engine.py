@@ -1,4 +1,4 @@
-"""From an action to a variant."""
+"""The action space, and the perturber that turns actions into variants."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from pytest_dstfuzz.transformations import SHIPPED, TRANSFORMATIONS, of_word_lev
 __all__ = ["GRID", "ORDERS", "ActionSpace", "Perturber", "inertia"]
 
 
-#: Every coordinate is a multiple of ``1 / GRID``.
+#: Every coordinate of an action is a multiple of ``1 / GRID``.
 GRID: Final = 1024
-#: From this trigger on, a further repetition is active.
+#: A further repetition is active if its trigger is at least this.
 TRIGGER: Final = 0.5
-#: Share of the words of an utterance that bounds the repetitions of a transformation.
+#: Share of the words of an utterance that edits may touch. It also limits the repetitions.
 WORD_SHARE: Final = 0.25
-#: Of a coordinate without effect: the mean of uniform draws, so that it adds nothing to the spread
-#: of one that has an effect at times.
+#: Value of a coordinate without effect. The mean of uniform draws does not add to the variance of
+#: a coordinate that only sometimes has an effect.
 _NEUTRAL: Final = 0.5
 
 
@@ -61,16 +61,16 @@ class ActionStep(NamedTuple):
 
     transformation: str  #: Its name.
     importance: float  #: In [0, 1].
-    #: Parameters of the active repetitions, at least one: ``(position, operator, choice)`` each,
-    #: without the choice for the drops.
+    #: Parameters ``(position, operator, choice)`` of each active repetition, at least one. Drops
+    #: have no choice.
     repetitions: tuple[tuple[float, ...], ...]
-    slots: int  #: The number ``m`` of repetitions that the action space has.
+    slots: int  #: The number ``m`` of repetitions in the action space.
 
     def active(self, words: int) -> tuple[tuple[float, ...], ...]:
         """Return the repetitions to run on an utterance of ``words`` words.
 
-        At most ``max(1, round(importance * min(m, cap)))``, where ``cap`` is a quarter
-        of the words and at least one (method of the thesis).
+        Their number is at most ``max(1, round(importance * min(m, cap)))``, where ``cap`` is a
+        quarter of the words, at least 1 (method of the thesis).
         """
         if len(self.repetitions) == 1:
             return self.repetitions
@@ -79,25 +79,25 @@ class ActionStep(NamedTuple):
 
 
 class ActionSpace:
-    """The unit cube of actions with ``repetitions`` (m) repetitions a transformation.
+    """The unit cube of actions, with ``repetitions`` (m) repetitions per transformation.
 
     Attributes:
-        dimension: of the cube.
-        most: highest ``k``: the number of transformations that the cube has.
+        dimension: dimension of the cube.
+        most: highest ``k``, the number of transformations in the cube.
     """
 
     __slots__ = ("_offsets", "_widths", "dimension", "most", "repetitions", "selection")
 
     def __init__(self, selection: Selection | None = None, repetitions: int = 2) -> None:
-        """Lay the cube out.
+        """Compute the layout of the cube.
 
         Args:
-            selection: what a run uses: the transformations that `decode` chooses among, the six
-                by default. The cube has a place for each of the six, used or not.
-            repetitions: of a transformation in one action.
+            selection: the transformations that `decode` chooses among, the six shipped ones by
+                default. The cube has coordinates for all six even if a run does not use them.
+            repetitions: number of repetitions of each transformation in an action.
 
         Raises:
-            ValueError: ``repetitions`` is below 1.
+            ValueError: If ``repetitions`` is below 1.
         """
         if repetitions < 1:
             raise ValueError(f"repetitions must be at least 1, not {repetitions}")
@@ -114,25 +114,25 @@ class ActionSpace:
         self.most = len(self._offsets)
 
     def sample(self, rng: np.random.Generator, k: int) -> Action:
-        """Draw a uniform point, snapped to the grid, that associates ``k`` transformations."""
+        """Draw a uniform point, snapped to the grid, that applies ``k`` transformations."""
         self._check_k(k)
         grid = np.rint(rng.random(self.dimension) * GRID) / GRID
         return Action(tuple(grid.tolist()), k)
 
     def block(self, transformation: str) -> slice:
-        """Return where the triggers and parameters of a transformation are in the vector.
+        """Return the slice of the vector with the triggers and parameters of a transformation.
 
-        Its importance is right before them.
+        Its importance is the coordinate before the slice.
         """
         start = self._offsets[transformation] + 1
         return slice(start, start + self.repetitions * self._widths[transformation])
 
     def parameters(self, transformation: str) -> int:
-        """Return how many parameters each repetition of a transformation has."""
+        """Return the number of parameters of each repetition of a transformation."""
         return self._widths[transformation] - 1
 
     def single(self, action: Action, transformation: str) -> Action:
-        """Return the action that carries one transformation out once, with its parameters."""
+        """Return an action that applies one transformation once, with its parameters."""
         start = self._offsets[transformation]
         width = self._widths[transformation]
         parameters = action.vector[start + 2 : start + 1 + width]
@@ -142,19 +142,19 @@ class ActionSpace:
         """Return the ``k`` most important transformations, word level first.
 
         Args:
-            action: coordinates between grid points are snapped to the nearest one. Where fewer
-                than ``k`` transformations are in use, all are taken; of equal importances the
-                earlier in the order of application wins.
+            action: coordinates are snapped to the nearest grid point. If fewer than ``k``
+                transformations are in use, all are returned. If two have the same importance, the
+                one that is applied first wins.
 
         Raises:
-            ValueError: wrong dimension, a coordinate outside [0, 1] or not a number.
-            UserError: ``k`` is not from 1 to `most`.
+            ValueError: If the dimension is wrong, or a coordinate is not a number in [0, 1].
+            UserError: If ``k`` is not from 1 to `most`.
         """
         self._check_k(action.k)
         vector = action.vector
         if len(vector) != self.dimension:
             raise ValueError(f"an action has {self.dimension} coordinates, not {len(vector)}")
-        # NaN compares as it likes in min and max, but no sum with it equals itself.
+        # min and max may miss a NaN, but the sum is then NaN and does not equal itself.
         total = sum(vector)
         if not (min(vector) >= 0.0 and max(vector) <= 1.0 and total == total):  # noqa: PLR0124
             raise ValueError("every coordinate of an action must be a number in [0, 1]")
@@ -180,11 +180,11 @@ class ActionSpace:
         return tuple(active)
 
     def effective(self, action: Action) -> Action:
-        """Return an action that does the same, with every coordinate without effect at one half.
+        """Return an equivalent action with every coordinate without effect set to one half.
 
-        Those are the parameters of transformations that are not associated and of repetitions
-        that are not triggered, the trigger of the first repetition, which is always active, and
-        all that is for transformations not in use. What a search has there is chance.
+        Such coordinates hold the parameters of transformations that are not chosen or not in
+        use, the parameters of repetitions that are not triggered, and the trigger of the first
+        repetition, which is always active. A search leaves random values there.
         """
         vector = [_NEUTRAL] * self.dimension
         for name in self.selection.names:
@@ -199,10 +199,11 @@ class ActionSpace:
         return Action(tuple(vector), action.k)
 
     def uniform_inertia(self, k: int) -> float:
-        """Return the `inertia` of uniform draws that associate ``k`` transformations.
+        """Return the `inertia` of uniform draws that apply ``k`` transformations.
 
-        Every importance counts; parameters do as often as they have an effect. For the six and
-        ``m = 2`` that is (6 + 5 k) / 12, of D / 12 for whole vectors.
+        Every importance counts fully. A parameter counts in proportion to how often it has an
+        effect. For the six shipped transformations and ``m = 2`` the result is (6 + 5 k) / 12,
+        compared with D / 12 for whole vectors.
         """
         self._check_k(k)
         names = self.selection.names
@@ -216,11 +217,13 @@ class ActionSpace:
     def encode(self, steps: Sequence[ActionStep]) -> Action:
         """Return an action that `decode` turns into ``steps`` again.
 
-        Transformations left out get importance 0 and zeros, active repetitions trigger 1.
+        Transformations without a step get importance 0 and zeros. Active repetitions get
+        trigger 1.
 
         Raises:
-            ValueError: no or repeated steps, wrong number of parameters or repetitions,
-                or importances that would let a left-out transformation go first.
+            ValueError: If there are no steps or repeated ones, if the number of parameters or
+                repetitions is wrong, or if the importances would let `decode` choose a
+                transformation without a step.
         """
         vector = [0.0] * self.dimension
         for step in steps:
@@ -248,10 +251,10 @@ class ActionSpace:
 
 
 def inertia(space: ActionSpace, actions: Sequence[Action]) -> float:
-    """Return the sum over dimensions of the variance of actions (0 for none).
+    """Return the sum over dimensions of the variance of actions, 0 if there are none.
 
-    Coordinates without effect are set alike for every search, see `ActionSpace.effective`;
-    variants whose edits were drawn one by one have no action.
+    Coordinates without effect are normalised first, see `ActionSpace.effective`. Actions with an
+    empty vector, of variants whose edits were drawn one by one, are ignored.
     """
     vectors = [space.effective(action).vector for action in actions if action.vector]
     return float(np.var(np.array(vectors), axis=0).sum()) if vectors else 0.0
@@ -261,7 +264,7 @@ def _snap(value: float) -> float:
     return round(value * GRID) / GRID
 
 
-#: What a position parameter may count through.
+#: The orders in which a position parameter may count places.
 ORDERS: Final = ("reading", "distance")
 
 
@@ -269,7 +272,7 @@ class PartialVariant(NamedTuple):
     """A variant that can be perturbed further."""
 
     variant: Variant
-    #: The utterance after its edits, with what may still be done to it.
+    #: The utterance after its edits, with the edits that are still possible.
     draft: Draft
 
 
@@ -294,25 +297,26 @@ class Perturber:
         """Build the tables that all utterances share.
 
         Args:
-            lexicon: words to perturb with.
+            lexicon: words for the edits.
             validity: ``strict``, ``natural`` or ``edit-rate``.
             max_edit_rate: limit of both edit rates, 0 to 1.
-            locks: words, phrases or ``/regular expressions/`` that no edit touches
-                (not in ``edit-rate``).
-            ontology: values whose mentions are locked (likewise).
-            cue_words: more words that say what a value is for (likewise).
-            edits: transformations and operators to use, add or leave out, see `selection.select`;
-                those of the profile if none is named.
-            noise: the noise models of ``natural``, and of operators that need one.
-            slip_rate: slips per word, 0 to 1; ``None`` = what the models say.
-            flat_rate: hold ``edit_w`` to ``max_edit_rate`` in short utterances too.
-            order: what the position parameters of an action count through: the places in
-                ``reading`` order, or by ``distance``, those nearest to the mention of a
-                slot value first and in words that say what it is for before others.
+            locks: words, phrases or ``/regular expressions/`` that no edit may touch. Ignored in
+                ``edit-rate``.
+            ontology: slot values whose mentions are locked. Ignored in ``edit-rate``.
+            cue_words: additional words that name the purpose of a value. Ignored in
+                ``edit-rate``.
+            edits: transformations and operators to use, add or leave out, see `selection.select`.
+                The default is those of the profile.
+            noise: the noise models for ``natural``, and for operators that need one.
+            slip_rate: slips per word, 0 to 1. ``None`` uses the rate of the models.
+            flat_rate: apply ``max_edit_rate`` to ``edit_w`` in short utterances too.
+            order: how the position parameters of an action count places: in ``reading`` order, or
+                by ``distance`` to the nearest mention of a slot value. If two places are equally
+                near, words that name the purpose of a value come first.
 
         Raises:
-            UserError: an unknown profile, order or transformation, a rate outside [0, 1], a broken
-                lock, or a name in ``edits`` of which the models of ``natural`` make no slip.
+            UserError: If a profile, order or transformation is unknown, a rate is outside [0, 1],
+                a lock is broken, or the models of ``natural`` make no slip of a name in ``edits``.
         """
         if order not in ORDERS:
             raise unknown_name("order of positions", order, ORDERS)
@@ -323,7 +327,7 @@ class Perturber:
         self.validity = validity
         self.max_edit_rate = max_edit_rate
         self._flat_rate = flat_rate
-        # Built in both profiles, so that a broken lock is an error in both.
+        # Build them in all profiles, so that a broken lock is always an error.
         guards = Locks(lexicon, ontology, cue_words, locks)
         self.profile = PROFILES[validity]
         self._locks = guards if self.profile.locks else None
@@ -343,10 +347,10 @@ class Perturber:
         *,
         order: str = "reading",
     ) -> Perturber:
-        """Build the perturber of a run: its settings, on a data set.
+        """Build the perturber of a run from its settings and a data set.
 
         Raises:
-            UserError: as the constructor.
+            UserError: As the constructor.
         """
         return cls(
             lexicon,
@@ -382,20 +386,20 @@ class Perturber:
 
     @property
     def guards(self) -> Locks:
-        """What says which words carry the slots, in every profile."""
+        """The locks, which mark the words with slot content in every profile."""
         return self._guards
 
     @cached_property
     def noise(self) -> NoiseInUse:
-        """The noise models of the run, as one, and their slip rate.
+        """The noise models of the run, merged into one, and their slip rate.
 
         Raises:
-            UserError: there is no such model, or a file is no sound one.
+            UserError: If there is no such model, or a file is not a valid one.
         """
         return NoiseInUse.of(self._models, self._slip_rate)
 
     def _refuse_unknown(self, named: Sequence[str]) -> None:
-        """Refuse what a run names and its noise model never makes: no variant would come of it."""
+        """Reject edits that a run names if its noise model never makes them."""
         lacking = []
         for name in named:
             chosen = select((name,))
@@ -403,7 +407,7 @@ class Perturber:
             if self.noise.makes.isdisjoint((item, part) for item, parts in pairs for part in parts):
                 lacking.append(name)
         for name in lacking:
-            # `all` is six names, and a model need not make slips of all six.
+            # `all` names six transformations, and a model need not make slips of all six.
             if name not in TRANSFORMATIONS or len(lacking) == len(named):
                 raise UserError(
                     f"the profile {self.validity} makes nothing of {name!r}: it is no slip of the "
@@ -412,10 +416,10 @@ class Perturber:
 
     @cached_property
     def shipped(self) -> Perturber:
-        """The same with shipped transformations and operators alone: those an agent knows.
+        """The same perturber with shipped transformations and operators only, as agents know them.
 
         Raises:
-            UserError: none of those in use is shipped.
+            UserError: If no shipped transformation is in use.
         """
         selection = self.space.selection
         if selection.shipped == selection:
@@ -430,9 +434,9 @@ class Perturber:
         return other
 
     def prepare(self, utterance: str, values: Iterable[str] = (), system: str = "") -> Source:
-        """Find what guards an utterance, once for all its variants.
+        """Compute the locks and limits of an utterance, once for all its variants.
 
-        One of more than `validity.LONGEST_EDITED` characters has nothing that may be edited.
+        An utterance with more than `validity.LONGEST_EDITED` characters takes no edits.
         """
         if len(utterance) > validity.LONGEST_EDITED:
             return _unedited(utterance)
@@ -446,7 +450,7 @@ class Perturber:
             mask = _open_mask(parts)
         if utterance.isascii():
             different = frozenset([word.lower for word in parts.words])
-        else:  # In a few scripts the lower case of a word depends on its neighbours.
+        else:  # In some scripts the lower case of a word depends on its neighbours.
             different = validity.distinct_words(utterance)
         limit = validity.word_limit(different, self.max_edit_rate, flat=self._flat_rate)
         draft = _draft(utterance, parts, mask, distances)
@@ -461,23 +465,23 @@ class Perturber:
         return Source(utterance, parts, mask, draft, different, limit, support)
 
     def apply(self, source: Source, action: Action) -> Variant:
-        """Carry an action out on an utterance; whatever the utterance, this returns.
+        """Apply an action to an utterance.
 
         Raises:
-            ValueError: the action is no point of the action space.
+            ValueError: If the action is not a point of the action space.
         """
         return self.grow(source, action).variant
 
     def remake(self, source: Source, edits: Sequence[Edit]) -> Variant:
-        """Return the variant that a list of edits makes of an utterance, measured and judged.
+        """Return the variant of an utterance with these edits, measured and checked.
 
         Raises:
-            ValueError: an edit does not find its ``before`` at its place.
+            ValueError: If the text at the offsets of an edit is not its ``before``.
         """
         return self._finish(source, apply_edits(source.text, edits), tuple(edits))
 
     def menus(self, source: Source, base: PartialVariant | None = None) -> dict[str, Candidates]:
-        """Return what each transformation can do to an utterance, or to a variant of it."""
+        """Return the possible edits of each transformation to an utterance or to its variant."""
         draft = base.draft if base else source.draft
         names = self.space.selection.names
         if base and _mistyped(base.variant.edits):
@@ -487,17 +491,17 @@ class Perturber:
     def grow(
         self, source: Source, action: Action, base: PartialVariant | None = None
     ) -> PartialVariant:
-        """Carry an action out on top of a variant.
+        """Apply an action to a variant.
 
         Args:
             source: the prepared utterance.
-            action: what to do. Word-level transformations are left out once ``base`` has
-                character-level edits: a typing error would stop a word from being found.
-            base: a variant of the utterance that this perturber made; ``None`` = the
+            action: the action. Word-level transformations are skipped if ``base`` has
+                character-level edits, because operators do not find misspelled words.
+            base: a variant of the utterance, made by this perturber. ``None`` starts from the
                 utterance itself.
 
         Raises:
-            ValueError: the action is no point of the action space.
+            ValueError: If the action is not a point of the action space.
         """
         draft = base.draft if base else source.draft
         edits = list(base.variant.edits) if base else []
@@ -505,10 +509,10 @@ class Perturber:
         steps = [(step, step.active(words)) for step in self.space.decode(action)]
         if _mistyped(edits):
             steps = [item for item in steps if not of_word_level(item[0].transformation)]
-        # A single step shares with none.
+        # A single step needs no share.
         shares = _shares(steps, draft.quota) if len(steps) > 1 else []
         for index, (step, repetitions) in enumerate(steps):
-            # What later steps are to have is out of this one's reach.
+            # Reserve the quota of later steps.
             later = sum(shares[index + 1 :])
             if later:
                 draft = draft._replace(quota=draft.quota - later)
@@ -522,17 +526,17 @@ class Perturber:
         return PartialVariant(self._finish(source, draft.text, tuple(edits)), draft)
 
     def _within_rate(self, source: Source, made: EditResult) -> bool:
-        """Say whether ``strict`` makes a word edit: over the rate it is masked like any other."""
+        """Return False if ``strict`` skips a word edit because it would exceed the edit rate."""
         if self._check is None or not of_word_level(made.edit.transformation):
             return True
         return validity.edit_w(source.different, made.draft.text) <= source.word_limit
 
     def check(self, source: Source, text: str, edits: Sequence[Edit]) -> tuple[Status, str]:
-        """Judge any list of edits of an utterance.
+        """Check any list of edits to an utterance.
 
         Returns:
-            Status and reason, as in `Variant`; edits that do not lead to ``text`` are
-            vetoed as ``edits``.
+            Status and reason, as in `Variant`. Edits that do not lead to ``text`` are vetoed with
+            the reason ``edits``.
         """
         try:
             if apply_edits(source.text, edits) != text:
@@ -572,22 +576,22 @@ class Perturber:
         return Variant(source.text, text, edits, word_rate, char_rate, status, reason, likely)
 
     def _log_probability(self, source: Source, text: str) -> float | None:
-        """Return how likely people make a text, given the locks; ``None`` without a model."""
+        """Return the log probability of a text given the locks, ``None`` without a model."""
         if not self.profile.noise or source.support is None:
             return None
         return source.support.noisy.log_probability(text, self.noise.rate)
 
 
 def _mistyped(edits: Sequence[Edit]) -> bool:
-    """Say whether there are character-level edits: they come after all others."""
+    """Return whether there are character-level edits. They come after all others."""
     return bool(edits) and not of_word_level(edits[-1].transformation)
 
 
 def _shares(steps: Sequence[tuple[ActionStep, Sequence[object]]], quota: int) -> list[int]:
-    """Deal the words that may be touched out to the steps.
+    """Distribute the quota of touched words to the steps.
 
-    One word to each step, the most important first, then one to each further repetition.
-    Word level goes first, so without shares it would leave nothing to the typing errors.
+    Each step gets one word, in order of importance, then each further repetition gets one. Without
+    shares, the word-level steps, which run first, would use up the quota.
     """
     shares = [0] * len(steps)
     ranking = sorted(range(len(steps)), key=lambda index: -steps[index][0].importance)
@@ -601,14 +605,14 @@ def _shares(steps: Sequence[tuple[ActionStep, Sequence[object]]], quota: int) ->
 
 
 def _open_mask(parts: Parts) -> Mask:
-    """Return a mask that guards nothing; words still go where a blank parts words."""
+    """Return a mask without locks. Words are still inserted only at blanks."""
     count = len(parts.words)
     inner = [gap[-1:].isspace() for gap in parts.gaps[1:-1]]
     return Mask((FREE,) * count, ("",) * count, (True, *inner, True) if count else (True,))
 
 
 def _unedited(utterance: str) -> Source:
-    """Return a source without any place for an edit."""
+    """Return a source that takes no edits."""
     mask = Mask((), (), (False,))
     draft = Draft(utterance, (), utterance, open_end=False, quota=0)
     return Source(utterance, take_apart(""), mask, draft, frozenset(), 0.0)
@@ -623,6 +627,6 @@ def _draft(text: str, parts: Parts, mask: Mask, distances: Iterable[int]) -> Dra
 
 @lru_cache(maxsize=1 << 15)
 def _token(text: str, gap: str, role: int, is_open: bool, distance: int) -> Token:
-    """Return one word of a draft; most of them come again and again."""
+    """Return one token of a draft. Tokens are cached because most recur."""
     typos = 0 if role == LOCKED else typo_limit(len(text))
     return Token(text, text.lower(), gap, role, is_open, typos, distance=distance)

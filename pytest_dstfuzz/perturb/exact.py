@@ -1,7 +1,7 @@
-"""Spans of a text that mean what they mean by their letters: addresses, code, placeholders, quotes.
+"""Spans of a text whose exact letters matter: addresses, code, placeholders and quotations.
 
-They are found by their form alone, as offsets in the text; the words of which they are made do not
-matter. All err on the side of finding one, which costs a place to edit and not a false alarm.
+Patterns find them by their form alone, as offsets in the text, and ignore the words inside. All
+patterns prefer a span too many: it only loses a place for an edit, and causes no false positive.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.perturb.edits import Hunk
 
-#: The lock on what is exact by its form, and that on what is quoted: it may be a name.
+#: The lock on text with an exact form, and the lock on quoted text, which may be a name.
 EXACT: Final = "exact"
 QUOTED: Final = "name"
-#: Characters of a quotation, at most.
+#: Longest quotation, in characters.
 _LONGEST: Final = 80
-#: Words with an apostrophe before them that opens no quotation.
+#: Words after an apostrophe that does not open a quotation.
 _ELIDED: Final = r"(?:s|m|d|re|ve|ll|t|cause|cos|til|em|bout|tis|twas|n|ll)\b"
 _QUOTATIONS: Final = (
     rf"'(?!{_ELIDED})(?=[^\s'])(?:[^'\n]|'(?=\w)){{1,{_LONGEST}}}?(?<=\S)'(?!\w)",
     rf"‘(?=\S)(?:[^‘’\n]|’(?=\w)){{1,{_LONGEST}}}?’(?!\w)",
     *(
-        # A line may end in a quotation, and a paragraph may not.
+        # A quotation may contain a line break, but no paragraph break.
         rf"{left}(?:[^{left}{right}\n]|\n(?!\n)){{1,{_LONGEST}}}{right}"
         for left, right in (
             *('""', "“”", "„“", "‚‘", "„”", "«»", "»«", "‹›", "「」", "『』", "《》"),
@@ -36,7 +36,7 @@ _QUOTATIONS: Final = (
 _QUOTED: Final = re.compile("|".join(rf"(?<![\w'’]){one}" for one in _QUOTATIONS), re.IGNORECASE)
 _QUOTE_MARKS: Final = frozenset("\"'‘“”„«»‹「『《`＂＇〝")
 
-#: The arguments of a call: brackets may stand in them, two deep.
+#: The arguments of a call. They may contain brackets, two levels deep.
 _ROUND: Final = r"\((?:[^()\n]|\([^()\n]*\))*\)"
 _CURLY: Final = r"\{(?:[^{}\n]|\{[^{}\n]*\})*\}"
 _SQUARE: Final = r"\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\]"
@@ -50,15 +50,15 @@ _CLAUSES: Final = (
     r"(?:\s+(?:group|order)\s+by\s+[\w.]+(?:\s*,\s*[\w.]+)*(?:\s+(?:asc|desc)\b)?)*"
     r"(?:\s+limit\s+\d+)?;?"
 )
-#: Operators that stand between blanks in no sentence.
+#: Operators that never occur between blanks in ordinary sentences.
 _OPERATOR: Final = r"(?:===?|!==?|[-+*/:<>]?=|=>|->|<-|&&|\|\|?|<|>|::|>>|<<|\+|\*|\^)"
-#: Commands of a shell whose names are no words of requests.
+#: Shell commands whose names do not occur as words in requests.
 _COMMANDS: Final = (
     "git|npm|npx|yarn|pnpm|pip3?|conda|docker|kubectl|sudo|apt-get|apt|brew|cargo|curl|wget|ssh|"
     "scp|chmod|chown|mkdir|rmdir|grep|sed|awk|python3?|pytest|javac|mvn|gradle|dotnet|terraform|"
     "helm|systemctl|ls|cd|rm|cp|mv"
 )
-#: Those of them that are exact without an argument.
+#: Shell commands that are exact even without an argument.
 _BARE_COMMANDS: Final = (
     "npm|npx|pnpm|kubectl|sudo|apt-get|wget|ssh|scp|chmod|chown|mkdir|rmdir|grep|awk|pytest|javac|"
     "mvn|systemctl|ls"
@@ -67,7 +67,8 @@ _ARGUMENT: Final = (
     r"(?!(?:and|or|to|in|on|for|with|please|then|but|is|was|does|do|did|it|that|which|so|from|"
     r"now|again|gives?|fails?|returns?|keeps?|works?|players?|cds?)\b)[^\s,;!?()]+"
 )
-#: After a full stop whose blank is missing a sentence begins: with a capital, or with these.
+#: If the blank after a full stop is missing, the next sentence starts with a capital or with a word
+#: in this list.
 _NEXT: Final = (
     r"(?!(?<=[a-z]\.)[A-Z][a-z'’ ]|(?:i|and|the|we|yes|thanks|thank|please|can|could|what|do|does|"
     r"also|that|this|my|you|how|where|when|ok|okay|but|or|for|a|an|just|i'm|there|are)\b)"
@@ -89,7 +90,7 @@ _EXACT: Final = tuple(
         (r"~~(?=\S)[^~\n]{1,200}?~~|==(?=\S)[^=\n]{1,200}?(?<=\S)==", 0),
         (r"!?\[[^\[\]\n]*\]\([^()\n]*\)|!?\[[^\[\]\n]*\]\[[^\[\]\n]*\]", 0),
         (r"^[ \t]{0,3}(?:#{1,6}[ \t]|>|\||[-*+] \[[ xX]\]).*$", re.MULTILINE),
-        # Placeholders, and what code has in brackets.
+        # Placeholders and bracketed code.
         (r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>", 0),
         (rf"\$?{_CURLY}|\$\([^()\n]*\)", 0),
         (rf"[\w.]{{0,80}}{_SQUARE}", 0),
@@ -98,7 +99,7 @@ _EXACT: Final = tuple(
         (r"%(?:\w+%|\(\w+\)[a-z]|[sdifr]\b)", 0),
         (r"(?<![\w$])\$[^\W\d]\w*(?:[.:]\w+)*", 0),
         (r"(?<![\w:]):[a-z][\w+-]*:(?!\w)", re.IGNORECASE),
-        # Addresses, names of accounts and tags.
+        # Addresses, account names and tags.
         (r"[a-z][a-z0-9+.-]{0,20}://\S*[^\s.,;:!?)\]}>'\"”’»]", re.IGNORECASE),
         (r"\bmailto:\S*\w|\bwww\.\S*[\w/]", re.IGNORECASE),
         (r"[\w.+%'’-]{1,80}@[\w.-]*\w", 0),
@@ -110,17 +111,17 @@ _EXACT: Final = tuple(
         (r"\b[\w-]+(?: dot \w+)+(?: (?:slash|dash|hyphen|underscore) \w+)*\b", re.IGNORECASE),
         (r"(?<![\w#])#\w[\w-]*", 0),
         (r"\b[ru]/\w[\w-]*", 0),
-        # Paths, and names of files.
+        # Paths and file names.
         (r"(?<![\w/])(?:~|\.{1,2})?/(?=[\w.])[^\s,;!?\"'”)]*[\w/]", 0),
         (
             r"\b[a-z]:[\\/]\S*[^\s.,;!?]|(?<!\w)\\\\\S*\w|\S{0,80}\w\\\w\S*\w|\.\.?\\\S*\w",
             re.IGNORECASE,
         ),
         (r"(?<![\w./-])[\w.-]++/[\w.-]++(?:/[\w.-]++)+", 0),
-        # The name of a file may have a blank.
+        # A file name may contain a blank.
         (rf"(?<![\w./-])(?:\w+ )?(?:[\w-]+[./])*[\w-]+\.(?:{_SUFFIXES})\b", re.IGNORECASE),
         (r"(?<!\S)\.[a-z][\w.-]*\w", 0),
-        # Types of media, headers and commands of TeX.
+        # Media types, headers and TeX commands.
         (
             (
                 r"\b(?:text|image|audio|video|application|multipart|font)/(?:html|plain|css|csv|json|"
@@ -131,7 +132,7 @@ _EXACT: Final = tuple(
             0,
         ),
         (r"(?<![\w\\])\\[a-z]+(?:\{[^{}\n]*\})*", re.IGNORECASE),
-        # Names and statements of code.
+        # Names and statements in code.
         (r"\b(?=[^\W_])\w{1,80}_\w+\b|\b_+[^\W_]\w*\b", 0),
         (r"\b(?:[a-z]+[A-Z]|[A-Z][a-z0-9]+[A-Z])\w*\b", 0),
         (rf"(?<![\w.-])[^\W\d][\w-]*+(?:\.{_NEXT}[^\W\d]\w*+)++(?::\d+)?(?:/\S*[\w/])?", 0),
@@ -183,12 +184,12 @@ _EXACT: Final = tuple(
             r"\b(?:create|drop|alter|truncate)\s+(?:table|index|view|database)\s+[^\n.?!]{1,80}",
             re.IGNORECASE,
         ),
-        # Names of languages, and letters with a sign.
+        # Names of programming languages: single letters with a sign.
         (r"(?<!\w)[a-z](?:\+\+|\+|#)(?!\w)", re.IGNORECASE),
     )
 )
-#: A text without any of these has none of the spans above but quotations, calls of a shell, SQL
-#: and spelled addresses.
+#: A text without any such sign has no exact span except quotations, shell commands, SQL and
+#: spelled addresses.
 _SIGNS: Final = re.compile(r"[^\s\w.,!?'’\"-]|_|\.\w|[a-z][A-Z]|\w\(|(?<!\S)-|\\")
 _SPELLED: Final = re.compile(
     rf"\b(?:{_COMMANDS}|select|delete|update|insert|create|drop|alter|truncate|import|dot|lambda|undefined|null|nan|segfault)\b",
@@ -197,7 +198,7 @@ _SPELLED: Final = re.compile(
 
 
 class ExactSpan(NamedTuple):
-    """``text[start:end]`` stays as it is; nothing is put into it."""
+    """A span ``text[start:end]`` in which no edit may change or insert a character."""
 
     start: int
     end: int
@@ -206,7 +207,7 @@ class ExactSpan(NamedTuple):
 
 
 def exact_spans(text: str) -> list[ExactSpan]:
-    """Return the spans of a text that are exact by their form, those that overlap as one.
+    """Return the spans of a text that are exact by their form. Overlapping spans are merged.
 
     >>> [(one.reason, "see a_b and x.txt now"[one.start : one.end])
     ...  for one in exact_spans("see a_b and x.txt now")]
@@ -230,5 +231,5 @@ def exact_spans(text: str) -> list[ExactSpan]:
 
 
 def breaks_exact(exact: Sequence[tuple[int, int]], changed: Sequence[Hunk]) -> bool:
-    """Say whether something was changed in spans of a text, or put into one."""
+    """Return whether an edit changed characters in one of the spans, or inserted some into it."""
     return any(hunk.start < end and start < hunk.end for hunk in changed for start, end in exact)

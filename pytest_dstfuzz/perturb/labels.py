@@ -1,7 +1,7 @@
-"""Words that mean what they mean by their letters, as the words before them say.
+"""Words whose exact letters matter, recognised by the words around them.
 
-Numerals (`henry viii`), labels of one letter (`option a`), and what follows the word for a
-password. All functions return spans of words ``(first, last + 1)``.
+Examples are numerals (`henry viii`), labels of one letter (`option a`), and passwords. All
+functions return spans of words ``(first, last + 1)``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Span = tuple[int, int]
 
 _ROMAN: Final = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
 _ROMAN_LETTERS: Final = frozenset("ivxlcdm")
-#: Numerals that are words as well, and count as numerals after a word for a part alone.
+#: Numerals that are words as well. They only count as numerals after one of `_PARTS`.
 _ROMAN_WORDS: Final = word_set("mix di dim mi li")
-#: Words for what is told apart by letters or numerals.
+#: Words for items with a letter or numeral as their label.
 _PARTS: Final = word_set(
     """option group terminal vitamin row building section zone size plan drive class note grade key
     type part platform gate block team room seat floor line bus route hepatitis appendix exhibit
@@ -38,21 +38,21 @@ _BLOOD: Final = word_set("a b ab o")
 _WORD_LETTERS: Final = word_set("a i")
 #: Clitics without their apostrophe: `that s`.
 _CLITICS: Final = word_set("s m d t")
-#: Words after which no clitic stands.
+#: Words that no clitic follows.
 _HOSTLESS: Final = word_set("is was are be an a the of or and with for in to letter size")
-#: `i` after a word for a part is the user before these, and before a verb in its plain form if
-#: that word has a determiner: `the option i booked`.
+#: `i` after one of `_PARTS` is the user if a word in `_OF_MINE` follows. It is also the user if a
+#: verb in its base form follows and a determiner precedes: `the option i booked`.
 _OF_MINE: Final = word_set("am 'm ’m have 've ’ve want need like love prefer do don't think mean")
 _POINTING: Final = word_set("the this that these those which every any")
-#: Keys of music. `a flat` is one only beside a word of music.
+#: Musical keys. `a flat` is a key only if the utterance has a word of music.
 _KEYS: Final = word_set("a b c d e f g")
 _MODES: Final = word_set("flat sharp major minor")
 _MUSIC: Final = word_set(
     "key chord song scale piano guitar violin sonata concerto symphony note tune melody music"
 )
-#: Letters in a row that spell something, at least.
+#: Fewest single letters in a row that spell a word.
 _SPELLED: Final = 3
-#: A word for what is secret, or exact; of those of two words the last one.
+#: Words for a secret or an exact text, and below expressions of two words.
 _SECRETS: Final = word_set(
     """password passwords pw pwd passwd passcode passphrase passkey codeword pin username userid
     login nickname keyword watchword pseudonym serial passwort voucher coupon promo captcha otp puk
@@ -85,39 +85,39 @@ _SECRET_PAIRS: Final = frozenset(
     for first in firsts.split()
     for second in seconds.split()
 )
-#: Words that may stand between the cue and the secret.
+#: Words that may stand between the word for a secret and the secret.
 _LINKS: Final = word_set("is was are be to as = equals reads 's has always been")
 _MODALS: Final = word_set("should will shall must")
-#: With one of these, a key is a password.
+#: If the utterance has such a word, a `key` is a password.
 _NETWORKS: Final = word_set("wifi wi-fi wlan network router hotspot")
-#: After these it is said of the secret how it does.
+#: Words that describe a secret but do not belong to it: `the password is wrong`.
 _STATES: Final = word_set(
     """not wrong incorrect invalid expired working right correct changed forgotten lost gone locked
     being no n't too very also still now the a an my your protected required needed reset
     number numbers code codes id name details field box page"""
 )
-#: Words before a numeral that belong to it, at most: `pope john paul`.
+#: Most words before a numeral that belong to it: `pope john paul`.
 _LONGEST_HEAD: Final = 3
-#: Words between a secret and the word for it, and those of them that come first.
+#: Words between a secret and a word for it that follows, and those that come first in between.
 _BETWEEN: Final = word_set("as the my a our that is this was for its it 's")
 _LEADS: Final = word_set("as that is this was it")
-#: After these and a form of `be`, and after what a program does, words are said as they are.
+#: Words that introduce an exact text: `the word ... is`, and verbs of output.
 _WORDS: Final = word_set("word phrase")
 _IS: Final = word_set("is was 's")
 _ARTICLES: Final = word_set("a an the my your his her our their")
 _SAYING: Final = word_set(
     "prints printed print outputs displays echoes logs typed spells spelled spelt"
 )
-#: Words that end a secret, and a label.
+#: Words that end a secret and a label.
 _CLOSING: Final = word_set("please thanks thank ok okay hi hello yesterday today tomorrow tonight")
-#: Links between the word and what is secret, at most.
+#: Most linking words between the word for a secret and the secret.
 _LINKED: Final = 4
-#: Words of a secret, at most.
+#: Longest secret, in words.
 _LONGEST: Final = 6
 
 
 def numerals(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
-    """Yield Roman numerals, with the word before each: `henry viii`, `type i`."""
+    """Yield Roman numerals with the name before each: `henry viii`, `type i`."""
     for index, fact in enumerate(facts):
         lower = fact.plain
         if not lower or lower[0] not in _ROMAN_LETTERS or not _ROMAN.fullmatch(lower):
@@ -135,12 +135,12 @@ def numerals(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
 
 
 def _goes_on(fact: WordFacts, gap: str) -> bool:
-    """Say whether a word may be a part of the name before a numeral."""
+    """Return whether a word may be part of the name before a numeral."""
     return gap in {" ", "-"} and not (fact.stop_word or fact.verb)
 
 
 def labels(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
-    """Yield labels of one letter, with the word for what they are told apart by."""
+    """Yield labels of one letter, each with the word for the labelled item."""
     blood = any(fact.lower == "blood" for fact in facts)
     for index, fact in enumerate(facts):
         lower = fact.lower
@@ -166,13 +166,13 @@ def labels(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
 
 
 def _is_clitic(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
-    """Say whether a letter may be the end of the word before, without its apostrophe."""
+    """Return whether a letter may be a clitic without its apostrophe."""
     before = facts[index - 1] if index and gaps[index] == " " else None
     return before is not None and before.stop_word and before.lower not in _HOSTLESS
 
 
 def _is_user(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
-    """Say whether an `i` after a word for a part is the user: `this is the option i want`."""
+    """Return whether an `i` after one of `_PARTS` is the user: `this is the option i want`."""
     if facts[index].lower != "i" or index + 1 == len(facts) or gaps[index + 1].strip():
         return False
     following = facts[index + 1]
@@ -182,7 +182,7 @@ def _is_user(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> boo
 
 
 def spelled(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
-    """Yield what is spelled (`s m y t h e`, `d as in delta`), and keys of music (`b flat`)."""
+    """Yield spelled words (`s m y t h e`, `d as in delta`) and musical keys (`b flat`)."""
     lowers = [fact.lower for fact in facts]
     musical = not _MUSIC.isdisjoint(lowers)
     first = 0
@@ -203,7 +203,7 @@ def spelled(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
 
 
 def _ends_here(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
-    """Say whether a letter that is a word is none: nothing comes after the `a` that has one."""
+    """Return True if `i` is not the user, or if `a` is not an article because no noun follows."""
     if facts[index].lower == "i":
         return not _is_user(facts, gaps, index)
     if index + 1 == len(facts) or gaps[index + 1] != " ":
@@ -214,7 +214,7 @@ def _ends_here(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> b
 
 
 def secrets(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
-    """Yield passwords, code words and the like: what follows the word for them."""
+    """Yield passwords, code words and similar texts, found by the words that introduce them."""
     yield from _given_before(facts, gaps)
     yield from _said(facts, gaps)
     lowers = [fact.lower for fact in facts]
@@ -225,7 +225,7 @@ def secrets(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
             continue
         first, linked = index + 1, ":" in gaps[index + 1]
         if first < len(facts) and _is_secret_pair(facts, first):
-            continue  # The pair ends with the next word.
+            continue  # The two-word expression ends with the next word.
         if lowers[first + 1 : first + 2] == ["be"] and lowers[first] in _MODALS:
             first += 1
         while first < len(facts) and facts[first].lower in _LINKS and first - index <= _LINKED:
@@ -241,12 +241,12 @@ def secrets(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
 
 
 def _is_secret_pair(facts: Sequence[WordFacts], index: int) -> bool:
-    """Say whether a word and the one before it name a secret: `code word`."""
+    """Return whether a word and the one before it name a secret: `code word`."""
     return index > 0 and (facts[index - 1].lower, facts[index].lower) in _SECRET_PAIRS
 
 
 def _given_before(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
-    """Yield what is secret before the word for it: `enter moonlight as the password`."""
+    """Yield secrets that precede the word for them: `enter moonlight as the password`."""
     for index, fact in enumerate(facts):
         pair = _is_secret_pair(facts, index)
         if not pair and fact.lower not in _SECRETS:
@@ -266,7 +266,7 @@ def _given_before(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[S
 
 
 def _said(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[Span]:
-    """Yield what a word is, or what a program says: `the word to open the door is sesame`."""
+    """Yield exact texts after `the word ... is` (`the word is sesame`) or a verb of output."""
     for index, fact in enumerate(facts):
         first = index + 1
         if fact.lower in _WORDS:
@@ -293,5 +293,5 @@ def _closes(fact: WordFacts) -> bool:
 
 
 def _stops(gap: str, first: bool) -> bool:
-    """Say whether a clause ends in a gap; right after the word, a colon does not."""
+    """Return whether a clause ends in a gap. A colon does not end it if ``first`` is true."""
     return any(mark in gap for mark in (",.!?;)" if first else ",.!?;:)"))

@@ -1,8 +1,8 @@
-"""Whether an utterance, or a clause of it, is in another language than English.
+"""Detect utterances and clauses in other languages than English.
 
-The locks know English alone: of `no quiero` they would take the `no` for a value. First the script
-tells; of what is in Latin letters, words that other languages use in nearly every request, and the
-share of words that are none of English.
+The locks only know English: in `no quiero` they would lock `no` as a value. The script of the
+letters is checked first. Text in Latin letters is checked for frequent words of other languages
+and for the share of words that are not English.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Final
 
 from pytest_dstfuzz.perturb.words import Word, word_set
 
-#: Words of requests in other languages, none of which is a name of places or dishes there. Those
-#: that English has too are left out when it is asked.
+#: Frequent words of requests in other languages. No word is the name of a place or a dish.
+#: `OtherLanguages` removes those that are English words too.
 _WORDS: Final = word_set(
     # German
     """ich mich mir wir uns du dich dir sie ihr ihnen ist sind bin war kein keine keinen keiner
@@ -71,25 +71,25 @@ _WORDS: Final = word_set(
 )
 _SENTENCE_END: Final = re.compile(r"[.!?;:,…]")
 _LATIN: Final = "LATIN"
-#: Letters of another script that make a word: one alone may be a sign, such as that of pi.
+#: Fewest letters of another script that make a word: a single one may be a symbol such as pi.
 _LETTERS: Final = 2
-#: Words of other languages that make a clause one of theirs.
+#: Fewest words of other languages that mark a clause as foreign.
 _HITS: Final = 2
-#: Share of the words of a clause that no list knows, with one word of another language.
+#: Share of unknown words that marks a clause as foreign if it has one word of another language.
 _UNKNOWN: Final = 0.5
 
 
 @lru_cache(maxsize=4096)
 def _script(letter: str) -> str:
-    """Return the script of a letter: the first word of its name."""
+    """Return the script of a letter: the first word of its Unicode name."""
     return unicodedata.name(letter, "").partition(" ")[0]
 
 
 @lru_cache(maxsize=1 << 14)
 def is_of_other_script(word: str) -> bool:
-    """Say whether a word is written in other letters than Latin ones, all of it.
+    """Return whether all letters of a word belong to another script than Latin.
 
-    One in which both are mixed is a word whose letters were exchanged for others that look alike.
+    A word with letters of both scripts is an English word with look-alike characters.
 
     >>> is_of_other_script("早餐"), is_of_other_script("pаge"), is_of_other_script("π")
     (True, False, False)
@@ -103,20 +103,20 @@ def is_of_other_script(word: str) -> bool:
 
 
 class OtherLanguages:
-    """Finds utterances in other languages than English."""
+    """Detector of utterances in other languages than English."""
 
     def __init__(self, is_word: Callable[[str], bool], plain: Collection[str]) -> None:
-        """Take the words of English, and its function words."""
+        """Store a test for English words, and the English function words."""
         self._is_word = is_word
         self._plain = frozenset(plain)
         self._words = frozenset(word for word in _WORDS if not is_word(word)) - self._plain
 
     def has(self, words: Sequence[Word], gaps: Sequence[str]) -> bool:
-        """Say whether an utterance, or a clause of it, is in another language.
+        """Return whether an utterance, or one of its clauses, is in another language.
 
         Args:
-            words: of the utterance.
-            gaps: what is before each of them, and after the last one.
+            words: the words of the utterance.
+            gaps: the text before each word, and the text after the last one.
         """
         lowers = [word.lower for word in words]
         if any(not lower.isascii() and is_of_other_script(lower) for lower in lowers):
@@ -133,7 +133,7 @@ class OtherLanguages:
         return self._is_other(lowers)
 
     def _is_other(self, lowers: Sequence[str]) -> bool:
-        """Say whether a clause is in another language."""
+        """Return whether a clause is in another language."""
         spoken = [lower for lower in lowers if lower[:1].isalpha()]
         hits = len({lower for lower in spoken if lower in self._words})
         english = sum(lower in self._plain for lower in spoken)

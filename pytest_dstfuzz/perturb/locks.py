@@ -1,4 +1,4 @@
-"""Locks: which words of a turn no edit may touch, and why."""
+"""Locks: the words of a turn that no edit may touch, and the reason for each."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from pytest_dstfuzz.perturb.names import lower_names, name_lists
 from pytest_dstfuzz.perturb.values import ValuePieces, canonical
 from pytest_dstfuzz.perturb.words import Parts, word_list, word_set
 
-#: Words of degree: in a negated clause they say how far the negation goes.
+#: Words of degree: in a negated clause they change how strong the negation is.
 DEGREES: Final = word_set(
     """just so really very too simply truly actually definitely absolutely totally completely
     quite even only merely hopefully"""
 )
-#: Words of which a negated clause says something else than of their synonyms, or than of nothing.
+#: Words whose synonyms, or whose loss, change the meaning of a negated clause.
 _WEIGHED: Final = word_set(
     """need needs needed needing want wants wanted wanting require requires required requiring
     some good great nice excellent wonderful fantastic lovely awesome amazing pleasant terrific"""
@@ -51,9 +51,9 @@ _SUBJECTS: Final = word_set("i you we he she they it that this there one someone
 _WISHES: Final = word_set("like love prefer want need appreciate")
 _QUANTITIES: Final = word_set("few little")
 _REFUSALS: Final = word_set("no nope nah nay")
-#: What may go after `not`.
+#: Words that may be edited although they follow `not`.
 _EMPTY: Final = word_set("a an the be been being")
-#: Words of an answer that a comma parts from what is asked for.
+#: Words of a reply that a comma separates from the request: `no thanks, a cheap one`.
 _ANSWERS: Final = _REFUSALS | word_set(
     """not yes yeah yep ok okay sure thanks thank you sorry well oh um uh yet now that 's that's
     thats is it all"""
@@ -63,7 +63,7 @@ _SENTENCE_ENDS: Final = frozenset("!?\n")
 
 
 def scope_of(word: str, *, negates: bool) -> str:
-    """Return what a word (lower-cased) does to those around it, ``""`` for nothing.
+    """Return how a lower-cased word affects the words around it, ``""`` if it does not.
 
     >>> scope_of("really", negates=False), scope_of("maybe", negates=False)
     ('negated', 'request')
@@ -81,17 +81,17 @@ def scope_of(word: str, *, negates: bool) -> str:
 
 @lru_cache(maxsize=1024)
 def without_degrees(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of some words that may be put into a negated clause."""
+    """Return the words that may be inserted into a negated clause."""
     return tuple(word for word in words if word.lower() not in DEGREES)
 
 
 def guard_scopes(
     facts: Sequence[WordFacts], gaps: Sequence[str], reasons: list[str], glued: list[bool]
 ) -> list[bool]:
-    """Lock the words that are harmless elsewhere, and close gaps.
+    """Lock words that only matter in this context, and close gaps.
 
     Returns:
-        For each word whether its clause has a negation; nothing where none has.
+        For each word whether its clause is negated; an empty list if no clause is.
     """
     negations = []
     for index, fact in enumerate(facts):
@@ -116,7 +116,7 @@ def guard_scopes(
 
 
 def _asks(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> bool:
-    """Say whether a modal verb asks or wishes."""
+    """Return whether a modal verb asks for something or expresses a wish."""
     if index + 1 == len(facts) or not gaps[index + 1].isspace():
         return False
     following = facts[index + 1].plain.partition("'")[0]
@@ -130,7 +130,7 @@ def _guard_next(
     glued: list[bool],
     negation: int,
 ) -> None:
-    """Keep what is right after a negation there."""
+    """Keep the word after a negation in its place, and lock it if it carries meaning."""
     index = negation + 1
     if index == len(facts) or _ends(gaps[index], short=False):
         return
@@ -142,7 +142,7 @@ def _guard_next(
 
 
 def _clauses(facts: Sequence[WordFacts], gaps: Sequence[str]) -> list[int]:
-    """Return for each word the number of its clause."""
+    """Return the clause number of each word."""
     clauses: list[int] = []
     clause = 0
     answer = True
@@ -160,33 +160,33 @@ def _clauses(facts: Sequence[WordFacts], gaps: Sequence[str]) -> list[int]:
 
 @lru_cache(maxsize=1024)
 def _ends(gap: str, *, short: bool) -> bool:
-    """Say whether a sentence ends in a gap, after what may be short for something (`p.m.`)."""
+    """Return whether a sentence ends in a gap. ``short``: the word before may be cut (`p.m.`)."""
     if not _SENTENCE_ENDS.isdisjoint(gap):
         return True
-    # Several dots are a pause; one without a blank parts no sentences.
+    # Several dots are a pause. A dot without a blank after it does not end a sentence.
     return gap.count(".") == 1 and gap[-1:].isspace() and not short
 
 
-#: Yes and no in all their spellings: answers to what the system asked.
+#: Spellings of yes and no: replies to a question of the system.
 _AFFIRMATIONS: Final = (
     *("yes", "yeah", "yep", "yup", "yea", "sure", "ok", "okay", "okey", "k", "correct", "right"),
     *("absolutely", "definitely", "certainly", "indeed", "fine", "exactly", "agreed", "true"),
     *("affirmative", "false", "wrong", "incorrect", "alright", "perfect", "of course"),
     *("go ahead", "sounds good", "sounds great", "that works"),
 )
-#: What people write with a capital wherever it stands.
+#: Words that people capitalise anywhere in a sentence.
 _GREETINGS: Final = word_set("thanks thank please hi hello hey bye goodbye can could")
 _CLITIC: Final = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$|^n['’]t$")
-#: Cue words of at least so many letters may take a typing error.
+#: Shortest cue word, in letters, that may take a typing error.
 _TYPO_LENGTH: Final = 5
-#: The most frequent words of requests tell no name apart.
+#: Words with a lower frequency rank are too common to identify a name.
 _EVERYDAY_RANK: Final = 200
-#: The lock on all of an utterance in another language.
+#: The lock on a whole utterance in another language.
 LANGUAGE: Final = "language"
 
 
 class Locks:
-    """The locks of the profile ``strict`` for one lexicon and one ontology."""
+    """The locks for one lexicon and one ontology."""
 
     def __init__(
         self,
@@ -198,13 +198,13 @@ class Locks:
         """Build the tables.
 
         Args:
-            lexicon: negations, cues and the like.
-            ontology: values to look for in every utterance; slot names count as cues.
-            cue_words: more words that say what a value is for.
+            lexicon: source of the negations, cues and other word lists.
+            ontology: slot values to look for in every utterance. Slot names count as cues.
+            cue_words: additional words that name the purpose of a value.
             user: words, phrases or ``/regular expressions/`` that no edit may touch.
 
         Raises:
-            UserError: a regular expression that does not compile, or an empty lock.
+            UserError: If a regular expression does not compile or a lock has no word.
         """
         self._lexicon = lexicon
         self._stop_words = frozenset(lexicon.stop_words)
@@ -220,7 +220,7 @@ class Locks:
         cues = [*lexicon.cues, *cue_words, *(part for slot in slots for part in word_list(slot))]
         self._enter("cue", cues)
         self._enter("reference", lexicon.references)
-        # The first list that has a word names its lock.
+        # If several lists have a word, the first one names its lock.
         self._single = {
             word: next(reason for phrase, reason in entries if len(phrase) == 1)
             for word, entries in self._phrases.items()
@@ -229,7 +229,7 @@ class Locks:
         values = [v for found in ontology.values.values() for v in found] if ontology else []
         phrases = (*lexicon.stop_words, *cues, *lexicon.fillers)
         self._common = frozenset(canonical(word) for text in phrases for word in word_list(text))
-        # Nor does what every dialogue says (`place`, `good`) tell a name apart.
+        # Frequent words of dialogues (`place`, `good`) do not identify a name either.
         self._common |= {canonical(w) for v in values for w in word_list(v) if self._everyday(w)}
         self._values = ValuePieces.of(values, self._common)
         self._closed = self._stop_words.union(*(word_list(phrase) for phrase in cues))
@@ -253,12 +253,12 @@ class Locks:
                     self._phrases.setdefault(variant[0], []).append((variant, reason))
 
     def _more_pieces(self, value: str) -> ValuePieces | None:
-        """Return the pieces of a value, ``None`` when the ontology has them all."""
+        """Return the pieces of a value, or ``None`` if the ontology has them all."""
         pieces = ValuePieces.of([value], self._common)
         return None if self._values.joined(pieces) is self._values else pieces
 
     def _user_lock(self, lock: str) -> re.Pattern[str] | None:
-        """Return the pattern of a regular expression; enter a word or phrase."""
+        """Return the pattern of a regular expression, or enter a word or phrase."""
         if len(lock) > 2 and lock.startswith("/") and lock.endswith("/"):
             try:
                 return re.compile(lock[1:-1], re.IGNORECASE)
@@ -270,9 +270,9 @@ class Locks:
         return None
 
     def guard_of(self, word: str) -> str:
-        """Return the lock that a word brings with it wherever it stands, ``""`` for none.
+        """Return the lock that a word has in every context, ``""`` if it has none.
 
-        What an edit puts into an utterance must not have one.
+        An edit must not insert a word that has one.
         """
         lower = word.lower()
         if not lower.isalpha() and any(map(str.isdigit, lower)):
@@ -285,7 +285,7 @@ class Locks:
         return "user" if patterns and any(p.fullmatch(word) for p in patterns) else ""
 
     def mask(self, text: str, parts: Parts, values: Iterable[str] = (), system: str = "") -> Mask:
-        """Return what guards the words of an utterance, in a turn whose state has some values."""
+        """Return the mask over an utterance in a turn whose belief state has these values."""
         words, gaps = parts.words, parts.gaps
         if self.is_other_language(parts):
             return _whole(text, len(words))
@@ -312,7 +312,7 @@ class Locks:
         return finish(facts, gaps, reasons, glued, scopes, exact)
 
     def is_other_language(self, parts: Parts) -> bool:
-        """Say whether an utterance is in another language than English, a clause of it at least."""
+        """Return whether an utterance, or one of its clauses, is not in English."""
         return self._languages.has(parts.words, parts.gaps)
 
     def _mentions(self, facts: Sequence[WordFacts], values: Iterable[str]) -> list[tuple[int, int]]:
@@ -321,7 +321,7 @@ class Locks:
             if more is not None:
                 pieces = pieces.joined(more)
         ends: Sequence[int] = range(len(facts))
-        if pieces is self._values:  # Nearly always; then most words are known not to matter.
+        if pieces is self._values:  # Fast path: only a few words can end a mention.
             ends = [index for index, fact in enumerate(facts) if fact.mentions]
         if not ends:
             return []
@@ -335,7 +335,7 @@ class Locks:
         reasons: Sequence[str],
         system: str,
     ) -> set[int]:
-        """Return the indices of words that look like names, and may still become one."""
+        """Return the indices of words that look like names."""
         gaps = parts.gaps
         found = lower_names(facts, gaps, reasons)
         found.update(names.called([fact.lower for fact in facts], gaps, self._closed))
@@ -354,7 +354,7 @@ class Locks:
         return found
 
     def _look_at(self, text: str) -> WordFacts:
-        """Return what is known about a word as typed."""
+        """Return the facts about a word as typed."""
         lower = text.lower()
         plain = lower.replace("’", "'")
         form = canonical(plain)
@@ -401,11 +401,11 @@ class Locks:
         )
 
     def _is_name(self, plain: str) -> bool:
-        """Say whether a word is a name wherever it stands, or looks like a word and is none."""
+        """Return whether a word is a name in every context, or is not a known word."""
         formed = unicodedata.normalize("NFC", plain).removesuffix("'s")
         if formed in self._names_known.always:
             return True
-        # A part of one letter, as in `t-shirt`, says nothing.
+        # Parts of one letter do not count, as in `t-shirt`.
         pieces = [piece for piece in formed.split("-") if len(piece) > 1]
         return bool(pieces) and all(
             piece.isalpha() and not self._is_known(piece) for piece in pieces
@@ -418,13 +418,13 @@ class Locks:
         return self._lexicon.frequency_rank(lower) is None and not lower.endswith("s")
 
     def _may_end_mention(self, form: str) -> bool:
-        # What ends a known word may be its second half, written apart.
+        # The end of a known word may be its second half, written separately.
         known = form in self._value_ends or form in self._seconds
         return known or self._values.begins_like(form)
 
 
 def _whole(text: str, words: int) -> Mask:
-    """Return what guards all of a text."""
+    """Return a mask that locks a whole text."""
     whole = ((0, len(text)),)
     return Mask((LOCKED,) * words, (LANGUAGE,) * words, (SHUT,) * (words + 1), whole)
 
@@ -432,7 +432,7 @@ def _whole(text: str, words: int) -> Mask:
 def _lock_spans(
     spans: Iterable[ExactSpan], parts: Parts, reasons: list[str], glued: list[bool]
 ) -> None:
-    """Lock the words of spans of characters, and close the gaps that a span reaches into."""
+    """Lock the words in spans of characters, and close the gaps that a span overlaps."""
     for span in spans:
         first = bisect_right(parts.ends, span.start)
         end = max(first, bisect_left(parts.starts, span.end))
@@ -445,7 +445,7 @@ def _lock_spans(
 
 
 def _parted(parts: Sequence[str]) -> list[str]:
-    """Part contractions as MultiWOZ writes them: ``don't`` -> ``do n't``."""
+    """Split contractions as MultiWOZ does: ``don't`` -> ``do n't``."""
     parted: list[str] = []
     for part in parts:
         if part.endswith("n't") and len(part) > 3:

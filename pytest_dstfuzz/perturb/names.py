@@ -1,4 +1,4 @@
-"""Names in a text, in capitals or in small letters."""
+"""Names in a text, with or without capitals."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _CALLED: Final = frozenset({"called", "named", "titled", "call"})
 _LINKS: Final = frozenset({"and", "of", "the", "'s", "’s"})
 #: Marks that end a name.
 _NAME_ENDS: Final = frozenset(",.!?;:")
-#: Longest name, in words, that may follow ``called``.
+#: Longest name, in words, after ``called``.
 _LONGEST: Final = 6
-#: More capitals than this share of the words are a habit of typing, not names.
+#: Share of capitalised words above which capitals are a typing habit and mark no names.
 _TITLE_CASE: Final = 0.5
 
 
 def called(lowers: Sequence[str], gaps: Sequence[str], closed: Collection[str]) -> list[int]:
-    """Return the words right after ``called`` or ``named``, up to one of a closed class."""
+    """Return the words after ``called`` or ``named``, up to the first closed-class word."""
     found: list[int] = []
     if _CALLED.isdisjoint(lowers):
         return found
@@ -47,11 +47,11 @@ def capitalised(
     plain: Collection[str],
     is_word: Callable[[str], bool],
 ) -> set[int]:
-    """Return the words written with a capital that grammar does not ask for.
+    """Return the words with a capital that grammar does not require.
 
-    Words of ``plain`` (lower-cased: stop words, greetings) do not count, except as links
-    between two that do (``of``, ``'s``). The word at the start of a sentence counts when it
-    is no known word, or when a capital follows.
+    Words in ``plain`` (lower-cased stop words and greetings) only count as links between two
+    other capitalised words (``of``, ``'s``). The first word of a sentence counts if it is
+    unknown or if a capitalised word follows.
     """
     words, gaps = parts.words, parts.gaps
     if sum(capitals) > _TITLE_CASE * len(words) and len(words) > 2 and text.isupper():
@@ -78,7 +78,7 @@ def capitalised(
 
 
 def named_by_system(system: str, lowers: Collection[str]) -> set[str]:
-    """Return those of some words which the system, in the utterance before, wrote as a name."""
+    """Return the words of ``lowers`` that the preceding system utterance wrote as names."""
     if not _may_name(system, lowers):
         return set()
     parts = take_apart(system)
@@ -91,9 +91,9 @@ def named_by_system(system: str, lowers: Collection[str]) -> set[str]:
 
 
 def _may_name(system: str, lowers: Collection[str]) -> bool:
-    """Say whether a look at the words of the system is worth it: it rarely is."""
+    """Return False if splitting the system utterance cannot find a name: the usual case."""
     if not system.isascii():
-        return True  # Offsets need not be the same in lower case.
+        return True  # Lower-casing may change offsets.
     spoken = system.lower()
     for lower in lowers:
         at = spoken.find(lower)
@@ -105,15 +105,15 @@ def _may_name(system: str, lowers: Collection[str]) -> bool:
 
 
 _FILE: Final = resources.files("pytest_dstfuzz") / "resources" / "lexicon" / "names.txt"
-#: Words after which a place is named.
+#: Words that precede the name of a place.
 _TOWARDS: Final = word_set(
     """to from in at near via around towards toward through into outside visit visiting reach
     reaching leaving between past beyond nearby"""
 )
 _AFTER: Final = _TOWARDS | {"with", "on"}
-#: Words that continue the name of a place and make a name of an adjective before them.
+#: Words after the name of a place: an adjective before them is part of the name.
 _PLACED: Final = word_set("airport station city town beach international university cathedral area")
-#: Words after which a person is named.
+#: Words that precede the name of a person.
 _TOWARDS_PERSON: Final = word_set(
     """for with by under from about tell ask call remind message text email phone ring invite
     contact meet meeting see seeing and or dear mr mrs ms miss dr prof professor sir madam
@@ -121,7 +121,7 @@ _TOWARDS_PERSON: Final = word_set(
     boss colleague partner cousin neighbour neighbor assistant girlfriend boyfriend fiance
     fiancee niece nephew grandma grandpa grandmother grandfather dog cat baby named"""
 )
-#: Those after which a verb may stand as well.
+#: Words of the set above that a verb may follow too.
 _JOINING: Final = word_set("and or")
 _ENDS: Final = frozenset(",.!?;:")
 _DETERMINERS: Final = word_set(
@@ -131,15 +131,15 @@ _BOOKINGS: Final = word_set(
     "booking bookings booked book reservation reserved reserve table room name order"
 )
 _PLAYS: Final = word_set("play stream watch read hear listening queue")
-#: Last words of the names of streets and the like.
+#: Last words of street names.
 _STREETS: Final = word_set("street road avenue lane valley boulevard terrace crescent square")
 _FLYING: Final = word_set("fly flying flew flown flies travel sail")
 _FLIGHTS: Final = word_set("flight flights")
-#: Words from one for flying to the name of who flies, at most.
+#: Longest distance, in words, from a word for flying to the name of the airline.
 _FLIGHT: Final = 5
-#: `is grace coming`.
+#: First words of a question about a person: `is grace coming`.
 _ASKING: Final = word_set("is was")
-#: Words of a title, and of a name after the words for one, at most.
+#: Longest title, and longest name after the words that introduce one, in words.
 _LONGEST_TITLE: Final = 6
 _LONGEST_NAME: Final = 3
 #: Words that end a name.
@@ -152,29 +152,29 @@ _IDLE: Final = word_set(
 class NameLists(NamedTuple):
     """The words of `resources/lexicon/names.txt`."""
 
-    #: Names wherever they stand.
+    #: Names in every context.
     always: frozenset[str]
-    #: Ordinary words that are a place, or a given name, as well.
+    #: Ordinary words that are also the name of a place, or a given name.
     places: frozenset[str]
     given: frozenset[str]
-    #: Ordinary words that go on a given name.
+    #: Ordinary words that may follow a given name as a family name.
     family: frozenset[str]
 
 
 @cache
 def name_lists() -> NameLists:
-    """Return the lists that ship."""
+    """Return the shipped lists."""
     lists = dict(line.split(":", 1) for line in _FILE.read_text(encoding="utf-8").splitlines())
     return NameLists(*(word_set(lists[name]) for name in NameLists._fields))
 
 
 def lower_names(facts: Sequence[WordFacts], gaps: Sequence[str], locked: Sequence[str]) -> set[int]:
-    """Return the words that are names where they stand.
+    """Return the indices of lower-case words that are names in their context.
 
     Args:
-        facts: what is known about the words.
-        gaps: what is before each, and after the last one.
-        locked: the locks that guard them already.
+        facts: the facts about each word.
+        gaps: the text before each word, and the text after the last one.
+        locked: the lock that already guards each word.
     """
     found: set[int] = set()
     for index in range(1, len(facts)):
@@ -216,7 +216,7 @@ def _is_place(
         earlier = [other.lower for other in facts[max(index - _FLIGHT, 0) : index - 1]]
         flown = not _FLYING.isdisjoint(earlier) or not _FLIGHTS.isdisjoint(earlier)
         return (earlier[-1:] != [] and earlier[-1] in _FLYING) or (fact.rare and ends and flown)
-    # `from Dover to Deal`: the other end of a way is a name, too.
+    # `from Dover to Deal`: the destination is a name if the origin is one.
     return (
         before == "to"
         and index > 2
@@ -234,7 +234,7 @@ def _is_person(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> b
     if fact.given and before in _ASKING:
         return following is not None and following.lower.endswith("ing")
     if fact.given and before == "to":
-        # `write to will`, `send it to faith and hope`; `to grant` may be a verb.
+        # `write to will`, `send it to faith and hope`. In `to grant`, the word may be a verb.
         paired = following is not None and following.lower == "and"
         return fact.lower == "will" or (not fact.verb and (following is None or paired))
     if not fact.given or before not in _TOWARDS_PERSON:
@@ -242,7 +242,7 @@ def _is_person(facts: Sequence[WordFacts], gaps: Sequence[str], index: int) -> b
     joins = before == "and" and index > 1 and facts[index - 2].given
     if before in _JOINING and not joins:
         return following is not None and following.family and fact.lower != "will"
-    # `for summer holidays`, `with rose wine`: there it describes what follows.
+    # In `for summer holidays` and `with rose wine` the word describes the next one.
     described = following is not None and following.noun and not following.family
     return not described or fact.lower == "will"
 
@@ -270,7 +270,7 @@ def _introduced(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[int
 
 
 def _titles(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[int]:
-    """Yield what is played, and by whom: `play hello by adele`."""
+    """Yield the words of a title and its artist: `play hello by adele`."""
     for index, fact in enumerate(facts):
         if fact.lower not in _PLAYS:
             continue
@@ -289,9 +289,9 @@ def _titles(facts: Sequence[WordFacts], gaps: Sequence[str]) -> Iterator[int]:
 def _run(
     facts: Sequence[WordFacts], gaps: Sequence[str], first: int, longest: int
 ) -> Iterator[int]:
-    """Yield words from one on, up to the end of a clause or a function word.
+    """Yield the words from ``first`` up to the end of a clause or a function word.
 
-    The first one may be one, if it is a name too (`will`).
+    A function word that is also a given name (`will`) does not end the run.
     """
     for place in range(first, min(first + longest, len(facts))):
         fact = facts[place]

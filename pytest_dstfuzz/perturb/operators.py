@@ -1,4 +1,4 @@
-"""The operators on characters and words, and which edits the policy lets them make."""
+"""The operators on characters and words, and the policy that limits their edits."""
 
 from __future__ import annotations
 
@@ -64,29 +64,29 @@ if TYPE_CHECKING:
 __all__ = ["Candidates"]
 
 
-#: What a typing error leaves inside a word, and at its end. No question mark: it
-#: would turn a statement round. No dash at the end: it would make a number negative.
+#: Marks that a typing error inserts inside a word, and at its end. There is no question mark,
+#: which would turn a statement into a question, and no dash at the end, which could be a minus.
 SEPARATORS: Final = (" ", "-", ".", ",")
 ENDINGS: Final = (",", ".", ";", "!")
 _APOSTROPHE: Final = re.compile("['’]")
 _PARTS: Final = re.compile(r"[ \-.,]")
-#: Words shorter than this are not dangerous: too much would be near them.
+#: Shorter words are not dangerous: too many words would be near them.
 _SHORTEST: Final = 4
-#: Longer ones are no words (addresses, tokens), and judging each typing error would take long.
+#: Longer texts are not words (addresses, tokens), and checking each typing error would be slow.
 _LONGEST: Final = 40
-#: Letters that stand for words in messages (`u`, `r`, `n`, `2` ...), or are words.
+#: Letters that stand for words in text messages (`u`, `r`, `n` ...), or are words.
 _TEXTING: Final = frozenset("abcdefgikmnopruxy")
-#: Letters of a word for each typing error that it may take.
+#: Number of letters of a word for each typing error that it may take.
 _LETTERS_A_TYPO: Final = 4
 
 
 def typo_limit(length: int) -> int:
-    """Return how many typing errors a word of so many letters takes in strict."""
+    """Return the number of typing errors that a word of this length may take in strict."""
     return max(1, length // _LETTERS_A_TYPO)
 
 
 def keeps_letters(old: str, new: str) -> bool:
-    """Say whether the parts of one letter that a word has are still there; case does not matter.
+    """Return whether ``new`` keeps all one-letter parts of ``old``, regardless of case.
 
     >>> keeps_letters("I", "j"), keeps_letters("I'm", "j'm"), keeps_letters("I'm", "Im")
     (False, False, True)
@@ -101,28 +101,28 @@ def keeps_letters(old: str, new: str) -> bool:
 
 
 def _other_case(old: str, new: str) -> bool:
-    """Say whether letters are typed in another case, which leaves a word as it is."""
+    """Return whether only the case of the letters differs, which leaves a word the same."""
     return bool(new) and new.lower() == old.lower()
 
 
 @lru_cache(maxsize=8)
 def _near(words: frozenset[str]) -> frozenset[str]:
-    """Return the longer ones of some words, and what is a typing error away from one of them.
+    """Return the long words in ``words``, and all texts one typing error away from one.
 
-    The words are those of a lexicon, and a run builds several tables of the same one.
+    The result is cached because a run builds several tables from the same lexicon.
     """
     long = [word for word in words if len(word) >= _SHORTEST]
     return frozenset(near for word in long for near in (word, *one_letter_away(word)))
 
 
 class TypoTable:
-    """Judges whether a misspelling is one, and nothing else.
+    """Decides whether a misspelling can only be read as the word it was typed for.
 
     Args:
-        is_word: whether a text is a word or a value of its own, which no typing error may make;
-            ``None`` = anything may come out (profile ``edit-rate``).
-        dangerous: lower-cased words; results within one typing error of one of them are refused
-            as well.
+        is_word: returns whether a text is another word or a value, which no typing error may
+            produce. ``None`` accepts every result (profile ``edit-rate``).
+        dangerous: lower-cased words. Results within one typing error of such a word are rejected
+            too.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class TypoTable:
         self.harmless = lru_cache(maxsize=1 << 16)(self._harmless)
 
     def kept(self, word: str, typos: Iterable[Typo]) -> tuple[Typo, ...]:
-        """Return what of some typing errors ``word`` (as typed) can take, in their order."""
+        """Return the typing errors that ``word`` (as typed) can take, in the same order."""
         if self._is_word is None:
             return tuple(typo for typo in typos if typo.choices)
         if len(word) > _LONGEST:
@@ -143,7 +143,7 @@ class TypoTable:
             head, tail = word[:start], word[end:]
             good: tuple[str, ...]
             if start == len(word) and choices == ENDINGS:
-                good = choices  # A mark after a whole word leaves it as it is.
+                good = choices  # A mark after a whole word does not change it.
             else:
                 good = tuple(new for new in choices if self._reads_as(word, head + new + tail))
             old = word[start:end]
@@ -153,7 +153,7 @@ class TypoTable:
         return tuple(kept)
 
     def takes(self, word: str, typo: Typo) -> bool:
-        """Say whether `kept` keeps a typing error that has one choice."""
+        """Return whether `kept` keeps a typing error with one choice."""
         start, end, (after,) = typo
         if self._is_word is None:
             return True
@@ -163,22 +163,22 @@ class TypoTable:
         return self._reads_as(word, typed) or _other_case(word[start:end], after)
 
     def _reads_as(self, word: str, typed: str) -> bool:
-        """Say whether what was typed for a word can be read as nothing else."""
-        # Few of these texts come again: to remember each would crowd out those that do.
+        """Return whether a misspelling of a word can only be read as that word."""
+        # Not cached: most texts never recur and would evict those that do.
         if not self._harmless(typed):
             return False
         parted = len(word) == 1 or "'" in word or "’" in word
         return not parted or keeps_letters(word, typed)
 
     def _harmless(self, text: str) -> bool:
-        """Say whether ``text``, typed for another word, can be read as nothing else.
+        """Return whether ``text``, typed for another word, can only be read as that word.
 
-        A text with a separator inside is parted there, and each part is judged.
+        A text with a separator inside is split there, and each part is checked.
         """
         if self._is_word is None:
             return True
         lower = text.lower()
-        if lower.isalpha():  # One piece, like nearly all of them.
+        if lower.isalpha():  # Fast path: nearly all texts have one part.
             return self._unreadable(lower)
         return all(self._unreadable(piece) for piece in _PARTS.split(lower))
 
@@ -188,9 +188,9 @@ class TypoTable:
         return not (self._is_word and self._is_word(piece)) and piece not in self._dangerous
 
 
-#: Stop words whose addition says nothing.
+#: Stop words that add no meaning.
 _IDLE_STOP_WORDS: Final = ("the", "a", "an", "so", "just")
-#: Fillers that correct what was said before, answer the system, or say that nothing changed.
+#: Fillers that correct an earlier statement, answer the system, or state that nothing changed.
 _SPEAKING_FILLERS: Final = frozenset({"okay", "alright", "i mean", "you know", "still"})
 
 
@@ -198,37 +198,37 @@ class UsedOperator(NamedTuple):
     """An operator under one policy."""
 
     operator: Operator  #: The operator.
-    #: What it says of words, held to the validity profile; every answer is remembered.
+    #: Its function, restricted to the validity profile, with a cache.
     ask: Callable[..., Any]
-    strict: bool  #: Whether the locks hold.
-    by_slips: bool  #: Whether its places are the slips of a noise model.
+    strict: bool  #: Whether locks apply.
+    by_slips: bool  #: Whether it only makes the slips of a noise model.
 
     @property
     def names(self) -> tuple[str, str]:
-        """Transformation and operator, as edits record them."""
+        """The names of transformation and operator, as edits record them."""
         return self.operator.transformation, self.operator.name
 
 
 class EditPolicy:
-    """Candidates for every operator under one validity profile.
+    """The candidates of every operator under one validity profile.
 
     Attributes:
-        strict: whether the locks hold: in ``strict`` and ``natural``.
-        by_slips: whether all operators make slips of a noise model alone: in ``natural``.
-        lexicon: words to perturb with.
+        strict: whether locks apply, as in ``strict`` and ``natural``.
+        by_slips: whether all operators only make the slips of a noise model, as in ``natural``.
+        lexicon: words for the edits.
         nearest_first: whether a position parameter counts places by their distance to the
-            nearest slot value; in reading order otherwise.
-        operators: those in use: transformation -> its operators, in the order in which the
-            operator parameter has them.
-        judged: those that explain what a variant changed, by their kind: the shipped ones of
-            words, whether in use or not, and the others in use.
-        fillers: words that operator ``filler`` inserts: fillers, then stop words.
-        emoji: what operator ``emoji`` inserts.
-        safe_insertions: what a masked language model may insert in strict.
-        harmless: says whether a text can be read as no other word than that it was typed for.
-        kept: returns what of some typing errors a word can take.
-        takes: says whether a word can take a typing error of one choice.
-        guard_of: returns the lock that a word brings with it, ``""`` for none.
+            nearest slot value. Otherwise it counts in reading order.
+        operators: the operators in use: transformation -> its operators, in the order in which
+            the operator parameter counts them.
+        judged: kind -> the operators that may explain a change in a variant: the shipped
+            operators on words, whether in use or not, and the other ones in use.
+        fillers: words that the operator ``filler`` inserts: fillers, then stop words.
+        emoji: emoji that the operator ``emoji`` inserts.
+        safe_insertions: words that a masked language model may insert in strict.
+        harmless: returns whether a text can only be read as the word it was typed for.
+        kept: returns the typing errors that a word can take.
+        takes: returns whether a word can take a typing error with one choice.
+        guard_of: returns the lock that a word has in every context, ``""`` for none.
     """
 
     def __init__(
@@ -240,10 +240,10 @@ class EditPolicy:
         nearest_first: bool = False,
         by_slips: bool = False,
     ) -> None:
-        """Build for a profile with the locks that are given, or without any.
+        """Build the policy of a profile with these locks, or of one without locks.
 
         Raises:
-            UserError: an operator of ``selection`` that nobody registered.
+            UserError: If an operator in ``selection`` is not registered.
         """
         self.strict = locks is not None
         self.by_slips = by_slips
@@ -271,27 +271,27 @@ class EditPolicy:
         self.judged = self._judged()
 
     def insertable(self, word: str) -> bool:
-        """Say whether ``word`` may be inserted: in strict, one word without any lock."""
+        """Return whether ``word`` may be inserted. In strict it must be one word without a lock."""
         if not self.strict:
             return True
         return word not in _SPEAKING_FILLERS and " " not in word and not self.guard_of(word)
 
     def replaces(self, old: str, new: str) -> bool:
-        """Say whether ``new`` may stand for the lower-cased word ``old``."""
+        """Return whether ``new`` may replace the lower-cased word ``old``."""
         if not self.strict:
             return new != old
-        if len(old) == 1 or new == old:  # A word of one letter is not replaced whole.
+        if len(old) == 1 or new == old:  # Words of one letter are never replaced.
             return False
         return new not in self.lexicon.antonyms(old) and not self.guard_of(new)
 
     def respells(self, old: str, new: str) -> bool:
-        """Say whether ``new`` may be a misspelling of the lower-cased word ``old``."""
+        """Return whether ``new`` may be a misspelling of the lower-cased word ``old``."""
         return self.harmless(new) and (not self.strict or keeps_letters(old, new))
 
     def near(self, character: str) -> tuple[str, ...]:
-        """Return the keys beside that of a character, in its case."""
+        """Return the keys next to that of a character, in its case."""
         found = self.lexicon.keyboard.get(character.lower(), ())
-        if self.strict:  # A digit in the row above would be a number.
+        if self.strict:  # A digit of the row above would make a number.
             found = tuple(key for key in found if not key.isdigit())
         return tuple(key.upper() for key in found) if character.isupper() else found
 
@@ -301,7 +301,7 @@ class EditPolicy:
     def _judged(self) -> dict[str, tuple[Callable[..., Any], ...]]:
         shipped = [find_operator(item.name, name) for item in SHIPPED for name in item.operators]
         known = [used for found in self.operators.values() for used in found]
-        # What is put between words is judged by the lists that it is drawn from.
+        # Insertions are checked against the lists that they are drawn from.
         words = [self._used(op) for op in shipped if KINDS[op.kind].takes == ("word",)]
         judging = [*words, *(used for used in known if not used.operator.shipped)]
         return {
@@ -327,7 +327,7 @@ class EditPolicy:
         return self._typos.kept(word, function(word))
 
     def _held(self, operator: Operator, function: Callable[..., Any], *words: str) -> Any:
-        """Return what an operator of others says, held to its kind and the profile."""
+        """Return the answer of a third-party operator, restricted to its kind and the profile."""
         try:
             said = function(*words)
             if not KINDS[operator.kind].chooses:
@@ -343,7 +343,7 @@ class EditPolicy:
         return tuple(new for new in dict.fromkeys(choices) if self._fits(operator, words, new))
 
     def _fits(self, operator: Operator, words: tuple[str, ...], new: str) -> bool:
-        """Say whether a word of an operator of others may be put where it says."""
+        """Return whether a choice of a third-party operator is allowed."""
         lower = new.lower()
         if self.strict and word_list(new) != [lower]:
             return False  # Not one word, or not a word alone.
@@ -381,7 +381,7 @@ def _no_guard(word: str) -> str:
     return ""
 
 
-#: What is typed inside a word and at both its ends in the profile ``edit-rate``.
+#: Characters typed inside a word and at both its ends in the profile ``edit-rate``.
 _ANY_PUNCTUATION: Final = (" ", "-", ".", ",", ";", ":", "!", "?", "'", '"', "_", "/")
 
 
@@ -397,7 +397,7 @@ def repeat_letter(word: str) -> list[Typo]:
 
 @operator("char_insert", "typo")
 def keyboard_insert(word: str, policy: EditPolicy) -> list[Typo]:
-    """Hit the key beside a letter as well.
+    """Hit the key next to a letter as well.
 
     >>> keyboard_insert("ok", strict)[0]
     Typo(start=1, end=1, choices=('i', 'k', 'l', 'p'))
@@ -407,7 +407,7 @@ def keyboard_insert(word: str, policy: EditPolicy) -> list[Typo]:
 
 @operator("char_insert", "punctuate")
 def punctuation(word: str, policy: EditPolicy) -> list[Typo]:
-    """Type a blank or a mark in a word, or a mark after it.
+    """Type a blank or a mark inside a word, or a mark after it.
 
     >>> [(typo.start, "".join(typo.choices)) for typo in punctuation("hello", strict)]
     [(2, ' -.,'), (3, ' -.,'), (5, ',.;!')]
@@ -421,7 +421,7 @@ def punctuation(word: str, policy: EditPolicy) -> list[Typo]:
 
 @operator("char_replace", "typo")
 def look_alike(word: str, policy: EditPolicy) -> list[Typo]:
-    """Put a character that looks alike in the place of a letter.
+    """Replace a letter by a character that looks like it.
 
     >>> look_alike("o", strict)
     [Typo(start=0, end=1, choices=('ò', 'ó', 'ô', 'õ', 'ö', 'ø', 'ō', 'о', 'ο'))]
@@ -432,7 +432,7 @@ def look_alike(word: str, policy: EditPolicy) -> list[Typo]:
 
 @operator("char_replace", "typo")
 def keyboard(word: str, policy: EditPolicy) -> list[Typo]:
-    """Hit the key beside a letter instead; in strict no digit, which would be a number.
+    """Hit the key next to a letter instead. In strict no digit is typed.
 
     >>> keyboard("P", strict), "0" in keyboard("P", edit_rate)[0].choices
     ([Typo(start=0, end=1, choices=('L', 'O'))], True)
@@ -442,7 +442,7 @@ def keyboard(word: str, policy: EditPolicy) -> list[Typo]:
 
 @operator("char_replace", "typo")
 def swap(word: str, policy: EditPolicy) -> list[Typo]:
-    """Type two letters in the wrong order.
+    """Swap two letters.
 
     >>> swap("need", strict)
     [Typo(start=0, end=2, choices=('en',)), Typo(start=2, end=4, choices=('de',))]
@@ -458,7 +458,7 @@ def swap(word: str, policy: EditPolicy) -> list[Typo]:
 
 @operator("char_drop", "join")
 def blank(left: str, right: str, policy: EditPolicy) -> bool:
-    """Leave the blank between two words out.
+    """Omit the blank between two words.
 
     >>> blank("need", "some", strict), blank("any", "one", strict)
     (True, False)
@@ -468,7 +468,7 @@ def blank(left: str, right: str, policy: EditPolicy) -> bool:
 
 @operator("char_drop", "typo", name="any")
 def drop_letter(word: str, policy: EditPolicy) -> list[Typo]:
-    """Leave a letter out.
+    """Omit a letter.
 
     >>> drop_letter("taxi", strict)[0], drop_letter("bus", strict)
     (Typo(start=0, end=1, choices=('',)), [])
@@ -478,12 +478,12 @@ def drop_letter(word: str, policy: EditPolicy) -> list[Typo]:
     return [Typo(place, place + 1, ("",)) for place in range(len(word))]
 
 
-#: Words whose loss leaves every slot as it was: articles, forms of `be`, auxiliaries of
-#: polite requests, `I`. No pronoun that points to a value, nothing that asks or negates.
+#: Stop words that can be dropped without changing a slot: articles, forms of `be`, auxiliaries of
+#: polite requests, `I`. Pronouns that refer to a value, questions and negations are not included.
 _DROPPABLE_STOP_WORDS: Final = word_set(
     "a an the i am is are be been being will would could can very so just too"
 )
-#: Other words of that kind: politeness, greetings, emphasis.
+#: Other words that can be dropped: politeness, greetings, emphasis.
 _DROPPABLE_WORDS: Final = _DROPPABLE_STOP_WORDS | word_set(
     """please kindly thanks hello hi hey oh um uh er erm hmm well really actually basically
     honestly simply truly hopefully anyway maybe perhaps possibly great nice wonderful awesome
@@ -493,7 +493,7 @@ _DROPPABLE_WORDS: Final = _DROPPABLE_STOP_WORDS | word_set(
 
 @operator("word_insert", "repeat", name="repeat")
 def repeat_word(word: str) -> bool:
-    """Say a word twice.
+    """Repeat a word.
 
     >>> repeat_word("need")
     True
@@ -523,7 +523,7 @@ def emoji(policy: EditPolicy) -> tuple[str, ...]:
 
 @operator("word_insert", "insert")
 def mlm(left: str, right: str, policy: EditPolicy) -> tuple[str, ...]:
-    """Insert a word that a masked language model proposes there.
+    """Insert a word proposed by a masked language model.
 
     >>> mlm("need", "a", strict), mlm("need", "a", edit_rate)[:3]
     (('just', 'please'), ('me', 'book', 'for'))
@@ -535,7 +535,7 @@ def mlm(left: str, right: str, policy: EditPolicy) -> tuple[str, ...]:
 
 @operator("word_replace", "respell")
 def misspelling(word: str, policy: EditPolicy) -> tuple[str, ...]:
-    """Misspell a word as people often do.
+    """Replace a word by a common misspelling.
 
     >>> misspelling("restaurant", strict)
     ('restaraunt', 'restaurent', 'restraunt', 'resturant')
@@ -546,7 +546,7 @@ def misspelling(word: str, policy: EditPolicy) -> tuple[str, ...]:
 
 @operator("word_replace", "replace")
 def synonym(word: str, policy: EditPolicy) -> tuple[str, ...]:
-    """Put a dictionary synonym in the place of a word.
+    """Replace a word by a dictionary synonym.
 
     >>> synonym("assist", strict), synonym("not", strict)
     (('help',), ())
@@ -558,7 +558,7 @@ def synonym(word: str, policy: EditPolicy) -> tuple[str, ...]:
 
 @operator("word_replace", "replace")
 def neighbour(word: str, policy: EditPolicy) -> tuple[str, ...]:
-    """Put a neighbour in an embedding space in the place of a word.
+    """Replace a word by a neighbour in an embedding space.
 
     >>> neighbour("monday", strict), neighbour("monday", edit_rate)[:2]
     ((), ('saturday', 'sunday'))
@@ -569,20 +569,20 @@ def neighbour(word: str, policy: EditPolicy) -> tuple[str, ...]:
 
 
 def _keeps_the_meaning(word: str, found: tuple[str, ...], policy: EditPolicy) -> tuple[str, ...]:
-    """Return what of a reviewed table may stand for a word in an utterance."""
+    """Return the words of a reviewed table that may replace a word in an utterance."""
     lexicon = policy.lexicon
     if word in lexicon.stop_words or lexicon.majority_pos(word) in {None, "function"}:
         return ()
     if lexicon.frequency_rank(word) is None:
-        return ()  # Rather a typing error of the user's than the word: `book it foe 2 people`.
-    # What nobody says in a request hardly has the sense that is meant: `psyche`.
+        return ()  # Probably a typing error of the user: `book it foe 2 people`.
+    # A word that never occurs in requests rarely has the intended sense: `psyche`.
     said = (new for new in found if lexicon.frequency_rank(new) is not None)
     return tuple(new for new in said if policy.replaces(word, new))
 
 
 @operator("word_drop", "drop")
 def stop_word(word: str, policy: EditPolicy) -> bool:
-    """Leave a stop word out.
+    """Omit a stop word.
 
     >>> stop_word("the", strict), stop_word("not", strict), stop_word("not", edit_rate)
     (True, False, True)
@@ -592,7 +592,7 @@ def stop_word(word: str, policy: EditPolicy) -> bool:
 
 @operator("word_drop", "drop")
 def any_word(word: str, policy: EditPolicy) -> bool:
-    """Leave a word of any kind out.
+    """Omit any word.
 
     >>> any_word("please", strict), any_word("taxi", strict), any_word("taxi", edit_rate)
     (True, False, True)
@@ -600,12 +600,12 @@ def any_word(word: str, policy: EditPolicy) -> bool:
     return not policy.strict or word in _DROPPABLE_WORDS
 
 
-#: A word and all typing errors, or slips, of one kind that it can take, at least one.
+#: The index of a word, and all its typing errors or slips of one kind, at least one.
 Typos = tuple[int, tuple[Any, ...]]
 
 
 def _gaps(draft: Draft, used: UsedOperator) -> Iterator[int]:
-    """Yield the gaps in which a word may be put."""
+    """Yield the gaps that take an insertion."""
     if not draft.tokens or (used.strict and draft.quota < 1):
         return
     for index, token in enumerate(draft.tokens):
@@ -616,7 +616,7 @@ def _gaps(draft: Draft, used: UsedOperator) -> Iterator[int]:
 
 
 def _insertable(draft: Draft, used: UsedOperator) -> Iterator[int]:
-    """Yield the gaps for which there is something to insert."""
+    """Yield the gaps with at least one candidate for insertion."""
     return (place for place in _gaps(draft, used) if _insertions(draft, used, place))
 
 
@@ -626,14 +626,14 @@ def _insert(draft: Draft, used: UsedOperator, place: int, choice: float) -> Edit
 
 
 def _insertions(draft: Draft, used: UsedOperator, place: int) -> tuple[str, ...]:
-    """Return what may be put into a gap."""
+    """Return the candidates for insertion into a gap."""
     sides = _sides(draft, place) if used.operator.asks else ("", "")
     words: tuple[str, ...] = used.ask(*sides)
     return without_degrees(words) if draft.opening(place) == NEGATED else words
 
 
 def _sides(draft: Draft, place: int) -> tuple[str, str]:
-    """Return the words on both sides of a gap, ``""`` at an edge; of an inserted phrase, one."""
+    """Return the words on both sides of a gap, ``""`` at an edge. Inserted phrases are split."""
     tokens = draft.tokens
     left = tokens[place - 1].lower.split()[-1] if place else ""
     return left, tokens[place].lower.split()[0] if place < len(tokens) else ""
@@ -653,10 +653,10 @@ def _repeatable(draft: Draft, used: UsedOperator) -> Iterator[int]:
 
 
 def _repeat(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditResult:
-    """Say a word twice; the second time in lower case, but for ``I``."""
+    """Repeat a word. The repetition is in lower case, except ``I``."""
     token = draft.tokens[place]
     word = token.text if token.lower == "i" else token.lower
-    # The first of the two stays as it is, else it would no longer be said twice.
+    # Close the first word to edits: otherwise the two could become different.
     return insert_after(touch(draft, place), place, word, used.names)
 
 
@@ -664,7 +664,7 @@ def _replaceable(draft: Draft, used: UsedOperator) -> Iterator[int]:
     strict = used.strict
     if strict and draft.quota < 1:
         return
-    # Another spelling is a typing error: cue words of some length take it.
+    # A misspelling counts as a typing error, which long cue words may take.
     spelled = used.operator.kind == "respell"
     for index, token in enumerate(draft.tokens):
         allowed = (not strict or token.typos > 0) if spelled else token.role == FREE
@@ -673,7 +673,7 @@ def _replaceable(draft: Draft, used: UsedOperator) -> Iterator[int]:
 
 
 def _replace(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditResult:
-    """Replace a word, in the case of the word replaced."""
+    """Replace a word, and keep its case."""
     token = draft.tokens[place]
     words = used.ask(token.lower)
     word = match_case(token.text, words[pick(choice, len(words))])
@@ -695,17 +695,17 @@ def _drop(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditRe
     tokens = made.draft.tokens
     if not used.strict or place == len(tokens):
         return made
-    # One edit a gap: nothing is put where a word went, and its neighbours do not join.
+    # One edit per gap: do not replace a dropped word by another, and do not join its neighbours.
     shut = tokens[place]._replace(open=SHUT)
     changed = (*tokens[:place], shut, *tokens[place + 1 :])
     return made._replace(draft=made.draft._replace(tokens=changed))
 
 
 def _typable(draft: Draft, used: UsedOperator) -> Iterator[Typos]:
-    """Yield the words that can take a typing error, with all that they can take."""
+    """Yield each word that can take a typing error, with all typing errors that it can take."""
     ask, strict = used.ask, used.strict
     full = strict and draft.quota < 1
-    # A word that is misspelled and then parted is no longer the word that it was.
+    # A word that is first misspelled and then split is not recognisable.
     whole = strict and used.operator.kind == "punctuate"
     for index, token in enumerate(draft.tokens):
         if strict and (token.typos < 1 or (whole if token.touched else full)):
@@ -721,7 +721,7 @@ def _type(draft: Draft, used: UsedOperator, place: tuple[int, Typo], choice: flo
 
 
 def _slippable(draft: Draft, used: UsedOperator) -> Iterator[Typos]:
-    """Yield the words at which the noise model has slips of an operator, with those slips."""
+    """Yield each word with a slip of the operator in the noise model, with those slips."""
     tokens, name = draft.tokens, used.names
     joins = used.operator.kind == "join"
     if name not in draft.slipping or draft.quota < 1 + joins:
@@ -733,7 +733,7 @@ def _slippable(draft: Draft, used: UsedOperator) -> Iterator[Typos]:
         places = slips.places
         if not slips.inside:
             at = draft.start(index)
-            # Edits of words beside it may have taken away what a slip is about.
+            # Edits to neighbouring words may have removed the text that a slip changes.
             places = tuple(
                 place
                 for place in places
@@ -769,7 +769,7 @@ def _slip(
 
 
 def _choose_typo(places: list[Typos], parameter: float) -> tuple[int, Any]:
-    """Return the typing error that ``parameter`` selects of all those of all words."""
+    """Return the typing error that ``parameter`` selects among those of all words."""
     rest = pick(parameter, sum([len(found) for _, found in places]))
     for index, found in places:
         if rest < len(found):
@@ -779,7 +779,7 @@ def _choose_typo(places: list[Typos], parameter: float) -> tuple[int, Any]:
 
 
 def _joinable(draft: Draft, used: UsedOperator) -> Iterator[int]:
-    """Yield the words whose blank before them may go."""
+    """Yield the words that can be joined to the word before."""
     tokens, strict = draft.tokens, used.strict
     if strict and draft.quota < 2:
         return
@@ -802,13 +802,13 @@ def _choose_place(places: Sequence[Any], parameter: float) -> Any:
 
 
 def _word_remoteness(draft: Draft, place: int) -> tuple[int, bool]:
-    """Return how far a word is from a slot value, words that say what it is for first."""
+    """Return the distance of a word to a slot value. Cue words come first."""
     token = draft.tokens[place]
     return token.distance, token.role != TYPO
 
 
 def _gap_remoteness(draft: Draft, place: int) -> tuple[int, bool]:
-    """Return how far the gap before a word is from a slot value; a word beside it is 1 away."""
+    """Return the distance of a gap to a slot value. The gap next to a value has distance 1."""
     sides = draft.tokens[max(place - 1, 0) : place + 1]
     return 1 + min(token.distance for token in sides), all(t.role != TYPO for t in sides)
 
@@ -822,28 +822,28 @@ def _word_of_word(draft: Draft, place: int) -> Sequence[int]:
 
 
 def _word_of_gap(draft: Draft, place: int) -> Sequence[int]:
-    """Return the word beside a gap that is nearer to a slot value."""
+    """Return the word next to a gap that is nearer to a slot value."""
     sides = range(max(place - 1, 0), min(place + 1, len(draft.tokens)))
     return (min(sides, key=lambda index: draft.tokens[index].distance),)
 
 
 def _words_of_typos(draft: Draft, place: Typos) -> Sequence[int]:
-    """Return the word once for each typing error in it."""
+    """Return the word, repeated once for each of its typing errors."""
     return (place[0],) * len(place[1])
 
 
 class Steps(NamedTuple):
-    """How operators of one kind are carried out; not every kind looks at all arguments."""
+    """How operators of one kind work. Some kinds ignore some of the arguments."""
 
-    #: Yields where the operator may work.
+    #: Yields the places that the operator can change.
     places: Callable[[Draft, UsedOperator], Iterator[Any]]
-    #: Makes the edit at a place; the parameter in [0, 1] chooses what is put there.
+    #: Makes the edit at a place. The parameter in [0, 1] chooses the new text.
     make: Callable[[Draft, UsedOperator, Any, float], EditResult]
-    #: What places are sorted by where the nearest to a slot value comes first.
+    #: Sort key of places if the nearest to a slot value comes first.
     remoteness: Callable[[Draft, Any], tuple[int, bool]] = _word_remoteness
-    #: The word of each thing that the position parameter may select at a place.
+    #: The words for the items at a place that the position parameter can select.
     words: Callable[[Draft, Any], Sequence[int]] = _word_of_word
-    #: Returns the place that a parameter in [0, 1] selects of all.
+    #: Returns the place that a parameter in [0, 1] selects.
     choose: Callable[[list[Any], float], Any] = _choose_place
 
 
@@ -866,16 +866,16 @@ def _steps(used: UsedOperator) -> Steps:
 
 
 class Candidates(NamedTuple):
-    """What a transformation can do to an utterance."""
+    """The possible edits of a transformation to an utterance."""
 
-    operators: tuple[str, ...]  #: Names of those which have a place.
-    #: For each of them the word of every place, in the order in which the position parameter
-    #: counts; of a gap the one beside it that is nearer to a slot value.
+    operators: tuple[str, ...]  #: Names of the operators with at least one place.
+    #: For each operator the word index of every place, in the order of the position parameter. The
+    #: word of a gap is the neighbour that is nearer to a slot value.
     words: tuple[tuple[int, ...], ...]
 
 
 def candidates(draft: Draft, policy: EditPolicy, transformation: str) -> Candidates:
-    """Return what `transform` chooses from."""
+    """Return the choices of `transform`."""
     found = []
     for used in policy.operators[transformation]:
         steps = _steps(used)
@@ -891,15 +891,15 @@ def candidates(draft: Draft, policy: EditPolicy, transformation: str) -> Candida
 def transform(
     draft: Draft, policy: EditPolicy, transformation: str, parameters: tuple[float, ...]
 ) -> EditResult | None:
-    """Make one edit, or return ``None`` where no operator has a candidate.
+    """Make one edit. Return ``None`` if no operator has a candidate.
 
-    Parameters: position, operator and, where there is one, choice, each in [0, 1].
+    The parameters are position, operator and, for some transformations, choice, each in [0, 1].
     """
     found = []
     for used in policy.operators[transformation]:
         steps = _steps(used)
         candidates = steps.places(draft, used)
-        # Whether there is one is all that is asked of an operator which is not chosen.
+        # The first place is enough for an operator that is not chosen.
         if (first := next(candidates, None)) is not None:
             found.append((used, steps, first, candidates))
     if not found:
@@ -914,27 +914,27 @@ def transform(
     return steps.make(draft, used, place, choice[0] if choice else 0.0)
 
 
-#: What keyboards of English have.
+#: Characters on English keyboards.
 _KEYS: Final = frozenset(string.printable)
 _SHORTENING: Final = frozenset({"missing", "swap"})
-#: Locks of words whose letters carry the meaning: another case, a clitic or a missing apostrophe
-#: leaves those as they are. `""` is that of a clitic.
+#: Locks on words that may change case, become a clitic or lose an apostrophe, because this does
+#: not change their meaning. `""` is the lock of a clitic.
 _SPELLABLE: Final = frozenset({"", "reference", "cue"})
 _UNGUARDED: Final = frozenset({""})
-#: Kinds that say first words again, which no operator of words explains.
+#: Kinds that repeat the first words. No operator on words explains such a change.
 _PHRASES: Final = frozenset({"restart"})
 
 
 class NoiseInUse:
-    """A noise model under the locks of a run.
+    """A noise model with the slip rate of a run.
 
     Attributes:
         model: the model.
-        rate: slips per word that probabilities are reckoned with.
+        rate: slips per word, for computing probabilities.
     """
 
     def __init__(self, model: NoiseModel, rate: float | None) -> None:
-        """Take a model, and the slip rate, where it is not to be the model's own."""
+        """Store a model, and a slip rate if it differs from that of the model."""
         self.model = model
         self.rate = model.slip_rate if rate is None else rate
         tables = model.file.tables
@@ -943,27 +943,27 @@ class NoiseInUse:
 
     @classmethod
     def of(cls, names: tuple[str, ...], rate: float | None) -> NoiseInUse:
-        """Take the models of some names or paths as one; see `load_models`."""
+        """Load models by names or paths, and merge them into one. See `load_models`."""
         return cls(load_models(names), rate)
 
     @property
     def makes(self) -> frozenset[tuple[str, str]]:
-        """The transformations and operators that the slips of the model are of."""
+        """The transformations and operators of the slips that the model makes."""
         return frozenset(
             SLIP_KINDS[kind.name] for kind in self.model.file.kinds if kind.name in SLIP_KINDS
         )
 
     @property
     def identity(self) -> str:
-        """What tells the model apart from others, wherever the files of it lie."""
+        """A name that identifies the model, independent of the paths of its files."""
         return f"{self.model.name} ({self.model.fingerprint[:12]})"
 
 
 class NoiseSupport:
-    """Says what of a noise model the locks leave."""
+    """Computes the slips of a noise model that the locks allow."""
 
     def __init__(self, noise: NoiseInUse, policy: EditPolicy) -> None:
-        """Take the noise, and what the profile allows of words."""
+        """Store the noise, and the policy of the profile."""
         self._noise = noise
         self._policy = policy
         in_use = [used for some in policy.operators.values() for used in some]
@@ -974,7 +974,7 @@ class NoiseSupport:
         self._of_rest = lru_cache(maxsize=1 << 14)(self._allowed)
 
     def of(self, utterance: str, parts: Parts, mask: Mask) -> Support:
-        """Return what locks and operators in use leave of what people make of an utterance."""
+        """Return the slips in an utterance that the locks and the operators in use allow."""
         more = frozenset(utterance) - self._noise.keys
         slips: list[dict[tuple[str, str], Slips]] = [{} for _ in parts.words]
         explained = []
@@ -1006,8 +1006,8 @@ class NoiseSupport:
         return Support(noisy, tuple(slips), tuple(explained))
 
     def _allowed(self, part: Changes, guards: Guards) -> Allowed:
-        """Return which changes of a part of an utterance no lock forbids."""
-        # The word before it ends where the part begins.
+        """Return the changes of a part of an utterance that no lock forbids."""
+        # The word before the part, as a word of length 0 at its start.
         left = (Word(guards.left, 0, 0, guards.left),) if guards.left else ()
         words = (*left, *take_apart(part.text).words)
         ends = [word.end for word in words]
@@ -1050,29 +1050,29 @@ class NoiseSupport:
         )
 
     def _may_type(self, word: str, kind: str, typo: Typo) -> bool:
-        """Say whether a slip of letters leaves a word to be read as nothing else."""
+        """Return whether a slip of letters leaves a word that can only be read as itself."""
         if kind in _SHORTENING and len(word) < _SHORTEST:
             return False
         if kind != "swap" and any(map(str.isdigit, typo.choices[0])):
-            return False  # It would be a number.
+            return False  # The result would be a number.
         return self._policy.takes(word, typo)
 
 
 def owner(start: int, before: str, ends: Sequence[int]) -> int:
-    """Return the word that a change is about, by where words end.
+    """Return the index of the word that a change affects, given the end offsets of the words.
 
-    Of a gap it is the word after it, at the end the last one.
+    A change in a gap belongs to the next word. At the end of the text it belongs to the last one.
     """
     search: Callable[..., int] = bisect_right if before else bisect_left
     return min(search(ends, start), len(ends) - 1)
 
 
 class Guards(NamedTuple):
-    """What guards the words of a part of an utterance."""
+    """The locks on the words of a part of an utterance."""
 
-    #: The word before it, in lower case; ``""`` for none, and where it does not matter.
+    #: The word before the part, in lower case. ``""`` if there is none or it does not matter.
     left: str
-    #: As in `Mask`, from that word on.
+    #: As in `Mask`, starting with that word.
     roles: tuple[int, ...]
     reasons: tuple[str, ...]
     open: tuple[int, ...]
@@ -1081,46 +1081,46 @@ class Guards(NamedTuple):
 
 
 class Allowed(NamedTuple):
-    """What no lock forbids of the changes of a part of an utterance."""
+    """The changes of a part of an utterance that no lock forbids."""
 
     kept: Kept
-    #: Word, counted from the first that has guards; transformation and operator; their slips.
+    #: ``((word, (transformation, operator)), slips)``. Words are counted as in `Guards`.
     slips: tuple[tuple[tuple[int, tuple[str, str]], Slips], ...]
-    #: Those that the second check has to know.
+    #: The changes that the final check must accept, see `Support`.
     explained: Changes
 
 
 class GuardedChange(NamedTuple):
-    """One change of a part of an utterance, with what guards the words."""
+    """One change of a part of an utterance, and the locks on its words."""
 
     change: Change
-    #: What is changed.
+    #: The changed text.
     before: str
-    #: The word that it is about, see `owner`.
+    #: Index of the affected word, see `owner`.
     at: int
-    #: Those of the part, and the one before it.
+    #: The words of the part, after the word before it.
     words: tuple[Word, ...]
     guards: Guards
     policy: EditPolicy
 
     @property
     def word(self) -> Word:
-        """The word that it is about."""
+        """The affected word."""
         return self.words[self.at]
 
     @property
     def role(self) -> int:
-        """What may happen to that word."""
+        """The role of the affected word, as in `Mask`."""
         return self.guards.roles[self.at]
 
     @property
     def brought(self) -> frozenset[str]:
-        """The locks that what is written brings with it."""
+        """The locks of the words that the change inserts."""
         guard_of, text = self.policy.guard_of, self.change.after
         return frozenset(guard_of(word) for word in (text, *word_list(text)))
 
     def is_same(self, count: int = 1) -> bool:
-        """Say whether words may be written another way, with the same letters or a clitic."""
+        """Return whether words may change case, or become or lose a clitic."""
         here = slice(self.at, self.at + count)
         pairs = zip(self.guards.roles[here], self.guards.reasons[here], strict=True)
         return all(role != LOCKED or reason in _SPELLABLE for role, reason in pairs)
@@ -1140,12 +1140,12 @@ def _joins(case: GuardedChange) -> bool:
 
 
 def _rewrites(case: GuardedChange) -> bool:
-    """Write a word as in messages, or two as one: nothing that has a lock comes of it."""
+    """Return whether a text-message spelling may replace words: the result must have no lock."""
     return case.role != LOCKED and case.brought == _UNGUARDED
 
 
 def _contracts(case: GuardedChange) -> bool:
-    """Write two words as one; the first stays as it is but in `gonna` and its like."""
+    """Return whether two words may be contracted. `gonna` and the like also change the first."""
     words = word_list(case.before)
     if case.change.after.lower().startswith((f"{words[0]}'", f"{words[0]}’")):
         return case.is_same(len(words)) and case.brought <= _SPELLABLE
@@ -1166,12 +1166,12 @@ def _drops_apostrophe(case: GuardedChange) -> bool:
 
 
 def _unstops(case: GuardedChange) -> bool:
-    """Leave a final full stop out, but where it may belong to what is before it."""
+    """Return False if a final full stop may belong to the word before it."""
     return case.guards.open[case.at + 1] != SHUT
 
 
 def _repeats(case: GuardedChange) -> bool:
-    """Say one word, or the first ones, twice: each of them may be."""
+    """Return whether all affected words may be repeated."""
     guards, index = case.guards, case.at
     words = word_list(case.change.after)
     opening = guards.open[index + 1 if case.change.kind == "doubled" else index]
@@ -1193,7 +1193,7 @@ def _inserts(case: GuardedChange) -> bool:
     return known and case.guards.open[case.at + at_end] != SHUT
 
 
-#: Kind of slips of words, or of what is between them -> whether no lock forbids one.
+#: Kind of slip on words or between them -> returns whether no lock forbids a change.
 _RULES: Final[Mapping[str, Callable[[GuardedChange], bool]]] = {
     "blank": _joins,
     "misspelling": _misspells,

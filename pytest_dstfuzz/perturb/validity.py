@@ -1,4 +1,4 @@
-"""Whether a variant is valid: edit rates, locks, and only slips that people make."""
+"""The validity check of variants: edit rates, locks, and changes that people make by mistake."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from pytest_dstfuzz.perturb.operators import (
 )
 from pytest_dstfuzz.perturb.words import Edit, Word, is_word_character, marks, word_list
 
-#: Characters of the longest utterance that is edited. Jaro similarity takes time by the square
-#: of the length: a quarter of a second here, more than a minute for 164,000 characters.
+#: Longest utterance, in characters, that is edited. The time of Jaro similarity is quadratic in
+#: the length: a quarter of a second here, more than a minute for 164,000 characters.
 LONGEST_EDITED: Final = 10_000
-#: Letters up to which two words are compared letter by letter, likewise: so many by so many.
+#: Longest words, in letters, that are compared letter by letter. This takes quadratic time too.
 _LONGEST_WORD: Final = 100
 
 
 def distinct_words(text: str) -> frozenset[str]:
-    """Return the different words of ``text``, lower-cased, without punctuation."""
+    """Return the set of lower-cased words of ``text``, without punctuation."""
     return frozenset(word_list(text))
 
 
 def edit_w(before: frozenset[str], after: str) -> float:
-    """Return the Jaccard distance of two word sets, in [0, 1]; 0 where both are empty.
+    """Return the Jaccard distance of two word sets, in [0, 1]. It is 0 if both are empty.
 
     Args:
-        before: `distinct_words` of the clean utterance, which all its variants share.
+        before: `distinct_words` of the clean utterance, shared by all its variants.
         after: the text to compare with it.
     """
     new = distinct_words(after)
-    # One division, so that 2 of 3 words is the same float as the limit 2 / 3.
+    # A single division makes 2 of 3 words the same float as the limit 2 / 3.
     return len(before ^ new) / len(before | new) if before or new else 0.0
 
 
 def edit_c(before: str, after: str) -> float:
-    """Return 1 - Jaro similarity of the texts, in [0, 1]; 0 for equal ones.
+    """Return 1 - Jaro similarity of two texts, in [0, 1]. It is 0 if they are equal.
 
-    Takes time by the square of their lengths; see `LONGEST_EDITED`.
+    The time is quadratic in the length of the texts, see `LONGEST_EDITED`.
     """
     if before == after:
         return 0.0
@@ -60,8 +60,8 @@ def edit_c(before: str, after: str) -> float:
 def typing_distance(one: str, other: str) -> int:
     """Return the Damerau-Levenshtein distance: drops, inserts, changes and swaps of letters.
 
-    Of words of more than 100 letters only what is between their equal ends is compared; where
-    that is longer still, the length of the longer word is returned, which is no typing error.
+    If a word has more than 100 letters, the common prefix and suffix are removed first. If more
+    than 100 letters are left, return the length of the longer word, which exceeds every limit.
     """
     longest = max(len(one), len(other))
     if longest > _LONGEST_WORD:
@@ -73,10 +73,11 @@ def typing_distance(one: str, other: str) -> int:
 
 
 def word_limit(source: frozenset[str], limit: float, *, flat: bool = False) -> float:
-    """Return the largest `edit_w` that is allowed for variants of the words ``source``.
+    """Return the largest `edit_w` allowed for variants of an utterance with the words ``source``.
 
-    ``max(limit, 2 / (n + 1))`` with n different words: replacing one word always fits.
-    ``flat`` gives the thesis' limit as it is. A limit of 0 forbids every edit.
+    It is ``max(limit, 2 / (n + 1))`` with n different words, so that one word can always be
+    replaced. If ``flat`` is true, it is ``limit``, as in the thesis. A limit of 0 forbids every
+    edit.
     """
     if flat or limit <= 0.0:
         return limit
@@ -84,7 +85,7 @@ def word_limit(source: frozenset[str], limit: float, *, flat: bool = False) -> f
 
 
 def _encodable(text: str) -> str:
-    """Replace lone surrogates, which broken input may hold and jellyfish refuses."""
+    """Replace lone surrogates, which broken input may contain and jellyfish rejects."""
     if text.isascii():
         return text
     try:
@@ -99,16 +100,16 @@ _IMPOSSIBLE: Final = 1 << 20
 
 
 class StrictCheck:
-    """Judges variants by the rules of ``strict``."""
+    """The check of variants by the rules of ``strict``."""
 
     def __init__(self, locks: Locks, edit_policy: EditPolicy) -> None:
-        """Take the locks and the lists of the profile."""
+        """Store the locks and the edit policy of the profile."""
         self._locks = locks
         self._edit_policy = edit_policy
 
     def veto(self, source: Source, text: str, edits: Sequence[Edit]) -> str:
-        """Return the lock that vetoes a variant, ``""`` when none does."""
-        # An edit may span what it leaves as it is; that is no change.
+        """Return the lock that vetoes a variant, ``""`` if none does."""
+        # Text that an edit spans but does not change is no change.
         trimmed = [h for hunk in hunks(edits) if (h := _trimmed(hunk, source.text, text))]
         changed = _whole_words(trimmed, source.text, text)
         if breaks_exact(source.mask.exact, trimmed):
@@ -129,7 +130,7 @@ class StrictCheck:
         return "too-many-words" if touched > source.draft.quota else ""
 
     def _moved(self, source: Source, text: str, changed: Sequence[Hunk]) -> str:
-        """Return the lock of a word that is not intact, or that something sticks to."""
+        """Return the lock of a word that was changed, or that has new text stuck to it."""
         words, roles = source.words, source.mask.roles
         for hunk in changed:
             for index in range(bisect_left(source.parts.ends, hunk.start), len(words)):
@@ -144,12 +145,12 @@ class StrictCheck:
         return ""
 
     def _explain(self, source: Source, text: str, hunk: Hunk) -> tuple[int, str]:
-        """Return how many words a hunk touches, and the lock that vetoes it."""
+        """Return the number of words that a hunk touches, and the lock that vetoes it."""
         old_text = source.text[hunk.start : hunk.end]
         new_text = text[hunk.new_start : hunk.new_end]
         first = bisect_right(source.parts.ends, hunk.start)
         last = max(first, bisect_left(source.parts.starts, hunk.end))
-        # Letters alone are one word, and no marks: nearly always so.
+        # Fast path: usually the text is a single word without punctuation.
         plain = new_text.isalpha()
         new = [new_text.lower()] if plain else word_list(new_text)
         cost = self._align(source, first, last, new)
@@ -163,7 +164,7 @@ class StrictCheck:
         """Return the fewest touched words that explain ``words[first:last]`` -> ``new``."""
         rows = last - first
         if rows == len(new) == 1:
-            # One word for one word, nearly always: no need to weigh other readings.
+            # Fast path: usually a single word replaces a single word.
             word, role = source.words[first].lower, source.mask.roles[first]
             if role != LOCKED and self._may_become(word, role, new[0]):
                 return int(word != new[0])
@@ -181,7 +182,7 @@ class StrictCheck:
     def _moves(
         self, source: Source, i: int, last: int, new: Sequence[str], j: int
     ) -> list[tuple[int, int, int]]:
-        """Return the allowed steps: words of the source and of the variant taken, cost."""
+        """Return the allowed steps: source words consumed, variant words consumed, cost."""
         moves: list[tuple[int, int, int]] = []
         left = len(new) - j
         if left and source.mask.open[i] and self._may_insert(source, i, new, j):
@@ -238,7 +239,7 @@ class StrictCheck:
         return role == FREE and any(_among(new, others(old)) for others in replaces)
 
     def _why(self, source: Source, first: int, last: int, new: Sequence[str]) -> str:
-        """Name the lock that a change without explanation runs into."""
+        """Return the lock that an unexplained change violates."""
         mask = source.mask
         old = Counter(word.lower for word in source.words[first:last])
         added = list((Counter(new) - old).elements())
@@ -261,7 +262,7 @@ class StrictCheck:
 
 
 def _slipped(source: Source, hunk: Hunk, text: str) -> bool:
-    """Say whether a hunk is a slip that touches no lock, as the noise model says."""
+    """Return whether a hunk is a slip that the noise model makes without touching a lock."""
     if source.support is None:
         return False
     new = text[hunk.new_start : hunk.new_end]
@@ -279,14 +280,14 @@ def _slipped(source: Source, hunk: Hunk, text: str) -> bool:
 
 
 def _among(word: str, found: Sequence[str]) -> bool:
-    """Say whether a lower-cased word is one of some words."""
+    """Return whether a lower-cased word is in ``found``, regardless of case."""
     return word in found or any(word == other.lower() for other in found)
 
 
 def _trimmed(hunk: Hunk, old: str, new: str) -> Hunk | None:
-    """Take equal text off both ends of a hunk; ``None`` where nothing is left."""
+    """Remove equal text from both ends of a hunk. Return ``None`` if nothing is left."""
     start, end, new_start, new_end = hunk
-    if start == end or new_start == new_end:  # Nothing on one side: nothing is equal.
+    if start == end or new_start == new_end:  # One side is empty: there is no equal text.
         return hunk if start < end or new_start < new_end else None
     head, tail = equal_ends(old[start:end], new[new_start:new_end])
     trimmed = Hunk(start + head, end - tail, new_start + head, new_end - tail)
@@ -295,18 +296,18 @@ def _trimmed(hunk: Hunk, old: str, new: str) -> Hunk | None:
 
 
 def _whole_words(changed: Sequence[Hunk], old: str, new: str) -> list[Hunk]:
-    """Widen hunks until they part no word, neither in the source nor in the variant."""
+    """Extend hunks to whole words, in the source and in the variant."""
     whole: list[Hunk] = []
     for number, (first, last, new_first, new_last) in enumerate(changed, 1):
         start, end = first, last
-        # Between hunks both texts are the same, so it is enough to look at the source.
+        # Between hunks both texts are equal, so looking at the source is enough.
         if _inside(old, start, new, new_first):
             floor = whole[-1].end if whole else 0
             while start > floor and _sticky(old[start - 1]):
                 start -= 1
         new_start = new_first - (first - start)
         if whole and start == whole[-1].end and _inside(old, start, new, new_start):
-            # What is before it was widened already.
+            # The hunk before was extended up to here, so both become one.
             start, new_start = whole[-1].start, whole[-1].new_start
             whole.pop()
         nearest = changed[number].start if number < len(changed) else len(old)
@@ -318,7 +319,7 @@ def _whole_words(changed: Sequence[Hunk], old: str, new: str) -> list[Hunk]:
 
 
 def _sticks(word: Word, old: str, hunk: Hunk, new: str) -> bool:
-    """Say whether a hunk right beside a locked word leaves something stuck to it."""
+    """Return whether a hunk next to a locked word leaves new text stuck to the word."""
     if hunk.end == word.start:
         before, after = old[max(0, word.start - 1) : word.start], new[: hunk.new_end][-1:]
     else:
@@ -331,7 +332,7 @@ def _inside(old: str, at: int, new: str, new_at: int) -> bool:
 
 
 def _parts_word(text: str, at: int) -> bool:
-    """Say whether ``text`` has a word on both sides of the offset ``at``."""
+    """Return whether the offset ``at`` is inside a word of ``text``."""
     return 0 < at < len(text) and _sticky(text[at - 1]) and _sticky(text[at])
 
 
@@ -341,7 +342,7 @@ def _sticky(character: str) -> bool:
 
 
 def _marks_kept(old: str, new: str) -> bool:
-    """Say whether no punctuation went, and only harmless marks came."""
+    """Return whether no punctuation was removed, and only harmless marks were added."""
     before, after = marks(old), marks(new)
     if before == after:
         return True

@@ -1,4 +1,4 @@
-"""Values that a text says, as they are spelled."""
+"""Mentions of slot values in a text, in any spelling."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pytest_dstfuzz.perturb.words import word_list
 __all__ = ["canonical"]
 
 
-#: Words that names gain and lose from one spelling to the next.
+#: Words that some spellings of a name have and others lack.
 _TRANSPARENT: Final = frozenset({"s", "'s", "the", "and", "n"})
-#: Letters that a longer word shares with a value to be a mention of it.
+#: Number of leading letters by which a longer word mentions a value.
 _STEM: Final = 6
 _SPELLINGS: Final = {"saint": "st", "center": "centre", "theater": "theatre", "&": "and"}
 
 
 def canonical(word: str) -> str:
-    """Return the form in which a lower-cased word is compared; ``""`` for one that is skipped."""
-    # Values come with one encoding of marks, and an utterance is as it was typed.
+    """Return the form for comparing a lower-cased word, ``""`` if comparisons ignore the word."""
+    # Values use one encoding of diacritics. An utterance keeps the one that was typed.
     bare = word if word.isascii() else plain_marks(word)
     if bare in _TRANSPARENT:
         return ""
@@ -43,19 +43,19 @@ class ValuePieces:
 
     words: frozenset[str]
     pairs: frozenset[tuple[str, str]]
-    #: First words of values that are written with an article before them.
+    #: First words of values that start with an article.
     articled: frozenset[str]
-    #: What longer words begin with: ``architectural`` mentions ``architecture``.
+    #: Prefixes of longer words: ``architectural`` mentions ``architecture``.
     stems: frozenset[str]
 
     @classmethod
     def of(cls, values: Iterable[str], common: Collection[str]) -> ValuePieces:
-        """Take values apart.
+        """Split values into words and pairs.
 
         Args:
-            values: as the state or the ontology writes them.
-            common: canonical words that tell no value apart (``in``, ``restaurant``);
-                they count in pairs, and alone only where they are a whole value.
+            values: in the spelling of the state or the ontology.
+            common: canonical words that do not identify a value (``in``, ``restaurant``).
+                They only count in pairs, or if they are a whole value.
         """
         words: set[str] = set()
         pairs: set[tuple[str, str]] = set()
@@ -76,7 +76,7 @@ class ValuePieces:
     def joined(self, other: ValuePieces) -> ValuePieces:
         """Return the pieces of both."""
         if other.words <= self.words and other.pairs <= self.pairs:
-            return self  # By far the most frequent case: the ontology knows the value.
+            return self  # By far the most frequent case: the ontology has the value.
         return ValuePieces(
             self.words | other.words,
             self.pairs | other.pairs,
@@ -85,7 +85,7 @@ class ValuePieces:
         )
 
     def begins_like(self, form: str) -> bool:
-        """Say whether a word in canonical form is a longer form of a value's word."""
+        """Return whether a canonical word is a longer form of a value's word."""
         return len(form) > _STEM and form[:_STEM] in self.stems
 
     def mentions(
@@ -96,7 +96,8 @@ class ValuePieces:
         Args:
             words: the lower-cased words of an utterance.
             forms: their canonical forms.
-            ends: indices of the words that may end a mention, in order; all would do.
+            ends: indices of the words that may end a mention, in order. Passing all indices
+                gives the same result more slowly.
         """
         known = self.words
         spans: list[tuple[int, int]] = []
@@ -121,7 +122,7 @@ class ValuePieces:
         return [self._whole(span, words) for span in spans]
 
     def _whole(self, span: tuple[int, int], words: Sequence[str]) -> tuple[int, int]:
-        """Take in the article of a name that has one, and the ``'s`` after a mention."""
+        """Extend a mention by the article of its name, and by a following ``'s``."""
         first, end = span
         if first and words[first - 1] == "the" and canonical(words[first]) in self.articled:
             first -= 1
@@ -134,15 +135,15 @@ _HOUR: Final = re.compile(r"(\d{1,2})(am|pm)")
 
 
 class Mentions:
-    """What somebody said, in a form in which values are found in it."""
+    """The words of some texts, prepared for finding values in them."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        """Take texts apart, in their order."""
+        """Split the texts into words, in order."""
         words = [spelled(word) for text in texts for word in word_list(text)]
         self._words = [word for word in words if word not in _idle()]
 
     def says(self, value: str | None) -> bool:
-        """Say whether a value stands there, articles and the like left aside.
+        """Return whether the texts contain a value. Articles and other stop words are ignored.
 
         >>> Mentions(["a table for four at 8:15 at the nightclub"]).says("08:15")
         True
@@ -152,7 +153,7 @@ class Mentions:
         False
         """
         wanted = "".join(content(value or ""))
-        # No more words than it has letters can make it up.
+        # A match has at most as many words as the value has characters.
         return bool(wanted) and any(
             wanted.startswith(word) and _begins(self._words[place : place + len(wanted)], wanted)
             for place, word in enumerate(self._words)
@@ -161,7 +162,7 @@ class Mentions:
 
 @lru_cache(maxsize=1 << 16)
 def spelled(word: str) -> str:
-    """Return the form in which a lower-cased word is compared: digits for times and numbers.
+    """Return the form for comparing a lower-cased word, with digits for times and numbers.
 
     >>> [spelled(word) for word in ("8:15", "7pm", "two", "hotels")]
     ['08:15', '19:00', '2', 'hotel']
@@ -174,7 +175,7 @@ def spelled(word: str) -> str:
 
 
 def content(value: str) -> list[str]:
-    """Return the words of a value that tell it from others."""
+    """Return the words that identify a value."""
     return list(_content(value))
 
 
@@ -199,6 +200,6 @@ def _idle() -> frozenset[str]:
 
 @cache
 def _digits() -> dict[str, str]:
-    # `one` mostly points at something: `the one in the north`.
+    # `one` is mostly a reference: `the one in the north`.
     pointing = load_lexicon().references
     return {word: n for word, n in digits_up_to(12).items() if word not in pointing}

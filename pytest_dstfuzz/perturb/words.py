@@ -1,4 +1,4 @@
-"""Words of a text, and the types of edits."""
+"""Word splitting, and the types for edits and variants."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Final, Literal, NamedTuple
 __all__ = ["Action", "Edit", "Variant", "word_list"]
 
 
-#: What became of one generated variant before any tracker saw it.
+#: Result of the validity check of one variant, before any tracker sees it.
 Status = Literal["valid", "vacuous", "vetoed", "over_rate"]
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A point of the unit cube, and how many transformations it associates."""
+    """A point of the unit cube, and the number of transformations to apply."""
 
     #: Reals in [0, 1] on the grid of 1/1024; see `ActionSpace` for the layout.
     vector: tuple[float, ...]
-    k: int  #: Number of associated transformations: those of largest importance.
+    k: int  #: Number of transformations to apply: the ``k`` with the highest importance.
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One edit, as made on the text that the edits before it had produced.
+    """One edit, with offsets in the text after all earlier edits.
 
-    ``text[start:end] == before`` holds for that text, and the edit puts ``after``
-    in its place; offsets are in code points.
+    The edit replaces ``text[start:end]``, which equals ``before``, by ``after``. Offsets are
+    in code points.
     """
 
     transformation: str
@@ -42,23 +42,23 @@ class Edit:
 
 
 class Variant(NamedTuple):
-    """A perturbed utterance and how it came about."""
+    """A perturbed utterance, its edits, and the result of its validity check."""
 
     #: The clean utterance.
     source: str
     text: str
-    #: In the order in which they were made.
+    #: In the order in which they were applied.
     edits: tuple[Edit, ...]
     #: Jaccard distance of the word sets, before and after the word-level edits, in [0, 1].
     edit_w: float
     #: 1 - Jaro similarity, before and after the character-level edits, in [0, 1].
     edit_c: float
     status: Status
-    #: Why it is not valid: the lock that vetoed it, or the rate that is over its limit;
-    #: ``""`` for a valid variant.
+    #: Why the variant is not valid: the lock that vetoed it, or the rate that exceeds its limit.
+    #: ``""`` if it is valid.
     reason: str = ""
-    #: Natural logarithm of how likely the noise model makes the text, given that no lock is
-    #: touched; ``None`` in profiles without one, and for what it cannot make.
+    #: Natural logarithm of the probability of the text under the noise model, given that no lock
+    #: is touched. ``None`` if the profile has no noise model or the model cannot make the text.
     log_probability: float | None = None
 
     @property
@@ -67,16 +67,16 @@ class Variant(NamedTuple):
         return self.status == "valid"
 
 
-#: Punctuation that ends a word. Currency signs are not in it: ``£20`` is one word.
+#: Punctuation that ends a word. It has no currency signs: ``£20`` is one word.
 PUNCTUATION: Final = (
     r"!\"#%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~"
     r"¡§«¶·»¿‐-‧‰-⁞、-〃〈-】〔-〟"
     r"！-／：-＠［-｀｛-･،؛؟۔־׀׃׳״।॥"
 )
-# Every blank is spelled out: one class of characters is looked up faster than two.
+# All blanks are listed: a single character class matches faster than two.
 _BLANKS: Final = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _CORE: Final = rf"[^{_BLANKS}{PUNCTUATION}]"
-# Case is ignored in clitics alone: over a whole class of characters that takes long.
+# Only clitics ignore case: it is slow for a large character class.
 _WORD: Final = re.compile(
     rf"['’](?i:s|m|d|re|ve|ll|t)(?!{_CORE})"
     rf"|{_CORE}+(?:(?:['’\-](?={_CORE})|(?<=\d)[.:,/](?=\d)){_CORE}+)*"
@@ -87,7 +87,7 @@ _MARK: Final = re.compile(rf"[{PUNCTUATION}]")
 
 
 class Word(NamedTuple):
-    """One word: ``text == utterance[start:end]``, offsets in code points."""
+    """One word: ``text == utterance[start:end]``. Offsets are in code points."""
 
     text: str
     start: int
@@ -96,18 +96,18 @@ class Word(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A text taken apart: ``gaps[0] + words[0].text + gaps[1] + ... + gaps[-1]``."""
+    """A text split into words: ``gaps[0] + words[0].text + gaps[1] + ... + gaps[-1]``."""
 
     words: tuple[Word, ...]
-    #: What is before each word, and after the last one.
+    #: The text before each word, and the text after the last one.
     gaps: list[str]
-    #: Offsets at which words start, and at which they end.
+    #: Start and end offsets of the words.
     starts: list[int]
     ends: list[int]
 
 
 def take_apart(text: str) -> Parts:
-    """Return the words of ``text`` and what is between them; every utterance is allowed."""
+    """Split any text into its words and the text between them."""
     pieces = _CAPTURED_WORD.split(text)
     words = pieces[1::2]
     offsets = list(accumulate(map(len, pieces)))
@@ -117,18 +117,18 @@ def take_apart(text: str) -> Parts:
 
 
 def marks(text: str) -> list[str]:
-    """Return the punctuation of ``text``, in words too."""
+    """Return the punctuation marks of ``text``, including those inside words."""
     return _MARK.findall(text)
 
 
 def word_list(text: str) -> list[str]:
     """Return the lower-cased words of ``text`` in reading order."""
-    # One lower-case over the whole is quicker; spans are not needed here.
+    # Spans are not needed here, and lower-casing the whole text at once is faster.
     return _WORD.findall(text.lower())
 
 
 def one_letter_away(word: str) -> set[str]:
-    """Return what is one letter from a word: left out, put in, replaced, or two swapped."""
+    """Return all texts one typing error away: a letter dropped, added, replaced or two swapped."""
     parts = [(word[:place], word[place:]) for place in range(len(word) + 1)]
     letters = string.ascii_lowercase
     found = {head + tail[1:] for head, tail in parts if tail}
@@ -139,18 +139,18 @@ def one_letter_away(word: str) -> set[str]:
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a list written as text, parted by blanks."""
+    """Split a list of words written as text, separated by blanks."""
     return frozenset(text.split())
 
 
 @lru_cache(maxsize=8192)
 def is_word_character(character: str) -> bool:
-    """Say whether ``character`` is part of words: neither blank nor punctuation."""
+    """Return whether ``character`` can be part of a word: it is neither blank nor punctuation."""
     return _CHARACTER.match(character) is not None
 
 
 def match_case(model: str, word: str) -> str:
-    """Give ``word`` the case pattern of ``model``: lower, Title or UPPER."""
+    """Return ``word`` in the case pattern of ``model``: lower, Title or UPPER."""
     if len(model) > 1 and model.isupper():
         return word.upper()
     if model[:1].isupper():

@@ -1,11 +1,10 @@
-"""The compiled lexicon: every table that the transformations and the locks look words up in.
+"""The compiled lexicon: all tables in which transformations and locks look up words.
 
-It is made by ``python -m tools.lexicon.build`` and shipped as one file,
-``resources/lexicon/lexicon.json.gz``; the README beside that file names the sources and
-their licences. Only the standard library is needed to read it.
+``python -m tools.lexicon.build`` compiles it, and it ships as one file,
+``resources/lexicon/lexicon.json.gz``. The README next to that file lists the sources and their
+licences. Reading it needs only the standard library.
 
-Every look-up ignores case and answers in lower case; restoring the case of the text is the
-caller's work.
+Every look-up ignores case and returns lower case. The caller restores the case of the text.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pytest_dstfuzz.errors import DataError
 
-#: Raised whenever the layout of the compiled file changes.
+#: Incremented whenever the layout of the compiled file changes.
 FORMAT = 1
 
 #: Stands for "any word" in the keys of the insertion table.
@@ -34,29 +33,29 @@ _POS_NAMES = {key: name for name, key in POS_KEYS.items()}
 
 
 def context_key(left: str, right: str) -> str:
-    """Return the key of a place between two words in the insertion table.
+    """Return the key of the gap between two words in the insertion table.
 
-    A contraction counts by the part that touches the place (``it's`` is ``s`` to its right
-    and ``it`` to its left), because the training text parts it there. ``""``, the start or
-    the end of the utterance, stays empty.
+    Only the part of a contraction next to the gap counts (``s`` for ``it's`` on the left, ``it``
+    for ``it's`` on the right), because the training text splits contractions. ``""``, the start
+    or the end of the utterance, stays empty.
     """
     before = left.lower().replace("\u2019", "'").rpartition("'")[2]
     after = right.lower().replace("\u2019", "'").partition("'")[0]
     return f"{before} {after}"
 
 
-# What a source of candidates offers, the compiled lexicon and the user's own alike.
+# The interface of a source of candidates. The compiled lexicon and the user's sources implement it.
 
 
 class _Source(Protocol):
     @property
     def name(self) -> str:
-        """Identifies the source and its content; goes into the lexicon's fingerprint."""
+        """Identifies the source and its content. It is part of the lexicon's fingerprint."""
 
 
 @runtime_checkable
 class SynonymSource(_Source, Protocol):
-    """Where dictionary synonyms come from."""
+    """A source of dictionary synonyms."""
 
     def synonyms(self, word: str, pos: str | None = None) -> tuple[str, ...]:
         """Return synonyms of ``word``, best first, lower-cased, in a deterministic order."""
@@ -64,15 +63,15 @@ class SynonymSource(_Source, Protocol):
 
 @runtime_checkable
 class NeighbourSource(_Source, Protocol):
-    """Where neighbours in an embedding space come from."""
+    """A source of neighbours in an embedding space."""
 
     def neighbours(self, word: str) -> tuple[tuple[str, float], ...]:
-        """Return neighbours of ``word`` with their cosine, nearest first."""
+        """Return neighbours of ``word`` with their cosine similarity, nearest first."""
 
 
 @runtime_checkable
 class InsertionSource(_Source, Protocol):
-    """Where a word that fits between two words comes from."""
+    """A source of words that fit between two words."""
 
     def insertions(self, left: str, right: str) -> tuple[str, ...]:
         """Return words that fit between ``left`` and ``right``, likeliest first.
@@ -83,38 +82,38 @@ class InsertionSource(_Source, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """Words and characters to perturb with, and the words that must be left alone.
+    """Words and characters for the edits, and the words that no edit may touch.
 
-    Build one with :func:`load_lexicon`; :meth:`with_sources` puts the user's own sources in
-    the place of the compiled tables.
+    Build one with :func:`load_lexicon`. :meth:`with_sources` replaces the compiled tables by the
+    user's own sources.
     """
 
-    #: NLTK's English stop words, whole; negations and cues among them are the caller's to lock.
+    #: NLTK's English stop words, complete. The caller locks negations and cues among them.
     stop_words: tuple[str, ...]
-    #: Words that may be dropped into a sentence without saying anything.
+    #: Words that can be inserted into a sentence without adding meaning.
     fillers: tuple[str, ...]
     emoji: tuple[str, ...]
-    #: Words and phrases that turn a statement round.
+    #: Words and phrases that reverse the meaning of a statement.
     negations: tuple[str, ...]
-    #: Expressions that say that any value will do.
+    #: Expressions for "any value will do".
     dontcare: tuple[str, ...]
-    #: Words and phrases that say what a value is for.
+    #: Words and phrases that name the purpose of a value.
     cues: tuple[str, ...]
     number_words: tuple[str, ...]
     weekdays: tuple[str, ...]
     #: Words that are values in most domains: months, directions, prices, sizes, colours.
     value_words: tuple[str, ...]
-    #: Words that point to a value said before.
+    #: Words that refer to a value mentioned before.
     references: tuple[str, ...]
     #: Words that a language model may insert in ``strict``.
     safe_insertions: tuple[str, ...]
-    #: Correct form -> common misspelled forms, none of them a word.
+    #: Correct form -> common misspellings that are not words.
     misspellings: Mapping[str, tuple[str, ...]]
     #: Letter or digit -> its neighbours on a QWERTY keyboard.
     keyboard: Mapping[str, tuple[str, ...]]
     #: Letter -> characters that look like it.
     look_alikes: Mapping[str, tuple[str, ...]]
-    #: SHA-256 of the compiled file, and of the names of the user's own sources if any.
+    #: SHA-256 of the compiled file and, if there are any, the names of the user's own sources.
     fingerprint: str
     _tables: Mapping[str, Any]
     _synonym_source: SynonymSource | None = None
@@ -123,7 +122,7 @@ class Lexicon:
 
     @cached_property
     def _words(self) -> dict[str, str]:
-        """Every English word known -> the key of its majority part of speech."""
+        """Every known English word -> the key of its majority part of speech."""
         words: dict[str, str] = {}
         for key, text in self._tables["words"].items():
             words.update(dict.fromkeys(text.split(" "), key))
@@ -138,28 +137,28 @@ class Lexicon:
         return frozenset(self.safe_insertions)
 
     def is_word(self, text: str) -> bool:
-        """Whether ``text`` is an English word: then it is no typo of another."""
+        """Return whether ``text`` is an English word, and so not a typo of another."""
         return text.lower() in self._words
 
     def majority_pos(self, word: str) -> str | None:
-        """Return ``noun``, ``verb``, ``adj``, ``adv`` or ``function``; ``None`` when unknown.
+        """Return ``noun``, ``verb``, ``adj``, ``adv`` or ``function``, or ``None`` if unknown.
 
-        From WordNet's tag counts, with closed classes and a few corrections for requests
-        (``book`` is a verb here) of our own.
+        The source is WordNet's tag counts, with closed classes and a few corrections for
+        requests (``book`` is a verb here).
         """
         return _POS_NAMES.get(self._words.get(word.lower(), ""))
 
     def frequency_rank(self, word: str) -> int | None:
-        """Return the rank (0 = most frequent) in the MultiWOZ training split, if any."""
+        """Return the rank in the MultiWOZ training split, 0 = most frequent, or ``None``."""
         return self._ranks.get(word.lower())
 
     def synonyms(self, word: str, pos: str | None = None) -> tuple[str, ...]:
-        """Return the reviewed synonyms of ``word`` that keep a request's meaning.
+        """Return the reviewed synonyms of ``word`` that keep the meaning of a request.
 
         Args:
             word: a single word in any inflection.
-            pos: ``noun``, ``verb``, ``adj`` or ``adv`` to ask for that part of speech only;
-                the word's majority part of speech is the only one in the table.
+            pos: ``noun``, ``verb``, ``adj`` or ``adv`` to restrict the part of speech. The table
+                only has the word's majority part of speech.
         """
         if self._synonym_source is not None:
             return self._synonym_source.synonyms(word, pos)
@@ -168,9 +167,9 @@ class Lexicon:
         return self._look_up("synonyms", word)
 
     def synonyms_all(self, word: str, pos: str | None = None) -> tuple[str, ...]:
-        """Return synonyms in every frequent sense of ``word``, unreviewed.
+        """Return unreviewed synonyms in every frequent sense of ``word``.
 
-        With ``pos``, of that part of speech alone; without, of the majority one first.
+        ``pos`` restricts the part of speech. Without it, the majority one comes first.
         """
         if self._synonym_source is not None:
             return self._synonym_source.synonyms(word, pos)
@@ -180,11 +179,11 @@ class Lexicon:
         return tuple(dict.fromkeys(found))
 
     def antonyms(self, word: str) -> tuple[str, ...]:
-        """Return the antonyms of ``word`` in any sense: what it must never be replaced by."""
+        """Return the antonyms of ``word`` in any sense, which no edit may put in its place."""
         return self._look_up("antonyms", word)
 
     def neighbours(self, word: str) -> tuple[tuple[str, float], ...]:
-        """Return the nearest words in the embedding space with their cosine, unreviewed."""
+        """Return the unreviewed nearest words in the embedding space with their cosine."""
         if self._neighbour_source is not None:
             return self._neighbour_source.neighbours(word)
         parts = self._look_up("neighbours", word)
@@ -194,10 +193,10 @@ class Lexicon:
         )
 
     def neighbours_strict(self, word: str) -> tuple[str, ...]:
-        """Return the reviewed neighbours of ``word`` that keep a request's meaning.
+        """Return the reviewed neighbours of ``word`` that keep the meaning of a request.
 
-        Of a source of the user's own, only the neighbours that a synonym source or the
-        compiled review agrees with: distribution alone calls north and south neighbours.
+        From a user's own source, return only neighbours that are also synonyms or in the reviewed
+        table: in embedding spaces, opposites such as north and south are neighbours.
         """
         reviewed = self._look_up("neighbours_strict", word)
         if self._neighbour_source is None:
@@ -209,15 +208,15 @@ class Lexicon:
     def insertions(self, left: str, right: str) -> tuple[str, ...]:
         """Return words that a masked language model proposes between two words.
 
-        Backs off to the left word alone, the right word alone, and to anywhere. ``""`` is
-        the start or the end of the utterance.
+        If the pair is unknown, back off to the left word, then the right word, then any context.
+        ``""`` is the start or the end of the utterance.
         """
         if self._insertion_source is not None:
             return self._insertion_source.insertions(left, right)
         return self._insertions("insertions", left, right)
 
     def insertions_strict(self, left: str, right: str) -> tuple[str, ...]:
-        """Return the proposals that carry no slot content: politeness, emphasis, fillers."""
+        """Return the proposals without slot content: politeness, emphasis, fillers."""
         if self._insertion_source is not None:
             proposals = self._insertion_source.insertions(left, right)
             return tuple(word for word in proposals if word in self._safe)
@@ -229,7 +228,7 @@ class Lexicon:
         neighbours: NeighbourSource | None = None,
         insertions: InsertionSource | None = None,
     ) -> Lexicon:
-        """Return a lexicon that asks the given sources instead of the compiled tables."""
+        """Return a lexicon that uses the given sources instead of the compiled tables."""
         given = [source for source in (synonyms, neighbours, insertions) if source is not None]
         if not given:
             return self
@@ -257,8 +256,8 @@ class Lexicon:
         return ()
 
 
-#: The fields of :class:`Lexicon` that are plain lists in the compiled file, and those that map a
-#: key to several candidates.
+#: The fields of :class:`Lexicon` that are plain lists in the compiled file, and the fields that map
+#: a key to several candidates.
 LISTS = tuple(item.name for item in fields(Lexicon) if item.type == "tuple[str, ...]")
 MAPPINGS = tuple(
     item.name for item in fields(Lexicon) if item.type == "Mapping[str, tuple[str, ...]]"
@@ -267,10 +266,10 @@ MAPPINGS = tuple(
 
 @cache
 def load_lexicon(path: Path | None = None) -> Lexicon:
-    """Return the shipped lexicon, or the one compiled into ``path``; read once a process.
+    """Return the shipped lexicon, or the one compiled into ``path``. Cached per process.
 
     Raises:
-        DataError: when ``path`` is no compiled lexicon of this version.
+        DataError: If ``path`` is not a compiled lexicon of this format.
     """
     shipped = resources.files("pytest_dstfuzz") / "resources" / "lexicon" / "lexicon.json.gz"
     try:

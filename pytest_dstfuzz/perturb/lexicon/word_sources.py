@@ -1,8 +1,8 @@
-"""The user's own sources of candidates, through the real libraries.
+"""The user's own sources of candidates, backed by third-party libraries.
 
-Each answers like the compiled lexicon (:mod:`pytest_dstfuzz.perturb.lexicon.lexicon`) and
-takes its place with :meth:`Lexicon.with_sources`. The libraries are extras and are imported
-when a source is made, not before.
+Each has the interface of the compiled lexicon (:mod:`pytest_dstfuzz.perturb.lexicon.lexicon`) and
+replaces it with :meth:`Lexicon.with_sources`. The libraries are extras, imported when a source
+is created.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _CACHE = 65536
 
 
 class WordNetSynonyms:
-    """Synonyms from NLTK's WordNet reader; make one with :func:`wordnet_synonyms`.
+    """Synonyms from NLTK's WordNet reader. Create one with :func:`wordnet_synonyms`.
 
     Args:
         reader: an ``nltk.corpus.reader.WordNetCorpusReader``.
-        max_senses: how many senses of a part of speech to use, most frequent first.
+        max_senses: number of senses to use for each part of speech, most frequent first.
     """
 
     def __init__(self, reader: Any, max_senses: int = 1) -> None:
@@ -44,18 +44,18 @@ class WordNetSynonyms:
         for part in parts:
             for synset in self._reader.synsets(lemma, part)[: self._max_senses]:
                 for name in synset.lemma_names():
-                    # Capitals are names, underscores join words that the text would part.
+                    # Capitals mark names. Underscores mark phrases.
                     if name.isalpha() and name.islower() and name != lemma:
                         found[name] = None
         return tuple(found)
 
 
 def wordnet_synonyms(max_senses: int = 1) -> WordNetSynonyms:
-    """Return NLTK's WordNet, whichever version was downloaded to NLTK's data folder.
+    """Return the version of WordNet in NLTK's data folder.
 
     Raises:
-        MissingExtraError: when nltk is not installed.
-        UserError: when the corpus is not found.
+        MissingExtraError: If nltk is not installed.
+        UserError: If the corpus is not found.
     """
     with needs_extra("synonyms from NLTK's WordNet", "lexicon", "nltk"):
         from nltk.corpus import wordnet  # noqa: PLC0415 - an extra, imported where used
@@ -70,21 +70,21 @@ def wordnet_synonyms(max_senses: int = 1) -> WordNetSynonyms:
 
 
 class KeyedVectorsNeighbours:
-    """Neighbours in any word vectors in a format of word2vec.
+    """Neighbours in word vectors stored in a word2vec format.
 
-    What ``KeyedVectors.save`` writes is a pickle: whoever reads it runs whatever code is in it.
+    Note that ``KeyedVectors.save`` writes a pickle, and reading a pickle runs the code in it.
 
     Args:
-        path: a file in word2vec's binary (``.bin``) or text format (any other name), as
-            ``KeyedVectors.save_word2vec_format`` writes them.
-        top: how many neighbours to return.
-        unpickle: read a file of ``KeyedVectors.save`` too. Its code runs with your rights: only
-            for a file that you wrote yourself, or from somebody you would run a program of.
+        path: a file in word2vec's binary (``.bin``) or text format (any other name), as written
+            by ``KeyedVectors.save_word2vec_format``.
+        top: number of neighbours to return.
+        unpickle: also read files of ``KeyedVectors.save``. Their code runs with your rights, so
+            only use it for files from yourself or from people whose programs you would run.
 
     Raises:
-        MissingExtraError: when gensim is not installed.
-        UserError: when the file is missing, holds no vectors, or is a pickle that is not to be
-            read.
+        MissingExtraError: If gensim is not installed.
+        UserError: If the file is missing, has no vectors, or is a pickle and ``unpickle`` is
+            false.
     """
 
     def __init__(self, path: str | Path, top: int = 8, *, unpickle: bool = False) -> None:
@@ -106,7 +106,7 @@ class KeyedVectorsNeighbours:
                 vectors = KeyedVectors.load(str(file))
             else:
                 vectors = KeyedVectors.load_word2vec_format(file, binary=".bin" in file.suffixes)
-        except Exception as error:  # unpickling foreign bytes raises whatever it likes
+        except Exception as error:  # unpickling foreign bytes may raise anything
             raise UserError(
                 f"{file} holds no word vectors that gensim can read: {error}"
             ) from error
@@ -120,7 +120,7 @@ class KeyedVectorsNeighbours:
         self._cached = lru_cache(maxsize=_CACHE)(self._neighbours)
 
     def neighbours(self, word: str) -> tuple[tuple[str, float], ...]:
-        """Return the nearest words, lower-cased, with their cosine."""
+        """Return the nearest words, lower-cased, with their cosine similarity."""
         return self._cached(word.lower())
 
     def _neighbours(self, word: str) -> tuple[tuple[str, float], ...]:
@@ -137,15 +137,15 @@ class MaskedLanguageModelInsertions:
     """Words that any Hugging Face masked language model proposes between two words.
 
     Args:
-        model: a folder saved by ``save_pretrained``, or the name of a model in the local
-            cache; its weights are safetensors. No code that comes with it is run.
-        top: how many words to return.
-        local_files_only: whether a name must be found in the local cache; ``False`` allows
-            transformers to download it.
+        model: a folder saved by ``save_pretrained``, or the name of a model in the local cache.
+            The weights must be safetensors. Code that comes with the model is not run.
+        top: number of words to return.
+        local_files_only: only look in the local cache. ``False`` lets transformers download the
+            model.
 
     Raises:
-        MissingExtraError: when torch or transformers is not installed.
-        UserError: when the model is missing, or has no mask token.
+        MissingExtraError: If torch or transformers is not installed.
+        UserError: If the model is missing or has no mask token.
     """
 
     def __init__(self, model: str | Path, top: int = 8, *, local_files_only: bool = True) -> None:
@@ -156,7 +156,7 @@ class MaskedLanguageModelInsertions:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(
                 str(model), local_files_only=local_files_only, trust_remote_code=False
             )
-            # Not a pickle, and no code that comes with the model: neither without being asked.
+            # Never load pickles or run code that comes with the model.
             self._model: Any = AutoModelForMaskedLM.from_pretrained(
                 str(model),
                 local_files_only=local_files_only,
@@ -175,7 +175,7 @@ class MaskedLanguageModelInsertions:
         self._cached = lru_cache(maxsize=_CACHE)(self._insertions)
 
     def insertions(self, left: str, right: str) -> tuple[str, ...]:
-        """Return whole words that the model puts between the two, likeliest first."""
+        """Return whole words that the model proposes between the two, likeliest first."""
         return self._cached(left.lower(), right.lower())
 
     def _insertions(self, left: str, right: str) -> tuple[str, ...]:
@@ -186,7 +186,7 @@ class MaskedLanguageModelInsertions:
         masks = (encoded["input_ids"][0] == self._tokenizer.mask_token_id).nonzero()
         with torch.inference_mode():
             scores = self._model(**encoded).logits[0, int(masks[0])]
-        # Word pieces and punctuation are left out, so ask for more than are wanted.
+        # Ask for more than needed, because word pieces and punctuation are discarded.
         best = scores.topk(min(len(scores), 8 * self._top + 64))
         ranked = sorted(
             zip(best.values.tolist(), best.indices.tolist(), strict=True),
@@ -201,10 +201,10 @@ class MaskedLanguageModelInsertions:
         return tuple(found)[: self._top]
 
     def _word(self, number: int) -> str | None:
-        """Return the token as a word, or ``None`` for a piece of one and for punctuation."""
+        """Return the token as a word, or ``None`` if it is a word piece or punctuation."""
         token: str = self._tokenizer.convert_ids_to_tokens(number)
-        # Byte-level and sentence-piece vocabularies mark the start of a word, WordPiece the
-        # pieces that do not start one.
+        # Byte-level and sentence-piece vocabularies mark tokens that start a word. WordPiece marks
+        # those that do not.
         for mark in ("\u0120", "\u2581"):
             if token.startswith(mark):
                 token = token[1:]
@@ -213,7 +213,7 @@ class MaskedLanguageModelInsertions:
 
 
 def _is_pickle(path: Path) -> bool:
-    """Whether a file begins as every pickle since protocol 2; gensim writes no older ones."""
+    """Return whether a file starts like a pickle of protocol 2 or later, as gensim writes."""
     with path.open("rb") as file:
         return file.read(1) == b"\x80"
 
@@ -224,7 +224,7 @@ def _digest(path: Path) -> str:
 
 
 def _state_digest(model: Any) -> str:
-    """Return a digest of the weights: the same model under another name is the same source."""
+    """Return a digest of the weights, so that a renamed model is still the same source."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())
