@@ -1,4 +1,4 @@
-"""Internal: Multi-PDQN: an agent that learns which perturbations change a tracker's mind.
+"""Internal: Multi-PDQN, an agent that learns which perturbations change a tracker's answer.
 
 Every run of pytest loads this: PYTEST_DONT_REWRITE.
 """
@@ -10,7 +10,7 @@ _FILES = (
     "agents/trade.safetensors",
     "scorers/trade.safetensors",
 )
-#: What `dstfuzz doctor` looks at: name -> path.
+#: Data files that `dstfuzz doctor` checks: name -> path.
 DATA_FILES = {
     f"agents/resources/{name}": Path(__file__).with_name("resources") / name for name in _FILES
 }

@@ -1,4 +1,4 @@
-"""The commands that train a search: train-agent, train-bandit."""
+"""The commands that train a search: ``train-agent`` and ``train-bandit``."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _train_agent(options: Namespace) -> None:
     else:
         from pytest_dstfuzz.scale.driver import rounds_on_ray  # noqa: PLC0415 - needs numpy
 
-        # While Ray is there, what is printed is taken for Ray's own.
+        # Bind stdout now: output to ``sys.stdout`` is attributed to Ray while it runs.
         shown = partial(print, file=sys.stdout, flush=True)
         with rounds_on_ray(on_ray) as rollouts:
             result = train_agent(run, shown, rollouts=rollouts)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def dst_agent(dst_proposer: Callable[[str], DstProposer], dst_search: object) -> DstProposer:
     """The trained agent: ``dst_agent.variants(dialogue, turn_index, count)`` proposes variants.
 
-    Its policy is that of the search, if that is an agent, and otherwise the shipped one.
+    If the configured search is an agent, its policy is used, otherwise the shipped one.
     """
     search = dst_search if isinstance(dst_search, str) else ""
     return dst_proposer(search if search.partition(":")[0] == "agent" else "agent")

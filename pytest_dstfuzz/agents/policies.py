@@ -1,4 +1,4 @@
-"""Policies that were trained, in numpy: what they see, how they decide, and their files."""
+"""Trained policies in numpy: features, decisions and files."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from pytest_dstfuzz.transformations import TRANSFORMATIONS, of_word_level
 
 Floats = npt.NDArray[np.float32]
 
-#: Buckets of slot names.
+#: Hash buckets of slot names.
 SLOT_BUCKETS: Final = 16
-#: Impurity differences are a thousandth or so of a mean over slots; this brings them near 1.
+#: Impurity differences are about a thousandth of a mean over slots. This scales them to about 1.
 IMPURITY_SCALE: Final = 30.0
 
-#: Features of a turn and of the attempts at it so far.
+#: Features of a turn and of the earlier attempts at it.
 STATE_SIZE: Final = 16 + len(TRANSFORMATIONS) + SLOT_BUCKETS
 
 
 class Trace:
-    """What earlier attempts at a turn showed."""
+    """The results of the earlier attempts at a turn."""
 
     __slots__ = ("attempts", "changed", "impurities", "touched")
 
     def __init__(self, words: int) -> None:
         #: [words], whether an answered attempt edited the word.
         self.touched = np.zeros(words, bool)
-        #: Of all answered attempts, in order, scaled.
+        #: Scaled impurity differences of all answered attempts, in order.
         self.impurities: list[float] = []
         self.attempts = 0
-        #: Attempts that changed a slot.
+        #: Number of attempts that changed a slot.
         self.changed = 0
 
     def add(
         self, source: Source, variant: Variant, impurity: float, *, answered: bool, changes: int
     ) -> None:
-        """Take in one more attempt."""
+        """Record one more attempt."""
         self.attempts += 1
         if not answered:
             return
@@ -67,7 +67,7 @@ class Trace:
 
 
 def touched_words(source: Source, variant: Variant) -> tuple[int, ...]:
-    """Return the words of the clean utterance that a variant edits, sorted."""
+    """Return the indices of the clean utterance's words that a variant edits, sorted."""
     starts = source.parts.starts
     found: set[int] = set()
     if not starts:
@@ -79,7 +79,7 @@ def touched_words(source: Source, variant: Variant) -> tuple[int, ...]:
 
 
 class TurnView:
-    """A turn, prepared for many attempts; for its menus see `Perturber.menus`."""
+    """A turn, prepared for many attempts. ``menus`` comes from `Perturber.menus`."""
 
     def __init__(
         self,
@@ -90,10 +90,10 @@ class TurnView:
         turn_index: int,
     ) -> None:
         self.source = source
-        # A transformation that the run does not use has no menu.
+        # Transformations that the run does not use have no menu.
         found = (menus.get(name, Candidates((), ())) for name in TRANSFORMATIONS)
         self._counts = [sum(len(words) for words in menu.words) for menu in found]
-        #: [6]: transformations that have a place to go to.
+        #: [6], transformations with at least one applicable position.
         self.available = np.array([bool(count) for count in self._counts])
         self._static = self._turn_features(clean, system, turn_index)
 
@@ -138,10 +138,10 @@ def bucket(name: str, buckets: int) -> int:
     return zlib.crc32(name.encode()) % buckets
 
 
-#: Edits of one operator at one word that are looked at, the likeliest first: what a word turns
-#: into matters less to a tracker than that it is another one.
+#: Maximum number of edits per operator and word, the most likely first. The tracker depends less on
+#: the replacement than on the loss of the word.
 _EACH: Final = 3
-#: Draws that find the single edits of a profile without a noise model.
+#: Number of draws to find single edits without a noise model.
 _DRAWS: Final = 192
 
 
@@ -149,18 +149,18 @@ class Candidate(NamedTuple):
     """One edit of the clean utterance."""
 
     edit: Edit
-    #: The words that it touches, by place; of an edit between two words the one after it.
+    #: Indices of the touched words. An insertion between two words touches the second one.
     words: tuple[int, ...]
-    #: How likely people make it and no other; 0 where no noise model says so.
+    #: Probability that a person makes this edit and no other. 0 without a noise model.
     chance: float
 
     @property
     def name(self) -> tuple[int, int, str]:
-        """What tells it apart from the others of its turn."""
+        """The key of the edit among the candidates of its turn."""
         return self.edit.start, self.edit.end, self.edit.after
 
     def meets(self, other: Candidate) -> bool:
-        """Say whether two touch the same word, or the same blank."""
+        """Return whether two edits touch the same word or the same gap."""
         apart = self.edit.end < other.edit.start or other.edit.end < self.edit.start
         return not apart or not set(self.words).isdisjoint(other.words)
 
@@ -170,8 +170,8 @@ def candidates_of(
 ) -> tuple[Candidate, ...]:
     """Return the single edits that a turn allows, in reading order.
 
-    With a noise model what people type, of every operator at every word a few; else what uniform
-    draws of single edits find.
+    With a noise model, these are the most likely edits of each operator at each word. Otherwise
+    they come from uniform draws of single edits.
     """
     slips = source.support is not None
     found = _slips(perturber, source) if slips else _drawn(perturber, source, rng)
@@ -206,7 +206,7 @@ def _drawn(perturber: Perturber, source: Source, rng: np.random.Generator) -> It
 
 
 def _touched(source: Source, start: int, end: int) -> tuple[int, ...]:
-    """Return the words that a span of the clean utterance is in; of a gap the word after it."""
+    """Return the indices of the words that a span touches. A gap touches the word after it."""
     starts, ends = source.parts.starts, source.parts.ends
     if not starts:
         return ()
@@ -216,10 +216,10 @@ def _touched(source: Source, start: int, end: int) -> tuple[int, ...]:
 
 
 def together(perturber: Perturber, source: Source, chosen: Iterable[Candidate]) -> Variant:
-    """Return the variant that several edits make, no two of which meet.
+    """Return the variant made of several edits that do not meet.
 
-    Edits of words come first, as everywhere, and each kind from the last to the first, so that
-    all find their places.
+    Word-level edits are applied before the others. Each group is applied from right to left, so
+    that the positions stay valid.
     """
     ordered = sorted(chosen, key=lambda one: one.name, reverse=True)
     of_words = [one.edit for one in ordered if of_word_level(one.edit.transformation)]
@@ -234,7 +234,7 @@ def together(perturber: Perturber, source: Source, chosen: Iterable[Candidate]) 
 
 
 def made_of(candidates: Sequence[Candidate], variant: Variant) -> list[bool]:
-    """Return for each candidate whether a variant has it."""
+    """Return for each candidate whether the variant contains it."""
     spans = source_spans(variant.edits)
     made = {(*span, edit.after) for span, edit in zip(spans, variant.edits, strict=True)}
     return [one.name in made for one in candidates]
@@ -244,43 +244,43 @@ SPACE: Final = ActionSpace()
 COUNT: Final = len(TRANSFORMATIONS)
 #: Transformation -> its coordinates in the action vector, without the importance.
 BLOCKS: Final = tuple(SPACE.block(name) for name in TRANSFORMATIONS)
-#: Places of the importances in the action vector.
+#: Positions of the importances in the action vector.
 IMPORTANCES: Final = tuple(block.start - 1 for block in BLOCKS)
-#: Input of a pass: the state, and the parameters of one transformation in their places.
+#: Input size of a pass: the state, and a vector with the parameters of one transformation.
 PASS_SIZE: Final = STATE_SIZE + SPACE.dimension
 
 
 class PolicyChoice(NamedTuple):
-    """An action, and what the critic thought of it."""
+    """An action with the critic's values."""
 
-    state: Floats  #: [STATE_SIZE], in which it was chosen.
-    action: Action  #: The point of the action space.
-    vector: Floats  #: [D], the same as an array.
-    chosen: npt.NDArray[np.bool_]  #: [6], the associated transformations.
+    state: Floats  #: [STATE_SIZE], state before the action.
+    action: Action  #: Point of the action space.
+    vector: Floats  #: [D], the action as an array.
+    chosen: npt.NDArray[np.bool_]  #: [6], the chosen transformations.
     values: Floats  #: [6], Q-values.
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """How far from the best action to go."""
+    """The amount of exploration around the best action."""
 
     epsilon: float = 0.0  #: Probability of a uniform action.
-    spread: float = 0.0  #: Standard deviation of the noise around the parameters.
-    #: That of the noise on the Q-values, as a multiple of their own standard deviation.
+    spread: float = 0.0  #: Standard deviation of the noise on the parameters.
+    #: Standard deviation of the noise on the Q-values, relative to that of the Q-values.
     temperature: float = 0.0
 
 
-#: The first attempt at a turn takes what the agent thinks best.
+#: The first attempt at a turn exploits the policy.
 FIRST: Final = Exploration()
-#: Later ones, and what is drawn again, would be the same once more.
+#: Later attempts and redraws need noise, or they would repeat the first one.
 LATER: Final = Exploration(spread=0.2, temperature=0.5)
 
 
 class Policy:
     """Chooses actions with the weights of two networks.
 
-    Those are ``parameters.N.weight`` and ``.bias``, ``critic.N.weight`` and ``.bias``: the layers
-    of two perceptrons, ReLU between them.
+    Both are perceptrons with ReLU between the layers. Their weights are named
+    ``parameters.N.weight`` and ``.bias``, ``critic.N.weight`` and ``.bias``.
     """
 
     def __init__(self, weights: Mapping[str, npt.NDArray[np.float32]]) -> None:
@@ -293,12 +293,12 @@ class Policy:
         return found
 
     def values(self, state: Floats, vector: Floats) -> Floats:
-        """Return the Q-value of every transformation with its parameters: [6], a pass each."""
+        """Return the Q-value of every transformation: [6]. Each value takes one pass."""
         passes = np.zeros((COUNT, PASS_SIZE), np.float32)
         passes[:, :STATE_SIZE] = state
         for number, block in enumerate(BLOCKS):
             passes[number, STATE_SIZE + block.start : STATE_SIZE + block.stop] = vector[block]
-        # Of the output of a pass only that for its transformation counts.
+        # Pass ``n`` is only valid for the output of transformation ``n``.
         found: Floats = _forward(self._critic, passes).diagonal().copy()
         return found
 
@@ -332,25 +332,25 @@ class Policy:
 
 
 def importances(values: Floats) -> Floats:
-    """Return Q-values scaled min-max to [0, 1]; those that are -inf get 0."""
+    """Return Q-values scaled to [0, 1] by min-max. Values of -inf become 0."""
     finite = np.isfinite(values)
     if not finite.any():
         return np.zeros(len(values), np.float32)
     low, high = values[finite].min(), values[finite].max()
     scaled = (values - low) / (high - low) if high > low else np.ones(len(values), np.float32)
-    # The least that is available still comes before what is not: one step of the grid.
+    # At least one grid step, so that every available transformation ranks above the others.
     return np.where(finite, np.maximum(scaled, 1 / GRID), 0.0).astype(np.float32)
 
 
 def snap(values: Floats) -> Floats:
-    """Bring coordinates into [0, 1] and onto the grid."""
+    """Clip coordinates to [0, 1] and round them to the grid."""
     return (np.rint(np.clip(values, 0.0, 1.0) * GRID) / GRID).astype(np.float32)
 
 
 def _around(vector: Floats, rng: np.random.Generator, spread: float) -> Floats:
-    """Add noise to parameters; what would leave [0, 1] is turned back at the border.
+    """Add noise to parameters, and reflect them at the borders of [0, 1].
 
-    Cut off there instead, half of the draws around a parameter at the border would equal it.
+    With clipping, half of the draws around a parameter at the border would equal it.
     """
     moved = vector + spread * rng.standard_normal(len(vector), np.float32)
     return (1.0 - np.abs(1.0 - np.abs(moved))).astype(np.float32)
@@ -375,13 +375,13 @@ def _forward(layers: list[tuple[Floats, Floats]], rows: Floats) -> Floats:
     return rows
 
 
-#: Raised when the file, or what a feature means, changes. Version 1 scored sampled candidates.
+#: Increase when the file or the meaning of a feature changes. Version 1 scored sampled candidates.
 FORMAT_VERSION: Final = 2
-#: What a policy is called in the folder of its training.
+#: File name of a policy in its training folder.
 POLICY_FILE: Final = "agent.safetensors"
 
 _FORMAT: Final = "dstfuzz-agent"
-#: Input and output of the two perceptrons of a policy.
+#: Input and output sizes of the two perceptrons of a policy.
 _ENDS: Final = {"parameters": (STATE_SIZE, SPACE.dimension), "critic": (PASS_SIZE, COUNT)}
 _KIND: Final = "policy of the agent"
 
@@ -390,35 +390,35 @@ Weights = Mapping[str, npt.NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class PolicyAbout:
-    """How a policy came to be."""
+    """The origin of a policy."""
 
-    tracker: str  #: The tracker it was trained against, as its user named it.
-    tracker_fingerprint: str  #: Of what that tracker gets right on ``data``.
+    tracker: str  #: Tracker of the training, as named by the user.
+    tracker_fingerprint: str  #: Fingerprint of its correct answers on ``data``.
     data: str  #: Data set and splits of the training dialogues.
-    held_out: tuple[str, ...]  #: Ids of the dialogues of ``data`` that it never saw.
-    order: str  #: What its position parameters count through, ``reading`` or ``distance``.
+    held_out: tuple[str, ...]  #: Ids of the dialogues of ``data`` excluded from training.
+    order: str  #: Order of the position parameters, ``reading`` or ``distance``.
     validity: str  #: Validity profile.
     attack: str  #: Attack design.
     reward: str  #: Name of the reward.
-    ks: tuple[int, ...]  #: Numbers of associated transformations that it was trained with.
-    attempts: int  #: At each turn, in training.
-    seed: int  #: Of the training.
-    calls: int  #: Contexts that the tracker was asked for, clean ones included.
-    version: str = __version__  #: Of the package.
+    ks: tuple[int, ...]  #: Numbers of combined transformations in training.
+    attempts: int  #: Attempts per turn in training.
+    seed: int  #: Seed of the training.
+    calls: int  #: Number of contexts sent to the tracker, including clean ones.
+    version: str = __version__  #: Version of the package.
 
 
 class SavedPolicy(NamedTuple):
-    """A policy that was read from a file."""
+    """A policy read from a file."""
 
     policy: Policy  #: Ready to choose.
-    about: PolicyAbout  #: How it came to be.
-    fingerprint: str  #: The first 12 hexadecimal digits of the file's SHA-256.
+    about: PolicyAbout  #: Origin of the policy.
+    fingerprint: str  #: First 12 hexadecimal digits of the file's SHA-256.
 
 
 def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
-    """Write a policy; the file is whole, or as it was before.
+    """Write a policy atomically.
 
-    The same arguments give the same bytes. Weights (see `Policy`) are in 16 or 32 bits.
+    The same arguments give the same bytes. Weights (see `Policy`) have 16 or 32 bits.
     """
     described = {
         "format": _FORMAT,
@@ -431,7 +431,7 @@ def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
 
 
 def load_policy(path: str | Path) -> SavedPolicy:
-    """Read a policy from its file, or from the folder that it was trained into."""
+    """Read a policy from its file or its training folder."""
     path = Path(path)
     if path.is_dir():
         path /= POLICY_FILE
@@ -453,7 +453,7 @@ def _features() -> dict[str, int]:
 
 
 def _about(file: WeightsFile) -> PolicyAbout:
-    """Check what the file says about itself."""
+    """Check and return the metadata of the file."""
     described = file.described
     for name, ours in (("action_space", _action_space()), ("features", _features())):
         theirs = described.get(name)
@@ -477,7 +477,7 @@ def _about(file: WeightsFile) -> PolicyAbout:
 
 
 def _check_weights(file: WeightsFile) -> None:
-    """Refuse weights that are no two perceptrons from our features to our action space."""
+    """Raise an error unless the weights are two perceptrons of the expected sizes."""
     expected: dict[str, tuple[int, ...]] = {}
     for name, (inputs, outputs) in _ENDS.items():
         layers, size = 0, inputs

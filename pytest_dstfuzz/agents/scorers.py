@@ -1,4 +1,4 @@
-"""The scorer of the search ``bandit``, in numpy: what it sees of an edit, and its file."""
+"""The scorer of the search ``bandit`` in numpy: features, network and file."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ from pytest_dstfuzz.perturb.values import canonical
 from pytest_dstfuzz.perturb.words import Variant, word_list
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-#: Slots without a value that are looked at one by one: those of at least this impurity.
+#: Minimum impurity of a slot without a value to be scored separately.
 _UNSURE: Final = 0.02
-#: Stands for all other slots together.
+#: Placeholder for all other slots together.
 REST: Final = ""
 _SLOT_BUCKETS, _WORD_BUCKETS, _SIDE_BUCKETS, _OPERATOR_BUCKETS = 16, 128, 64, 24
-#: Distances in words that are told apart: 0 to 3, further, and none.
+#: Number of distance classes in words: 0 to 3, further, and none.
 _RINGS: Final = 6
 _ROLES: Final = (FREE, TYPO, LOCKED, KEPT)
 _TIME: Final = re.compile(r"\d{1,2}[:.]\d\d")
 _FAMILIES: Final = ("yes-no", "number", "any", "name", "choice", "none")
-#: Words of the longest value that is not taken for a name.
+#: A value with more words counts as a name.
 _SHORT: Final = 2
-#: Features of what attempts showed about a slot and an edit.
+#: Number of features about earlier attempts, per slot and edit.
 _TRIED: Final = 8
-#: Attempts that are counted: more are taken for so many, as training knows no more.
+#: Higher numbers of attempts are clipped to this one, the maximum in training.
 _MANY: Final = 12
 
-#: Features of a slot and its turn, of an edit, and of a slot and an edit together.
+#: Sizes of the features: of a slot and its turn, of an edit, and of a pair of slot and edit.
 SLOT_SIZE: Final = 16 + len(_FAMILIES) + _SLOT_BUCKETS
 EDIT_SIZE: Final = 12 + len(_ROLES) + _RINGS + _OPERATOR_BUCKETS + _WORD_BUCKETS + 2 * _SIDE_BUCKETS
 PAIR_SIZE: Final = 2 * _RINGS + 4 + _TRIED
 
 
 class Tried(NamedTuple):
-    """What was tried at a turn, and the tracker's answer."""
+    """An attempt at a turn, and the tracker's answer."""
 
     variant: Variant
-    answer: Prediction | None  #: ``None`` where it was not asked, or had none.
-    broken: bool = False  #: Whether it broke the relation.
+    answer: Prediction | None  #: ``None`` if the tracker was not asked or failed.
+    broken: bool = False  #: Whether the variant violated the relation.
 
 
 class SlotView:
-    """A turn: its slots and its candidate edits."""
+    """The slots and candidate edits of a turn."""
 
     def __init__(
         self,
@@ -69,15 +69,15 @@ class SlotView:
         self._clean = clean
         self._source = source
         unsure = [slot for slot, value in (clean.impurities or {}).items() if value >= _UNSURE]
-        #: Those that are looked at one by one, and `REST`.
+        #: Slots that are scored separately, and `REST`.
         self.slots = (*sorted({*clean.state, *unsure}), REST)
         words = [canonical(token.lower) for token in source.draft.tokens]
         self._mentions = [_mention(words, clean.state.get(slot)) for slot in self.slots]
-        #: [slots, SLOT_SIZE], in [0, 2]
+        #: [slots, SLOT_SIZE], in [0, 2].
         self.of_slots = self._slots(words, system, turn_index)
         lexicon = load_lexicon()
         rows = [_of_edit(source, one, lexicon) for one in candidates]
-        #: [candidates, EDIT_SIZE], in [0, 1.2]
+        #: [candidates, EDIT_SIZE], in [0, 1.2].
         self.of_edits: Floats = np.array(rows, np.float32).reshape(-1, EDIT_SIZE)
         self._untried = self._pairs(words)
         self._known: dict[str, Floats] = {}
@@ -117,7 +117,7 @@ class SlotView:
         return np.array(rows, np.float32)
 
     def _pairs(self, words: Sequence[str]) -> Floats:
-        """Return [slots, candidates, PAIR_SIZE], with nothing of any attempt."""
+        """Return the pair features before any attempt: [slots, candidates, PAIR_SIZE]."""
         found = np.zeros((len(self.slots), len(self.candidates), PAIR_SIZE), np.float32)
         for number, (slot, mention) in enumerate(zip(self.slots, self._mentions, strict=True)):
             domain, name = _parts(slot)
@@ -137,11 +137,10 @@ class SlotView:
         return found
 
     def pairs(self, attempts: Iterable[Tried]) -> Floats:
-        """Return features of slots and edits after some attempts: [slots, candidates, PAIR_SIZE].
+        """Return the pair features after some attempts: [slots, candidates, PAIR_SIZE].
 
-        They hold for each slot how much less sure of it the tracker was of the variants that
-        touched the words of the edit, and whether its value changed. In [-1, 1]: below 0 where the
-        tracker was surer.
+        They tell for each slot how much the impurity rose in variants that touched the words of the
+        edit, and whether the value changed. They are in [-1, 1], and negative if the impurity fell.
         """
         every = list(attempts)
         found, at = self._untried.copy(), PAIR_SIZE - _TRIED
@@ -164,7 +163,7 @@ class SlotView:
         return found
 
     def made_of(self, variant: Variant) -> Floats:
-        """Return which candidates a variant is made of, 1 or 0: [candidates]."""
+        """Return which candidates a variant contains, as 1 or 0: [candidates]."""
         if variant.text not in self._known:
             self._known[variant.text] = np.array(made_of(self.candidates, variant), np.float32)
         return self._known[variant.text]
@@ -175,7 +174,7 @@ class SlotView:
         return [not words.isdisjoint(one.words) for one in self.candidates]
 
     def _rises(self, answer: Prediction) -> list[float]:
-        """Return for each slot how much less sure the tracker was, in [-1, 1], enlarged near 0."""
+        """Return the signed square root of the rise in impurity for each slot, in [-1, 1]."""
         before, after = self._clean.impurities or {}, answer.impurities or {}
         differences = [after.get(slot, 0.0) - before.get(slot, 0.0) for slot in self.slots]
         if not before or not after:
@@ -183,20 +182,20 @@ class SlotView:
         return [math.copysign(math.sqrt(abs(one)), one) for one in differences]
 
     def changed(self, answer: Prediction) -> list[bool]:
-        """Return for each slot whether it has another value; of the rest whether any has one."""
+        """Return for each slot whether it changed; for `REST`, whether another slot is filled."""
         before, after = self._clean.state, answer.state
         own = [before.get(slot) != after.get(slot) for slot in self.slots[:-1]]
         return [*own, any(slot not in self.slots for slot in after)]
 
 
 def _parts(slot: str) -> tuple[str, str]:
-    """Return domain and name of a slot; without a domain ``""`` and the slot."""
+    """Return the domain and the name of a slot. The domain is ``""`` if the slot has none."""
     domain, mark, name = slot.partition("-")
     return (domain, name) if mark else ("", slot)
 
 
 def _family(value: str | None) -> str:
-    """Return what kind of value it is, one of `_FAMILIES`."""
+    """Return the type of a value, one of `_FAMILIES`."""
     if value is None:
         return "none"
     if value in ("yes", "no", "true", "false"):
@@ -209,10 +208,7 @@ def _family(value: str | None) -> str:
 
 
 def _mention(words: Sequence[str], value: str | None) -> tuple[int, ...]:
-    """Return the places of the words of a value, where all of it is said in one piece.
-
-    Of what is said more than once the first.
-    """
+    """Return the positions of a value's words at its first complete mention."""
     wanted = [word for word in map(canonical, word_list(value or "")) if word]
     places = [place for place, word in enumerate(words) if word] if wanted else []
     said = [words[place] for place in places]
@@ -256,12 +252,12 @@ def _of_edit(source: Source, one: Candidate, lexicon: Lexicon) -> list[float]:
 
 
 def _scaled(impurity: float, digits: int) -> float:
-    """Return the logarithm of an impurity, 0 to 1 over so many digits."""
+    """Return the logarithm of an impurity, scaled so that ``10**-digits`` is 0 and 1 is 1."""
     return 1.0 + math.log10(max(impurity, 10.0**-digits)) / digits
 
 
 def _ring(distance: int) -> int:
-    """Return the place of a distance in words among `_RINGS`."""
+    """Return the class of a distance in words, from 0 to ``_RINGS - 1``."""
     return distance if distance < 4 else 4 if distance < 90 else 5
 
 
@@ -271,11 +267,11 @@ def _one_hot(place: int, size: int) -> list[float]:
     return row
 
 
-#: Highest probability of a slot and an edit: nothing is certain.
+#: Maximum probability of a change, so that nothing is certain.
 _MOST: Final = 0.999
-#: Lowest logit that is told from others: with lower ones the exponential leaves 32 bits.
+#: Minimum logit. Below it, the exponential overflows 32 bits.
 _LOWEST: Final = -80.0
-#: Tensors whose lengths are the sizes of the two hidden layers.
+#: Tensors whose first dimensions are the sizes of the two hidden layers.
 HIDDEN: Final = ("slot", "hidden.weight")
 
 
@@ -294,16 +290,16 @@ def shapes(wide: int, narrow: int) -> dict[str, tuple[int, ...]]:
 
 
 class Scorer:
-    """The network, in numpy: three inputs that are added up, two hidden layers, ReLU.
+    """The network in numpy: the sum of three inputs, then two hidden layers with ReLU.
 
-    Its weights are named and shaped as `shapes` says.
+    See `shapes` for the names and shapes of its weights.
     """
 
     def __init__(self, weights: Mapping[str, Floats]) -> None:
         self._weights = weights
 
     def chances(self, view: SlotView, attempts: Iterable[Tried]) -> Floats:
-        """Return how likely each edit changes each slot: [slots, candidates], in [0, 1)."""
+        """Return the probability that an edit changes a slot: [slots, candidates], in [0, 1)."""
         weights = self._weights
         slots = view.of_slots @ weights["slot"].T + weights["slot.bias"]
         edits = view.of_edits @ weights["edit"].T
@@ -317,22 +313,25 @@ class Scorer:
 
 
 def chance_of_any(chances: Floats) -> Floats:
-    """Return how likely an edit changes any slot: [candidates], of [slots, candidates]; 0 to 1."""
+    """Return the probability that an edit changes any slot: [candidates].
+
+    ``chances`` is [slots, candidates].
+    """
     found: Floats = 1.0 - np.prod(1.0 - chances, axis=0)
     return found
 
 
 def chance_of_variant(single: Floats, chosen: Sequence[int]) -> float:
-    """Return how likely a variant of the candidates at some places changes any slot, 0 to 1.
+    """Return the probability that a variant of several candidates changes any slot.
 
-    ``single`` is what `chance_of_any` returns: [candidates].
+    ``single`` is the result of `chance_of_any`, and ``chosen`` are indices of candidates.
     """
     return float(1.0 - np.prod(1.0 - single[list(chosen)]))
 
 
-#: Raised when the file, or what a feature means, changes.
+#: Increase when the file or the meaning of a feature changes.
 FORMAT_VERSION: Final = 1
-#: What a scorer is called in the folder of its training.
+#: File name of a scorer in its training folder.
 SCORER_FILE: Final = "bandit.safetensors"
 _FORMAT: Final = "dstfuzz-scorer"
 _KIND: Final = "scorer of the search bandit"
@@ -340,45 +339,45 @@ _KIND: Final = "scorer of the search bandit"
 
 @dataclass(frozen=True, slots=True)
 class ScorerAbout:
-    """How a scorer came to be."""
+    """The origin of a scorer."""
 
-    tracker: str  #: The tracker it was trained against, as its user named it.
+    tracker: str  #: Tracker of the training, as named by the user.
     data: str  #: Data set and splits of the training dialogues.
-    dialogues: int  #: How many of them were played.
+    dialogues: int  #: Number of dialogues played.
     validity: str  #: Validity profile.
-    seed: int  #: Of the training.
-    attempts: int  #: Variants that it learned from.
-    calls: int  #: Contexts that the tracker was asked for, clean ones included.
-    version: str = __version__  #: Of the package.
+    seed: int  #: Seed of the training.
+    attempts: int  #: Number of variants in the training data.
+    calls: int  #: Number of contexts sent to the tracker, including clean ones.
+    version: str = __version__  #: Version of the package.
 
 
 class SavedScorer(NamedTuple):
-    """A scorer that was read from a file."""
+    """A scorer read from a file."""
 
     scorer: Scorer
-    about: ScorerAbout  #: How it came to be.
-    fingerprint: str  #: The first 12 hexadecimal digits of the file's SHA-256.
+    about: ScorerAbout  #: Origin of the scorer.
+    fingerprint: str  #: First 12 hexadecimal digits of the file's SHA-256.
 
 
 def save_scorer(path: Path, weights: Mapping[str, Floats], about: ScorerAbout) -> None:
-    """Write a scorer in 16 bits; the file is whole, or as it was before.
+    """Write a scorer with 16-bit weights atomically.
 
     The same arguments give the same bytes.
 
     Raises:
-        UserError: a weight is no number, or too large for 16 bits.
+        UserError: a weight is not finite, or too large for 16 bits.
     """
-    with np.errstate(over="ignore"):  # What is too large becomes infinite, and is refused.
+    with np.errstate(over="ignore"):  # Values too large become infinite, and are rejected.
         halves = {name: weight.astype(np.float16) for name, weight in weights.items()}
     described = {"format": _FORMAT, "version": FORMAT_VERSION, "about": asdict(about)}
     write_weights(path, halves, described)
 
 
 def load_scorer(path: str | Path) -> SavedScorer:
-    """Read a scorer from its file, or from the folder that it was trained into.
+    """Read a scorer from its file or its training folder.
 
     Raises:
-        UserError: there is none, or it is broken.
+        UserError: the file is missing or damaged.
     """
     path = Path(path)
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""The searches ``agent`` and ``bandit``, and which trained weights they take."""
+"""The searches ``agent`` and ``bandit``, and the lookup of their trained weights."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ from pytest_dstfuzz.search.protocol import (
 from pytest_dstfuzz.search.registry import trained
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-#: Where the policies lie that ship with the package.
+#: Folder of the shipped policies.
 SHIPPED_AGENT: Final = Path(__file__).parent / "resources" / "agents"
-#: The trackers that they were trained on, those that ship. ``agent`` is that of the first.
+#: Trackers with a shipped policy. ``agent`` means the first one.
 SHIPPED_FOR: Final = ("trade", "simpletod")
 _AGENT: Final = "agent"
 _AGENT_PREFIX: Final = f"{_AGENT}:"
-#: What may be written for an agent, as messages list it.
+#: Forms of an agent's name, for messages.
 AGENTS: Final[tuple[str, ...]] = (
     _AGENT,
     *(f"{_AGENT_PREFIX}{tracker}" for tracker in SHIPPED_FOR),
@@ -66,7 +66,7 @@ AGENTS: Final[tuple[str, ...]] = (
 class AgentSearch(Search):
     """Lets a policy choose among the shipped transformations and operators in use.
 
-    At a turn's first attempt that is what it thinks best, later with noise: see `LATER`.
+    The first attempt at a turn takes the best action. Later ones add noise: see `LATER`.
     """
 
     name = _AGENT
@@ -80,7 +80,7 @@ class AgentSearch(Search):
         self.order = order
 
     def turn(self, task: SearchTask) -> AgentTurn:
-        """Begin a turn."""
+        """Return the attempts at a turn."""
         return AgentTurn(self, task)
 
 
@@ -89,7 +89,7 @@ class AgentTurn:
 
     def __init__(self, search: AgentSearch, task: SearchTask) -> None:
         self._search = search
-        # It knows no others; a run may use some under another search.
+        # The policy knows only shipped transformations. Other searches of the run may use more.
         self._task = task = task._replace(perturber=task.perturber.shipped)
         system = task.dialogue.turns[task.turn_index].system
         menus = task.perturber.menus(task.source)
@@ -98,8 +98,8 @@ class AgentTurn:
         self._taken = 0
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return what the policy chooses after what the attempts so far have shown."""
-        if number < self._taken:  # Campaigns ask in order; anyone else begins again.
+        """Return the policy's choice, given the results of the earlier attempts."""
+        if number < self._taken:  # Campaigns ask in order. Restart for other callers.
             self._trace, self._taken = Trace(len(self._task.source.words)), 0
         for earlier in seen[self._taken : number]:
             self._trace.add(
@@ -135,25 +135,25 @@ def named_policy(name: str) -> SavedPolicy:
 
 _BANDIT: Final = "bandit"
 _BANDIT_PREFIX: Final = f"{_BANDIT}:"
-#: What may be written for a scorer, as messages list it.
+#: Forms of a scorer's name, for messages.
 BANDITS: Final[tuple[str, ...]] = (_BANDIT, f"{_BANDIT_PREFIX}PATH")
-#: The scorer that ships.
+#: Path of the shipped scorer.
 SHIPPED_SCORER: Final = Path(__file__).parent / "resources" / "scorers" / "trade.safetensors"
-#: Chance of a violation that an attempt of the first pass must have; in the last pass none.
+#: Required probability of a change in the first pass. In the last pass it is 0.
 _FIRST: Final = 0.1
-#: How fast that falls from pass to pass: its power.
+#: Exponent of its decrease over the passes.
 _FALL: Final = 3
 #: Spread of the noise on scores from the second attempt at a turn on, so that attempts differ, and
-#: by what share it grows with each attempt.
+#: its relative growth per attempt.
 _NOISE, _GROWTH = 0.15, 0.1
-#: What is known where the tracker failed on the clean turn.
+#: Replaces the clean prediction if the tracker failed on the clean turn.
 _NOTHING: Final = Prediction(BeliefState())
-#: Candidates that are looked at for one variant, best first.
+#: Maximum number of candidates considered for one variant, best first.
 _TRIED: Final = 60
 
 
 class BanditSearch(Search):
-    """Puts those edits together that a scorer thinks most likely to change a slot."""
+    """Combines the edits that are most likely to change a slot by a scorer."""
 
     name = _BANDIT
     adaptive = waits = True
@@ -165,7 +165,7 @@ class BanditSearch(Search):
         self.seed = seed
 
     def turn(self, task: SearchTask) -> BanditTurn:
-        """Begin a turn."""
+        """Return the attempts at a turn."""
         return BanditTurn(self, task)
 
 
@@ -175,16 +175,16 @@ class BanditTurn(TurnSearch):
     def __init__(self, search: BanditSearch, task: SearchTask) -> None:
         self.search = search
         self.task = task
-        #: The attempts that were last asked for, and the chances after them: [candidates].
+        #: Cache: the attempts, and the probabilities after them: [candidates].
         self._known: tuple[Sequence[Tried], Floats] | None = None
 
     @cached_property
     def view(self) -> SlotView:
-        """What the scorer sees of the turn."""
+        """The scorer's view of the turn."""
         return view_of(self.task, self.search.seed)
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return the variant that promises most, or the clean utterance to wait."""
+        """Return the most promising variant, or the clean utterance to skip the pass."""
         task, view = self.task, self.view
         attempts = attempts_of(seen)
         floor = threshold(number, task.variants)
@@ -203,46 +203,46 @@ class BanditTurn(TurnSearch):
         return Proposal(variant, NO_ACTION)
 
     def _chances(self, attempts: Sequence[Tried]) -> Floats:
-        """Return how likely each candidate changes a slot that has not broken: [candidates]."""
-        # Redraws ask for the same again.
+        """Return the probability that a candidate changes a slot not broken yet: [candidates]."""
+        # Redraws repeat the same attempts.
         if self._known is None or self._known[0] != attempts:
             self._known = attempts, chances_of_new(self.search.scorer, self.view, attempts)
         return self._known[1]
 
 
 def chances_of_new(scorer: Scorer, view: SlotView, attempts: Sequence[Tried]) -> Floats:
-    """Return how likely each candidate changes a slot that has not broken: [candidates]."""
+    """Return the probability that a candidate changes a slot not broken yet: [candidates]."""
     chances = scorer.chances(view, attempts)
     chances[broken_slots(view, attempts)] = 0.0
     return chance_of_any(chances)
 
 
 def noisy(scores: Floats, spread: float, rng: np.random.Generator) -> Floats:
-    """Return scores times noise, so that attempts differ: [candidates]."""
+    """Return the scores with multiplicative noise, so that attempts differ: [candidates]."""
     return scores * np.exp(spread * rng.gumbel(size=len(scores)))
 
 
 def threshold(number: int, variants: int) -> float:
-    """Return the chance, 0 to 1, that an attempt of a pass must have; in the last one 0.
+    """Return the required probability of a change in a pass, from 0 to 1.
 
     Args:
-        number: of the pass, 0 to ``variants - 1``.
-        variants: passes in all.
+        number: index of the pass, 0 to ``variants - 1``.
+        variants: number of passes.
     """
     left = 1.0 - number / (variants - 1) if variants > 1 else 0.0
     return float(_FIRST * left**_FALL)
 
 
 def most_likely(single: Floats, quota: int) -> float:
-    """Return a bound of the chance of a variant of so many candidates, of [candidates]."""
+    """Return an upper bound of the probability for a variant of ``quota`` candidates."""
     return chance_of_variant(single, np.argsort(-single, kind="stable")[:quota].tolist())
 
 
 def compose(task: SearchTask, view: SlotView, scores: Floats) -> tuple[list[int], Variant | None]:
-    """Put candidates of high scores together: which they are, and the variant; ``None`` = none.
+    """Combine the best candidates greedily. Return their indices and the variant, or ``None``.
 
-    As many as the quota of words allows, no two of which meet, each so that the variant is valid.
-    ``scores`` is [candidates]; only their order counts.
+    Candidates are added until the word quota is reached, if they do not meet and the variant stays
+    valid. ``scores`` is [candidates], and only the order counts.
     """
     quota, chosen, words = task.source.draft.quota, list[int](), 0
     made: Variant | None = None
@@ -264,7 +264,7 @@ def compose(task: SearchTask, view: SlotView, scores: Floats) -> tuple[list[int]
 
 
 def view_of(task: SearchTask, seed: int) -> SlotView:
-    """Return what a scorer sees of a turn."""
+    """Return the scorer's view of a turn."""
     rng = task.stream(_BANDIT, seed, "candidates")
     found = candidates_of(task.perturber, task.source, rng)
     system = task.dialogue.turns[task.turn_index].system
@@ -272,13 +272,13 @@ def view_of(task: SearchTask, seed: int) -> SlotView:
 
 
 def waiting(task: SearchTask) -> Proposal:
-    """Return the clean utterance, for which the tracker is not asked."""
+    """Return the clean utterance, which is not sent to the tracker."""
     text = task.source.text
     return Proposal(Variant(text, text, (), 0.0, 0.0, "vacuous"), NO_ACTION)
 
 
 def attempts_of(seen: Sequence[Feedback]) -> list[Tried]:
-    """Return the attempts that were made, in order."""
+    """Return the attempts with a valid variant, in order."""
     return [
         Tried(one.proposal.variant, one.answer, one.broken)
         for one in seen
@@ -287,7 +287,7 @@ def attempts_of(seen: Sequence[Feedback]) -> list[Tried]:
 
 
 def broken_slots(view: SlotView, attempts: Sequence[Tried]) -> npt.NDArray[np.bool_]:
-    """Return which slots changed in an attempt that broke the relation: [slots]."""
+    """Return which slots changed in an attempt that violated the relation: [slots]."""
     found = np.zeros(len(view.slots), bool)
     for one in attempts:
         if one.broken and one.answer is not None:
@@ -305,7 +305,7 @@ def named_scorer(name: str) -> SavedScorer:
 
 
 class AgentFamily(SearchFamily):
-    """``agent`` and ``agent:PATH``."""
+    """The searches ``agent``, ``agent:TRACKER`` and ``agent:PATH``."""
 
     forms = AGENTS
 
@@ -315,7 +315,7 @@ class AgentFamily(SearchFamily):
         return AgentSearch(saved.policy, seed, k, saved.about.order)
 
     def trained(self, name: str) -> Trained:
-        """Return how a policy came to be."""
+        """Return the origin of a policy."""
         policy = named_policy(name)
         about = policy.about
         origin = about.tracker, about.data, about.held_out
@@ -324,16 +324,16 @@ class AgentFamily(SearchFamily):
 
 
 class BanditFamily(SearchFamily):
-    """``bandit`` and ``bandit:PATH``."""
+    """The searches ``bandit`` and ``bandit:PATH``."""
 
     forms = BANDITS
 
     def make(self, name: str, *, seed: int, k: int) -> Search:  # noqa: ARG002 - see below
-        """Build the search of a scorer; it makes as many edits as it may, whatever ``k``."""
+        """Build the search of a scorer. It ignores ``k``, and makes as many edits as allowed."""
         return BanditSearch(named_scorer(name).scorer, seed)
 
     def trained(self, name: str) -> Trained:
-        """Return how a scorer came to be."""
+        """Return the origin of a scorer."""
         scorer = named_scorer(name)
         of = scorer.about
         rest = of.validity, of.seed, of.calls
@@ -345,14 +345,14 @@ BANDIT: Final = BanditFamily()
 
 
 def training_calls(name: str) -> int:
-    """Return how many contexts the tracker was asked for to train a search, 0 without training."""
+    """Return the number of contexts that training a search sent to the tracker, or 0."""
     found = trained(name)
     return found.calls if found else 0
 
 
 @cache
 def _code() -> str:
-    """Return what tells the code of this wing from any other; ``""`` if it cannot be read."""
+    """Return a digest of this package's code, or ``""`` if it cannot be read."""
     try:
         return digest_of(sorted(Path(__file__).parent.rglob("*.py")))
     except OSError:

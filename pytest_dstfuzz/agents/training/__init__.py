@@ -1,1 +1,1 @@
-"""Internal: How the agent learns: the environment, Multi-PDQN, replay, training runs."""
+"""Internal: training of the agent: environment, Multi-PDQN, replay memory and runs."""

@@ -1,4 +1,4 @@
-"""The environment that the agent learns in: the right dialogues, side by side."""
+"""The training environment of the agent, which plays several dialogues in parallel."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from pytest_dstfuzz.trackers.evaluate import Evaluation, evaluate
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.validation import preflight
 
-#: Answers contexts, every one of them.
+#: Return an answer to each of the contexts.
 Predict = Callable[[Sequence[Context]], Mapping[Context, Answer]]
 
 
 class SteppedSearch(Search):
-    """The search of an environment: it tries the actions that it is handed."""
+    """The search of an environment. It tries the actions passed to it."""
 
     name = "stepped"
     adaptive = True
@@ -41,12 +41,12 @@ class SteppedSearch(Search):
         self.order = order
 
     def turn(self, task: SearchTask) -> SteppedTurn:
-        """Begin a turn."""
+        """Return the attempts at a turn."""
         return SteppedTurn(task)
 
 
 class SteppedTurn:
-    """The attempts at one turn, and what the agent sees of it."""
+    """The attempts at one turn, and the agent's observation."""
 
     def __init__(self, task: SearchTask) -> None:
         self._task = task
@@ -54,39 +54,39 @@ class SteppedTurn:
         menus = task.perturber.menus(source)
         view = TurnView(source, menus, task.clean, system, task.turn_index)
         self.observation = Observation(view, Trace(len(source.words)))
-        #: What is tried next.
+        #: Action of the next attempt.
         self.action: Action | None = None
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - the agent has seen it
-        """Return what the action makes."""
+        """Return the variant of the current action."""
         if self.action is None:
             raise ValueError("no action was handed over")
         return self._task.proposal(self.action)
 
 
 class Observation(NamedTuple):
-    """What the agent sees: a turn, and what its earlier attempts showed."""
+    """The agent's observation: a turn, and the results of the earlier attempts."""
 
     view: TurnView
     trace: Trace
 
 
 class AttemptOutcome(NamedTuple):
-    """What an attempt showed."""
+    """The result of an attempt."""
 
-    valid: bool  #: It passed the validity profile, and no earlier attempt had its text.
-    broken: bool  #: It broke the relation of a turn that was whole.
-    impurity: float  #: `impurity_difference` to the clean prediction; 0 where it was not run.
+    valid: bool  #: Whether it passed the validity profile, with a new text.
+    broken: bool  #: Whether it broke a turn that was not broken yet.
+    impurity: float  #: `impurity_difference` to the clean prediction; 0 if not run.
     edit_w: float  #: Word edit rate.
     edit_c: float  #: Character edit rate.
 
 
 class EnvironmentStep(NamedTuple):
-    """What came of one action."""
+    """The result of one action."""
 
-    observation: Observation  #: Of the next step; of this one where the episode is over.
-    outcome: AttemptOutcome  #: For the reward.
-    terminated: bool  #: Every turn is broken, or cannot be.
+    observation: Observation  #: Of the next step, or of this one at the end of the episode.
+    outcome: AttemptOutcome  #: Result of the attempt, for the reward.
+    terminated: bool  #: Every turn is broken or cannot be broken.
     truncated: bool  #: The attempts are used up.
 
 
@@ -94,7 +94,7 @@ class EnvironmentStep(NamedTuple):
 class _EpisodeTurn:
     attempts: TurnAttempts
     search: SteppedTurn
-    whole: bool  #: Whether a variant could break it, and none has.
+    whole: bool  #: Whether a variant could break the turn, and none has done so yet.
     judged: dict[int, JudgedVariant] = field(default_factory=dict)
 
 
@@ -110,7 +110,7 @@ class _Episode:
         return self.turns[self.place]
 
     def advance(self) -> bool:
-        """Go to the next turn to attempt; returns whether there is one."""
+        """Go to the next turn to attempt, and return whether there is one."""
         while self.number < self.attempts:
             self.place += 1
             if self.place == len(self.turns):
@@ -121,7 +121,7 @@ class _Episode:
 
 
 class Environment:
-    """Episodes of several dialogues, stepped together so that batches are full."""
+    """Episodes of several dialogues, stepped together to fill the batches."""
 
     def __init__(self, predict: Predict, spec: CampaignSpec) -> None:
         self._predict = predict
@@ -130,7 +130,7 @@ class Environment:
         self._episodes: dict[int, _Episode] = {}
 
     def reset(self, dialogues: Sequence[Dialogue], seed: int) -> dict[int, Observation]:
-        """Begin an episode with each dialogue in which something can be broken."""
+        """Begin an episode for each dialogue that has a breakable turn."""
         self._spec = replace(self._spec, settings=replace(self._spec.settings, seed=seed))
         contexts = [d.context(turn.index) for d in dialogues for turn in d.turns]
         self._answers = dict(self._predict(contexts))
@@ -143,7 +143,7 @@ class Environment:
         return {key: episode.turn.search.observation for key, episode in self._episodes.items()}
 
     def step(self, actions: Mapping[int, Action]) -> dict[int, EnvironmentStep]:
-        """Carry one action out in each episode that is not over."""
+        """Carry out one action in each running episode."""
         attempts: dict[int, Attempt] = {}
         for key, action in actions.items():
             episode = self._episodes[key]
@@ -163,7 +163,7 @@ class Environment:
         return _EpisodeTurn(begun, search, begun.applicable and isinstance(clean, Prediction))
 
     def _finish(self, key: int, attempt: Attempt) -> EnvironmentStep:
-        """Judge an attempt, and go on to the next."""
+        """Judge an attempt, and advance to the next one."""
         episode = self._episodes[key]
         turn, answers = episode.turn, self._answers
         earlier = [(past.attempts, past.judged) for past in episode.turns[: episode.place]]
@@ -199,18 +199,18 @@ def environment_spec(
     order: str = "distance",
     attempts: int = 8,
 ) -> CampaignSpec:
-    """Return the rules of an environment: of a campaign that stops at the first violation."""
+    """Return the rules of an environment: those of a campaign that stops at the first violation."""
     settings = Settings.of(
         validity=validity, attack=attack, variants=attempts, redraws=0, stop_at_first=True
     )
     return CampaignSpec.of(settings.variant, data, lexicon, SteppedSearch(order))
 
 
-#: The thesis' limit of both rates, and what is taken off above it.
+#: Limit of both edit rates in the thesis, and the penalty above it.
 _GINI_LIMIT: Final = 0.25
 _GINI_PENALTY: Final = -100.0
-#: Price of a whole unit of edit rate, of an attempt that cannot be run, and what a unit of
-#: impurity is worth (a rise of 0.03, the mean over 30 slots of one that is torn between two).
+#: Price of one unit of edit rate, price of an attempt that cannot be run, and value of one unit of
+#: impurity. A rise of 0.03 is typical: the mean over 30 slots if one is torn between two values.
 EDIT_PRICE: Final = 0.02
 WASTE_PRICE: Final = 0.05
 IMPURITY_WORTH: Final = 10.0
@@ -220,9 +220,9 @@ _IMPURITY_MOST: Final = 0.3
 def gini(outcome: AttemptOutcome) -> float:
     """Return the thesis' reward, ``exp(gini_dif) / sqrt(edit_w^2 + edit_c^2) + beta``.
 
-    ``beta`` is -100 where a rate is over 0.25. The formula divides by zero where nothing
-    was edited, and pays for copies of one small edit; an attempt that was not carried out
-    earns nothing of it: 0, or ``beta``.
+    ``beta`` is -100 if a rate is over 0.25, else 0. The formula divides by zero if nothing was
+    edited, and rewards copies of one small edit. The first term is therefore 0 for an attempt that
+    was not run.
     """
     size = math.hypot(outcome.edit_w, outcome.edit_c)
     worth = math.exp(outcome.impurity) / size if outcome.valid and size > 0 else 0.0
@@ -231,7 +231,10 @@ def gini(outcome: AttemptOutcome) -> float:
 
 
 def broken(outcome: AttemptOutcome) -> float:
-    """Return 1 for a turn broken, less for what came near it, and a small price of edits."""
+    """Return the reward: 1 for a broken turn, plus the clipped rise in impurity, minus a price.
+
+    The price is proportional to the edit rates. An attempt that was not run costs `WASTE_PRICE`.
+    """
     if not outcome.valid:
         return -WASTE_PRICE
     near = max(-_IMPURITY_MOST, min(IMPURITY_WORTH * outcome.impurity, _IMPURITY_MOST))
@@ -242,16 +245,16 @@ def broken(outcome: AttemptOutcome) -> float:
 REWARDS: Final[Mapping[str, Callable[[AttemptOutcome], float]]] = {"broken": broken, "gini": gini}
 
 
-#: Told what is going on, a line at a time.
+#: Report progress, one line at a time.
 Say = Callable[[str], None]
 #: Share of the dialogues that is held out.
 HELD_OUT: Final = 0.2
-#: Between lines that say how far something is.
+#: Minimum time between progress lines.
 SECONDS_BETWEEN_LINES: Final = 15.0
 
 
 class Paced:
-    """Passes on a line now and then, at most one in so many ``seconds`` (``None`` = the usual)."""
+    """Passes on at most one line every ``seconds``. ``None`` means the default."""
 
     def __init__(self, say: Say, seconds: float | None = None) -> None:
         self._say = say
@@ -259,7 +262,7 @@ class Paced:
         self._next = time.monotonic() + self._seconds
 
     def __call__(self, line: str) -> None:
-        """Pass a line on, when it is time to."""
+        """Pass on a line if it is due."""
         if time.monotonic() >= self._next:
             self._say(line)
             self._next = time.monotonic() + self._seconds
@@ -267,13 +270,13 @@ class Paced:
 
 @dataclass(frozen=True, slots=True)
 class RightDialogues:
-    """What a tracker got right."""
+    """The dialogues that a tracker gets right."""
 
-    #: The dialogues that are right at every turn, split by split, in data order; ontology
-    #: and cue words are those of the first split.
+    #: Dialogues that are right at every turn, split by split, in data order. Ontology and cue words
+    #: come from the first split.
     data: DialogueSet
-    evaluations: tuple[Evaluation, ...]  #: One for each split; of one without a label none.
-    unlabelled: int = 0  #: Dialogues without a label that were taken as well.
+    evaluations: tuple[Evaluation, ...]  #: One per split, except splits without labels.
+    unlabelled: int = 0  #: Number of dialogues without labels among them.
 
 
 def right_dialogues(
@@ -284,10 +287,10 @@ def right_dialogues(
     *,
     unlabelled: bool = False,
 ) -> RightDialogues:
-    """Find the dialogues that the tracker gets right at every turn that has a label.
+    """Find the dialogues that the tracker gets right at every labelled turn.
 
-    The tracker is checked first, see `preflight`. With ``unlabelled``, dialogues without a label
-    are taken too: there its own clean answers are all that can change.
+    The tracker is checked first, see `preflight`. With ``unlabelled``, dialogues without labels are
+    included: their variants are compared with the tracker's own clean answers.
     """
     first = splits[0]
     last_turns = [dialogue.context(len(dialogue.turns) - 1) for dialogue in first.dialogues]
@@ -308,7 +311,7 @@ def right_dialogues(
 
 
 def joined(splits: Sequence[DialogueSet], dialogues: Sequence[Dialogue]) -> DialogueSet:
-    """Return some dialogues of several splits together; all else is as the first split has it."""
+    """Return dialogues from several splits as one set, with the other data of the first split."""
     counted = Counter(dialogue.id for dialogue in dialogues)
     if twice := next((name for name, count in counted.items() if count > 1), None):
         raise UserError(f"the dialogue {twice!r} is in two of the splits")
@@ -317,7 +320,7 @@ def joined(splits: Sequence[DialogueSet], dialogues: Sequence[Dialogue]) -> Dial
 
 
 def unlabelled(dialogues: Sequence[Dialogue]) -> str:
-    """Return what a policy says of its dialogues without labels; ``""`` where all have some."""
+    """Return a note on the dialogues without labels, or ``""`` if all have labels."""
     without = sum(not _has_labels(dialogue) for dialogue in dialogues)
     if not without:
         return ""
@@ -325,7 +328,7 @@ def unlabelled(dialogues: Sequence[Dialogue]) -> str:
 
 
 def held_out(data: DialogueSet) -> tuple[DialogueSet, DialogueSet]:
-    """Part dialogues into those to train on and those held out, each in data order."""
+    """Split dialogues into training and held-out ones, each in data order."""
     drawn = stream(0, "agent", "split").permutation(len(data.dialogues)).tolist()
     count = round(HELD_OUT * len(drawn))
     if not 0 < count < len(drawn):

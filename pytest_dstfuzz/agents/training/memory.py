@@ -1,4 +1,4 @@
-"""What a training remembers: steps to draw from, and rows of attempts."""
+"""The memory of a training: steps for replay, and rows of attempts."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from pytest_dstfuzz.trackers.tracker import Tracker
 
 
 class ReplayBatch(NamedTuple):
-    """Steps drawn from the memory; B rows each."""
+    """Steps drawn from the replay memory, B rows each."""
 
     state: Floats  #: [B, STATE_SIZE].
     vector: Floats  #: [B, D], the action.
-    available: Floats  #: [B, 6], transformations that had a place to go to.
-    chosen: Floats  #: [B, 6], which transformations were associated.
-    k: npt.NDArray[np.int64]  #: [B], how many were to be.
+    available: Floats  #: [B, 6], transformations with an applicable position.
+    chosen: Floats  #: [B, 6], the chosen transformations.
+    k: npt.NDArray[np.int64]  #: [B], the number of transformations to choose.
     reward: Floats  #: [B].
     next_state: Floats  #: [B, STATE_SIZE].
-    next_available: Floats  #: [B, 6], as ``available``, in the next state.
+    next_available: Floats  #: [B, 6], ``available`` in the next state.
     terminated: Floats  #: [B], whether there was no next state.
 
 
 class Replay:
-    """A ring of steps, so many as its capacity."""
+    """A ring buffer of steps."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        #: Steps so far, also those that are no longer kept.
+        #: Number of steps so far, including overwritten ones.
         self.added = 0
-        #: By the name of a field of `ReplayBatch`, [capacity, ...] each.
+        #: Field of `ReplayBatch` -> [capacity, ...].
         self.columns: dict[str, npt.NDArray[Any]] = {
             "state": np.zeros((capacity, STATE_SIZE), np.float32),
             "vector": np.zeros((capacity, SPACE.dimension), np.float32),
@@ -61,40 +61,40 @@ class Replay:
         return min(self.added, self.capacity)
 
     def add(self, step: ReplayBatch) -> None:
-        """Add one step, a batch of no first dimension; the oldest goes."""
+        """Add one step without a batch dimension. If the buffer is full, overwrite the oldest."""
         place = self.added % self.capacity
         for name, value in step._asdict().items():
             self.columns[name][place] = value
         self.added += 1
 
     def draw(self, rng: np.random.Generator, size: int) -> ReplayBatch:
-        """Return ``size`` steps, with replacement."""
+        """Return ``size`` steps, drawn with replacement."""
         places = rng.integers(0, len(self), size)
         return ReplayBatch(**{name: column[places] for name, column in self.columns.items()})
 
 
-#: Features that are remembered, in 16 bits.
+#: Features are stored in 16 bits.
 Halves = npt.NDArray[np.float16]
 
 
 class AttemptRows(NamedTuple):
-    """One attempt: which edits, what was known before it, and which slots it changed."""
+    """One attempt: its edits, the knowledge before it, and the slots that it changed."""
 
-    edits: tuple[int, ...]  #: Places in `TurnRows.of_edits`.
-    pairs: Halves  #: [slots, edits, PAIR_SIZE]
-    changed: Floats  #: [slots], 1 where it changed.
+    edits: tuple[int, ...]  #: Indices into `TurnRows.of_edits`.
+    pairs: Halves  #: [slots, edits, PAIR_SIZE].
+    changed: Floats  #: [slots], 1 if the slot changed.
 
 
 class TurnRows(NamedTuple):
     """A turn and the attempts at it."""
 
-    of_slots: Halves  #: [slots, SLOT_SIZE]
-    of_edits: Halves  #: [edits that any attempt has, EDIT_SIZE]
+    of_slots: Halves  #: [slots, SLOT_SIZE].
+    of_edits: Halves  #: [edits used in any attempt, EDIT_SIZE].
     attempts: tuple[AttemptRows, ...]
 
 
 def turn_rows(view: SlotView, seen: Sequence[Feedback]) -> TurnRows | None:
-    """Return what the attempts at a turn teach; ``None`` where none was answered."""
+    """Return the training rows of a turn, or ``None`` if no attempt was answered."""
     attempts = attempts_of(seen)
     made = [np.flatnonzero(view.made_of(one.variant)) for one in attempts]
     used = sorted({place for places in made for place in places.tolist()})
@@ -114,18 +114,18 @@ def turn_rows(view: SlotView, seen: Sequence[Feedback]) -> TurnRows | None:
 
 
 class Batch(NamedTuple):
-    """Attempts at some turns: a row for each slot and edit of an attempt."""
+    """Attempts at some turns, with a row for each pair of slot and edit."""
 
-    slots: Tensor  #: [rows, SLOT_SIZE]
-    edits: Tensor  #: [rows, EDIT_SIZE]
-    pairs: Tensor  #: [rows, PAIR_SIZE]
-    group: Tensor  #: [rows], the slot of an attempt that a row is of.
-    changed: Tensor  #: [groups], 1 where the attempt changed the slot.
+    slots: Tensor  #: [rows, SLOT_SIZE].
+    edits: Tensor  #: [rows, EDIT_SIZE].
+    pairs: Tensor  #: [rows, PAIR_SIZE].
+    group: Tensor  #: [rows], index of the row's attempt and slot.
+    changed: Tensor  #: [groups], 1 if the attempt changed the slot.
     attempts: int
 
 
 def batch_of(turns: Sequence[TurnRows]) -> Batch:
-    """Put the attempts at some turns together."""
+    """Combine the attempts at some turns."""
     slots, edits, pairs, group, changed = [], [], [], [], []
     groups = attempts = 0
     for turn in turns:
@@ -150,14 +150,14 @@ def batch_of(turns: Sequence[TurnRows]) -> Batch:
 
 
 class TrainingPredictor:
-    """Answers contexts; clean ones are asked once, others once between two calls of `forget`.
+    """Answers contexts, and caches answers: to clean contexts forever, to others until `forget`.
 
-    What a tracker computes may depend, in the last bits, on what it computes beside it. All
-    clean turns are therefore asked together at the beginning, and nothing else is kept from
-    round to round: a run that is resumed makes the same batches as one that was not cut.
+    The last bits of an answer may depend on the other contexts in its batch. All clean turns are
+    therefore asked together at the beginning, and no other answers are kept between rounds. A
+    resumed run then makes the same batches as an uninterrupted one.
 
-    ``clean``: answers to clean contexts that are known; ``None`` = those to all turns of the data
-    are asked for.
+    ``clean`` holds known answers to clean contexts. If it is ``None``, all turns of the data are
+    asked.
     """
 
     def __init__(
@@ -178,22 +178,22 @@ class TrainingPredictor:
 
     @property
     def calls(self) -> int:
-        """Contexts asked so far; each distinct one is counted once between two `forget`."""
+        """Number of contexts asked so far. Each is counted once between two calls of `forget`."""
         return self._calls_before + self._predictor.calls
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the states that the tracker predicts on the clean turns."""
+        """SHA-256 of the predicted states on the clean turns."""
         states = [getattr(answer, "state", None) for answer in self._clean.values()]
         text = json.dumps([None if s is None else sorted(s.items()) for s in states])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def clean(self, dialogue: Dialogue) -> tuple[Answer, ...]:
-        """Return the answers to the clean turns of a dialogue of the data, in their order."""
+        """Return the answers to the clean turns of a dialogue of the data, in order."""
         return tuple(self._clean[dialogue.context(turn.index)] for turn in dialogue.turns)
 
     def forget(self) -> None:
-        """Forget every answer but those to clean turns."""
+        """Forget every answer except those to clean turns."""
         self._calls_before = self.calls
         self._predictor = self._fresh()
 

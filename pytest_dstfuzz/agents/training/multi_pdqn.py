@@ -1,9 +1,9 @@
 """Multi-PDQN: parameterised deep Q-learning that takes the ``k`` best transformations.
 
-P-DQN (Xiong et al., arXiv 1810.06394) has a parameter network ``x(s)`` and a Q network.
-The multi-pass form (Bester et al., arXiv 1905.04388) scores each discrete action on a pass
-that sees the parameters of that action alone. Here ``k`` actions are taken at once, and
-the value of a set is the sum of the values of its members::
+P-DQN (Xiong et al., arXiv 1810.06394) has a parameter network ``x(s)`` and a Q network. The
+multi-pass form (Bester et al., arXiv 1905.04388) scores each discrete action in a separate pass,
+which sees only the parameters of that action. Here, ``k`` actions are taken at once, and the value
+of a set is the sum of the values of its members::
 
     Q(s, A, x) = sum of Q_a(s, x_a) over a in A
     y          = r + gamma (1 - terminated) * sum of the k largest Q'_a(s', x'_a(s'))
@@ -11,7 +11,7 @@ the value of a set is the sum of the values of its members::
     actor:       - sum of Q_a(s, x_a(s)) over the available a, gradients inverted at the
                  borders of [0, 1]
 
-``Q'`` and ``x'`` are slowly following copies.
+``Q'`` and ``x'`` are the target networks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _D: Final = SPACE.dimension
 
 @dataclass(frozen=True, slots=True)
 class LearnerConfig:
-    """How to learn."""
+    """The hyperparameters of the learner."""
 
     gamma: float = 0.9
     critic_rate: float = 1e-3
@@ -55,7 +55,7 @@ class MultiPDQN:
         wide = config.hidden
         self.actor = _perceptron((STATE_SIZE, wide, _D), generator).to(device)
         self.critic = _perceptron((PASS_SIZE, wide, wide // 2, COUNT), generator).to(device)
-        # Begin in the middle of the cube, and with values of about 0.
+        # Start in the middle of the cube, and with values of about 0.
         _shrink(self.actor[-1], 0.5)
         _shrink(self.critic[-1], 0.0)
         self.actor_target, self.critic_target = deepcopy(self.actor), deepcopy(self.critic)
@@ -73,20 +73,20 @@ class MultiPDQN:
     def values(
         self, network: nn.Module, state: Tensor, x: Tensor, wanted: Tensor | None = None
     ) -> Tensor:
-        """Return Q_a for every transformation by one pass each: [B, 6], 0 where none was made.
+        """Return Q_a for each transformation from a separate pass: [B, 6], or 0 without a pass.
 
-        ``x`` is [B, D] parameters, of which pass ``a`` sees those of ``a`` alone; ``wanted``, of
-        [B, 6], has 1 for the passes to make, ``None`` = all.
+        ``x`` is [B, D] parameters. Pass ``a`` sees only the parameters of ``a``. ``wanted`` is [B,
+        6], with 1 for each pass to make. ``None`` means all.
         """
         made = state.new_ones(len(state), COUNT) if wanted is None else wanted
         row, a = made.nonzero(as_tuple=True)
         passes = torch.cat([state[row], x[row] * self._mask[a]], dim=1)
-        # Of the output of pass a only that for a counts.
+        # Pass ``a`` is only valid for the output of ``a``.
         values = network(passes).gather(1, a[:, None])[:, 0]
         return torch.zeros_like(made).index_put((row, a), values)
 
     def update(self, batch: ReplayBatch) -> tuple[float, float]:
-        """Learn from a batch; returns the losses of critic and actor."""
+        """Update the networks with a batch, and return the losses of critic and actor."""
         state, x = self._tensor(batch.state), self._tensor(batch.vector)
         chosen, available = self._tensor(batch.chosen), self._tensor(batch.available)
         y = self._tensor(batch.reward)
@@ -120,7 +120,7 @@ class MultiPDQN:
         return critic_loss.item(), actor_loss.item()
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return the weights of actor and critic, in numpy, as `Policy` takes them."""
+        """Return the weights of actor and critic in numpy, in the format of `Policy`."""
         found: dict[str, np.ndarray] = {}
         for name, network in (("parameters", self.actor), ("critic", self.critic)):
             layers = [layer for layer in network if isinstance(layer, nn.Linear)]
@@ -134,16 +134,17 @@ class MultiPDQN:
 
 
 def invert_gradients(slope: Tensor, x: Tensor) -> Tensor:
-    """Scale down what would push parameters out of [0, 1], and turn back what is outside.
+    """Scale down gradients near the borders of [0, 1], and reverse them outside.
 
-    A descent step goes against ``slope``: up where it is negative, with the room to 1
-    left, down otherwise, with the room to 0 (Hausknecht and Stone, arXiv 1511.04143).
+    A descent step goes against ``slope``. If that is negative, the parameter rises, and the factor
+    is its distance to 1. Otherwise the parameter falls, and the factor is its distance to 0
+    (Hausknecht and Stone, arXiv 1511.04143).
     """
     return torch.where(slope < 0, slope * (1.0 - x), slope * x)
 
 
 def _sum_of_largest(values: Tensor, available: Tensor, k: np.ndarray) -> Tensor:
-    """Return the sum of the ``k`` largest of the available values: [B]."""
+    """Return the sum of the ``k`` largest available values: [B]."""
     ranked, _ = values.masked_fill(available == 0, -1e9).sort(dim=1, descending=True)
     place = torch.arange(values.shape[1], device=values.device)[None, :]
     counted = (place < torch.from_numpy(k).to(values.device)[:, None]) & (ranked > -1e8)

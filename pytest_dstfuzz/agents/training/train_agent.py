@@ -1,11 +1,12 @@
-"""Training of an agent against a tracker, from the data to a policy that the search can use.
+"""Training of an agent against a tracker, from the data to a policy for the search.
 
-Of the dialogues that the tracker gets right at every turn a fifth is held out
-(`right_dialogues`). It is trained on the others of them, or on all other dialogues: what
-changes a prediction can be learned where that is wrong, too. Where a dialogue has no labels
-the tracker's own clean answers stand for them, and the policy says so. The folder of a run
-holds the policy and what a resumed run needs. Where others play, the agent learns after each round
-and not between attempts: that is another run.
+A fifth of the dialogues that the tracker gets right at every turn is held out (`right_dialogues`).
+The agent is trained on the rest of them, or on all other dialogues, because it can also learn from
+wrong predictions. If a dialogue has no labels, the tracker's own clean answers replace them, and
+the policy records this. The folder of a run holds the policy and the state for resuming.
+
+If other workers play the dialogues, the agent learns after each round instead of between attempts.
+That is a different run.
 """
 
 from __future__ import annotations
@@ -52,67 +53,67 @@ from pytest_dstfuzz.models.runs import SavedRun, check_output, write_run
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
 
-#: What to train on: the dialogues that the tracker gets right throughout, or all.
+#: Training dialogues: those that the tracker gets right at every turn, or all.
 DIALOGUES: Final = ("right", "all")
-#: Where the state of a run says what it is.
+#: Metadata key of the run's state.
 _METADATA: Final = "dstfuzz"
-#: What the identity of a run says of its schedule, where others play. That of one that learns
-#: between attempts says nothing, as those of earlier versions.
+#: Key and value of the schedule in a run's identity, if the agent learns after each round. Runs
+#: that learn between attempts lack the key, like those of earlier versions.
 _SCHEDULE: Final = "learning"
 _BY_ROUNDS: Final = f"after each round, played in parts of {PART} dialogues"
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRun:
-    """What to train, on what, and where to."""
+    """The settings of a training run."""
 
-    model: str  #: The tracker, as `tracker_for` takes it.
-    data: str  #: Dialogues, with labels or without.
-    output: Path  #: Folder for the policy and for what a resumed run needs.
-    #: Of the bot, where the data does not say them all; see `with_slots`.
+    model: str  #: Tracker, in a form that `tracker_for` accepts.
+    data: str  #: Dialogues, with or without labels.
+    output: Path  #: Folder for the policy and the state for resuming.
+    #: Slots of the bot, if the data does not name them all; see `with_slots`.
     slots: tuple[str, ...] = ()
-    splits: tuple[str, ...] = ("val", "test")  #: Of the data.
+    splits: tuple[str, ...] = ("val", "test")  #: Splits of the data.
     checkpoint: str | None = None  #: Weights of the tracker.
-    device: str = "cpu"  #: Of the tracker and of the agent's networks.
-    batch_size: int = 64  #: Contexts that the tracker predicts at once.
+    device: str = "cpu"  #: Device of the tracker and of the agent's networks.
+    batch_size: int = 64  #: Contexts per batch of the tracker.
     #: Settings of a tracker that is a service; see `config.ADAPTER`.
     adapter: Mapping[str, Any] = field(default_factory=dict)
     validity: str = "strict"  #: Validity profile.
     attack: str = "hybrid"  #: Attack design.
-    order: str = "distance"  #: What position parameters count through, ``distance`` or ``reading``.
-    #: Budget, reward, seed and all that is learned with.
+    order: str = "distance"  #: Order of the position parameters, ``distance`` or ``reading``.
+    #: Budget, reward, seed and hyperparameters.
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    #: Begin no round that would probably end later; ``None`` = no limit.
+    #: Begin no round that would probably end later. ``None`` means no limit.
     max_minutes: float | None = None
-    max_dialogues: int | None = None  #: Take only so many dialogues of each split; ``None`` = all.
-    #: What to train on, but for those held out: ``right``, the dialogues that the tracker gets
-    #: right at every turn, or ``all``.
+    max_dialogues: int | None = None  #: Maximum per split. ``None`` means all.
+    #: Training dialogues besides the held-out ones: ``right``, those that the tracker gets right at
+    #: every turn, or ``all``.
     dialogues: str = "right"
-    resume: bool = False  #: Go on from the last round in ``output``.
-    tensorboard: Path | None = None  #: Folder for events; ``None`` = none are written.
+    resume: bool = False  #: Resume after the last round in ``output``.
+    tensorboard: Path | None = None  #: Folder for events. ``None`` writes no events.
 
 
 class AgentTraining(NamedTuple):
-    """Where the policy lies, and how the training went."""
+    """The policy and the history of a training run."""
 
-    policy: Path  #: Its file.
-    history: tuple[Round, ...]  #: The rounds, also those of earlier parts of a resumed run.
+    policy: Path  #: File of the policy.
+    history: tuple[Round, ...]  #: All rounds, including those before a resume.
     ended_by: str  #: ``calls`` or ``max_minutes``.
 
 
 @dataclass(frozen=True, slots=True)
 class _RunAbout:
-    """What run it is."""
+    """The identity of a run."""
 
-    identity: dict[str, Any]  #: What must not change between its parts.
+    identity: dict[str, Any]  #: Settings that must stay the same when a run is resumed.
     #: Ids of the dialogues that the tracker gets right at every turn, or that have no labels.
     right: tuple[str, ...]
-    fingerprint: str  #: Of what it gets right on the splits.
+    fingerprint: str  #: Fingerprint of the tracker's correct answers on the splits.
 
 
 @dataclass(frozen=True, slots=True)
 class _State(TrainerState):
-    """What is said about a run between two rounds."""
+    """The stored metadata of a run between two rounds."""
 
     run: _RunAbout
 
@@ -120,24 +121,24 @@ class _State(TrainerState):
 class _Material(NamedTuple):
     """The dialogues of a run."""
 
-    right: tuple[str, ...]  #: As in `_RunAbout`.
-    fingerprint: str  #: Likewise.
-    asked_about: DialogueSet  #: What the tracker is made for.
-    training: DialogueSet  #: Those to train on.
-    held_out: DialogueSet  #: Those that the agent never sees.
+    right: tuple[str, ...]  #: See `_RunAbout`.
+    fingerprint: str  #: See `_RunAbout`.
+    asked_about: DialogueSet  #: Data that the tracker is made for.
+    training: DialogueSet  #: Training dialogues.
+    held_out: DialogueSet  #: Dialogues that the agent never sees.
 
 
 def train_agent(
     run: AgentRun, say: Say, tracker: Tracker | None = None, rollouts: Rollouts | None = None
 ) -> AgentTraining:
-    """Train an agent; state and policy are written after every round.
+    """Train an agent. State and policy are written after every round.
 
-    ``rollouts``: who plays, so that the agent learns after each round; ``None`` = it plays itself,
-    and learns between attempts.
+    If ``rollouts`` is given, it plays the dialogues, and the agent learns after each round. If it
+    is ``None``, the agent plays the dialogues itself, and learns between attempts.
     """
     if run.dialogues not in DIALOGUES:
         raise unknown_name("choice of dialogues", run.dialogues, DIALOGUES)
-    # Before what takes its time, as it may not be installed.
+    # Before any slow step, because it may not be installed.
     log = TensorBoardLogger(run.tensorboard) if run.tensorboard is not None else None
     check_output(run.output, resume=run.resume)
     splits = _splits(run)
@@ -216,7 +217,7 @@ class _Training:
         )
 
     def begin(self, saved: SavedRun | None) -> None:
-        """Write the state of a fresh run, or go back to the last one of an earlier part."""
+        """Write the state of a new run, or restore the last state of an earlier one."""
         trainer = self.trainer
         if saved is not None:
             state = saved.built(_State, saved.about)
@@ -225,7 +226,7 @@ class _Training:
             trainer.restore(state, saved)
             self._say(f"resumed after round {len(trainer.history)}, {trainer.calls:,} calls")
             if trainer.history:
-                # The last part may have been killed after its state and before its policy.
+                # An earlier process may have been killed between writing the state and the policy.
                 self._write_policy()
             return
         trainer.calls_before = self._predictor.calls
@@ -243,7 +244,7 @@ class _Training:
             raise saved.refused(f"the run learned {was}, and would now learn {now}")
 
     def run_round(self) -> str:
-        """Play rounds until one of the limits; returns which."""
+        """Play rounds until a limit is reached, and return its name."""
         trainer, limit = self.trainer, self._run.max_minutes
         begin, calls_before, longest = time.monotonic(), trainer.calls, 0.0
         while not trainer.finished:
@@ -298,7 +299,7 @@ class _Training:
         write_run(self._run.output, _METADATA, about, self.trainer.tensors())
 
     def _identity(self) -> dict[str, Any]:
-        """Return what must not change between the parts of a run, as JSON values."""
+        """Return the settings that must stay the same when a run is resumed, as JSON values."""
         run, data = self._run, self._material.training
         ids = json.dumps([dialogue.id for dialogue in data.dialogues])
         described = {
@@ -337,7 +338,7 @@ def _splits(run: AgentRun) -> list[DialogueSet]:
 
 
 def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: Say) -> _Material:
-    """Let the tracker say which dialogues it gets right, and part them."""
+    """Find the dialogues that the tracker gets right, and split them."""
     right = right_dialogues(tracker, splits, run.batch_size, say, unlabelled=True)
     if right.unlabelled:
         say(
@@ -352,7 +353,7 @@ def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: 
 
 
 def _known(saved: SavedRun, run: AgentRun, splits: Sequence[DialogueSet]) -> _Material:
-    """Return the dialogues of an earlier part of the run: the tracker need not be asked again."""
+    """Return the dialogues of an earlier part of the run, without asking the tracker again."""
     earlier = saved.built(_State, saved.about).run
     right = earlier.right
     dialogues = {dialogue.id: dialogue for data in splits for dialogue in data.dialogues}

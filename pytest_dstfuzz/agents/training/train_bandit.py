@@ -1,4 +1,4 @@
-"""Training of the scorer of the search ``bandit``, against a tracker."""
+"""Training of the scorer for the search ``bandit`` against a tracker."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import preflight
 
-#: Spread of the noise on scores: more than in use, so that more is tried.
+#: Spread of the noise on scores. It is larger than in use, to explore more.
 _NOISE: Final = 0.6
 
 
 class ExploringSearch(Search):
-    """Tries edits and keeps what they showed.
+    """Tries edits and stores the results.
 
     Args:
-        scorer: what is known so far; ``None`` = nothing, and all attempts are by chance.
-        share: of the attempts that are by chance.
-        seed: of every draw.
+        scorer: the current scorer. If it is ``None``, all attempts are random.
+        share: share of random attempts.
+        seed: seed of every draw.
     """
 
     name = "exploring"
@@ -82,7 +82,7 @@ class ExploringSearch(Search):
         self.turns: dict[tuple[str, int], tuple[SlotView, Sequence[Feedback]]] = {}
 
     def turn(self, task: SearchTask) -> ExploringTurn:
-        """Begin a turn."""
+        """Return the attempts at a turn."""
         return ExploringTurn(self, task)
 
 
@@ -94,11 +94,11 @@ class ExploringTurn(TurnSearch):
         self.task = task
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return a variant by chance, or what the scorer thinks best."""
+        """Return a random variant, or the best one by the scorer."""
         search, task = self.search, self.task
         place = task.dialogue.id, task.turn_index
         if place not in search.turns:
-            # What the attempts showed is written into the same list after they were made.
+            # The campaign adds results to this list after each attempt.
             search.turns[place] = view_of(task, search.seed), seen
         view = search.turns[place][0]
         if not view.candidates:
@@ -111,7 +111,7 @@ class ExploringTurn(TurnSearch):
         return waiting(task) if variant is None else Proposal(variant, NO_ACTION)
 
     def _by_chance(self, view: SlotView, rng: np.random.Generator) -> Variant:
-        """Return a variant of one edit up to as many as the quota of words allows."""
+        """Return a variant of random edits. Their number is uniform from 1 to the word quota."""
         task = self.task
         size = int(rng.integers(1, task.source.draft.quota + 1))
         chosen: list[int] = []
@@ -124,27 +124,27 @@ class ExploringTurn(TurnSearch):
         return together(task.perturber, task.source, [view.candidates[place] for place in chosen])
 
 
-#: Logit of what a slot and an edit begin with: one in ninety.
+#: Initial logit of a pair of slot and edit: a probability of 1 in 90.
 _BEGIN = -4.5
-#: Least logarithm of the probability that nothing changes which is told from 0.
+#: Maximum logarithm of the probability of no change, to keep it below 0.
 _LEAST = -1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class FitConfig:
-    """How to fit."""
+    """The hyperparameters of a fit."""
 
     wide: int = 64  #: Size of the first hidden layer.
-    narrow: int = 32  #: Size of the second.
+    narrow: int = 32  #: Size of the second hidden layer.
     epochs: int = 6  #: Passes over the turns.
-    turns: int = 64  #: Of one step.
-    rate: float = 2e-3  #: Highest learning rate; it rises and falls once (one cycle).
+    turns: int = 64  #: Turns per step.
+    rate: float = 2e-3  #: Maximum learning rate of the one-cycle schedule.
     weight_decay: float = 1e-4
     gradient_clip: float = 5.0
 
 
 class Network(nn.Module):
-    """The network of `agents.scorers.Scorer`, in torch."""
+    """The network of `agents.scorers.Scorer` in torch."""
 
     def __init__(self, config: FitConfig, generator: torch.Generator) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class Network(nn.Module):
         return logits
 
     def weights(self) -> dict[str, Floats]:
-        """Return the weights as `agents.scorers.shapes` names them."""
+        """Return the weights with the names of `agents.scorers.shapes`."""
         named = {
             "slot": self.slot.weight,
             "slot.bias": self.slot.bias,
@@ -179,7 +179,7 @@ class Network(nn.Module):
 
 
 def loss_of(network: Network, batch: Batch) -> Tensor:
-    """Return minus the logarithm of the likelihood, a mean over attempts."""
+    """Return the mean negative log-likelihood per attempt."""
     unchanged = torch.zeros(len(batch.changed)).index_add_(
         0, batch.group, logsigmoid(-network(batch))
     )
@@ -191,7 +191,7 @@ def loss_of(network: Network, batch: Batch) -> Tensor:
 def fit(
     turns: Sequence[TurnRows], rng: np.random.Generator, config: FitConfig
 ) -> tuple[Network, float]:
-    """Fit a network to some turns; returns it and its mean loss of the last pass."""
+    """Fit a network to some turns, and return it with its mean loss in the last epoch."""
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
     network = Network(config, generator)
     steps = -(-len(turns) // config.turns)
@@ -225,63 +225,63 @@ def _linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
     return layer
 
 
-#: Dialogues that are played side by side.
+#: Number of dialogues played in parallel.
 _TOGETHER: Final = 24
-#: Shares of the calls after which the scorer is fitted, the end apart.
+#: Shares of the calls after which the scorer is fitted, besides the end.
 _FITS: Final = (0.5, 0.75)
-#: Share of attempts by chance once there is a scorer.
+#: Share of random attempts after the first fit.
 _CHANCE: Final = 0.25
-#: Draws of a variant that is not valid, or was tried.
+#: Redraws if a variant is invalid or a duplicate.
 _REDRAWS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerRun:
-    """What to train against, on what, and where to."""
+    """The settings of a training run."""
 
-    model: str  #: The tracker, as `tracker_for` takes it.
-    data: str  #: Dialogues; no labels are needed.
+    model: str  #: Tracker, in a form that `tracker_for` accepts.
+    data: str  #: Dialogues. Labels are not needed.
     output: Path  #: Folder for the scorer.
-    slots: tuple[str, ...] = ()  #: Of the bot, where the data does not say them all.
-    splits: tuple[str, ...] = ("val",)  #: Of the data.
+    slots: tuple[str, ...] = ()  #: Slots of the bot, if the data does not name them all.
+    splits: tuple[str, ...] = ("val",)  #: Splits of the data.
     checkpoint: str | None = None  #: Weights of the tracker.
-    device: str = "cpu"  #: Of the tracker.
-    batch_size: int = 64  #: Contexts that the tracker predicts at once.
+    device: str = "cpu"  #: Device of the tracker.
+    batch_size: int = 64  #: Contexts per batch of the tracker.
     #: Settings of a tracker that is a service; see `config.ADAPTER`.
     adapter: Mapping[str, Any] = field(default_factory=dict)
     validity: str = "natural"  #: Validity profile.
-    #: Contexts that the tracker may be asked for; dialogues that were begun are played to the end.
+    #: Maximum number of contexts sent to the tracker. Running dialogues are still finished.
     calls: int = 100_000
-    attempts: int = 12  #: At each turn.
-    #: Begin no dialogues later, but for the first; ``None`` = no limit.
+    attempts: int = 12  #: Attempts per turn.
+    #: Begin no dialogues later, except the first ones. ``None`` means no limit.
     max_minutes: float | None = None
-    max_dialogues: int | None = None  #: Take only so many dialogues of each split; ``None`` = all.
-    seed: int = 0  #: Of every draw.
+    max_dialogues: int | None = None  #: Maximum per split. ``None`` means all.
+    seed: int = 0  #: Seed of every draw.
     fit: FitConfig = field(default_factory=FitConfig)
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work."""
+        """Reject invalid settings."""
         for name in ("calls", "attempts"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
 
 
 class ScorerTraining(NamedTuple):
-    """Where the scorer lies, and how the training went."""
+    """The scorer and the results of a training run."""
 
-    scorer: Path  #: Its file.
-    attempts: int  #: Variants that it learned from.
-    calls: int  #: Contexts that the tracker was asked for, clean ones included.
+    scorer: Path  #: File of the scorer.
+    attempts: int  #: Number of variants in the training data.
+    calls: int  #: Number of contexts sent to the tracker, including clean ones.
     ended_by: str  #: ``calls``, ``dialogues`` or ``max_minutes``.
 
 
 def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> ScorerTraining:
-    """Train a scorer; it is written after every fit.
+    """Train a scorer, and write it after every fit.
 
-    Interrupted, it is fitted once more to what was learned so far, and written.
+    If the training is interrupted, the scorer is fitted to the results so far and written.
 
     Raises:
-        UserError: no dialogue was played, or no attempt was answered.
+        UserError: no attempt was answered.
     """
     splits = [with_slots(load_dialogues(run.data, split), run.slots) for split in run.splits]
     splits = [replace(one, dialogues=one.dialogues[: run.max_dialogues]) for one in splits]
@@ -331,18 +331,18 @@ class _Learning:
 
     @property
     def attempts(self) -> int:
-        """Variants that were learned from."""
+        """Number of variants in the training data."""
         return sum(len(turn.attempts) for turn in self.rows)
 
     def play(self) -> str:
-        """Play dialogues until one of the limits; returns which."""
+        """Play dialogues until a limit is reached, and return its name."""
         run, begin = self._run, time.monotonic()
         order = stream(run.seed, "bandit", "order").permutation(len(self._data.dialogues)).tolist()
         for start in range(0, len(order), _TOGETHER):
             minutes = (time.monotonic() - begin) / 60
             if self.calls >= run.calls:
                 return "calls"
-            # Without any dialogue there would be nothing to write.
+            # Play at least one group, or there would be no data to fit.
             if self._played and run.max_minutes is not None and minutes >= run.max_minutes:
                 return "max_minutes"
             if len(_FITS) > self._fits and self.calls >= _FITS[self._fits] * run.calls:

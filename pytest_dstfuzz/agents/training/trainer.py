@@ -1,4 +1,4 @@
-"""Training of the agent: how it plays, rounds of episodes, and an update every few steps."""
+"""Training of the agent: playing dialogues, rounds of episodes, and updates of the networks."""
 
 from __future__ import annotations
 
@@ -38,19 +38,22 @@ from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of
 
 SEED_BOUND: Final = 2**63
-#: One dialogue of a round: its stream, and how many transformations are associated.
+#: Random generator of a dialogue in a round, and the number of transformations to combine.
 Scheduled = tuple[np.random.Generator, int]
 
 
 def design_seed(seed: int, number: int) -> int:
-    """Return the seed of the rules of a round, which has a number from 0."""
+    """Return the seed of the rules for round ``number``, which starts at 0."""
     return derive(seed, "agent", "design", number) % SEED_BOUND
 
 
 def scheduled(
     seed: int, number: int, keys: Iterable[int], ks: Sequence[int], first: int = 0
 ) -> dict[int, Scheduled]:
-    """Return what is drawn for dialogues of a round; key 0 is number ``first`` in the round."""
+    """Return the draws for dialogues of a round.
+
+    ``first`` is the position of key 0 in the round.
+    """
     episodes = {}
     for key in keys:
         rng = stream(seed, "agent", "act", number, first + key)
@@ -64,11 +67,11 @@ def decide(
     episodes: Mapping[int, Scheduled],
     epsilon: float,
 ) -> dict[int, PolicyChoice]:
-    """Choose an action for each dialogue; ``epsilon`` is the share of uniform ones."""
+    """Choose an action for each dialogue. ``epsilon`` is the share of uniform ones."""
     decisions = {}
     for key, (view, trace) in observations.items():
         rng, k = episodes[key]
-        # As it will be used, but for epsilon.
+        # As in a search, except for epsilon.
         explore = replace(LATER if trace.attempts else FIRST, epsilon=epsilon)
         decisions[key] = policy.choose(view, trace, k, rng, explore)
     return decisions
@@ -77,7 +80,7 @@ def decide(
 def remembered(
     before: Observation, choice: PolicyChoice, k: int, step: EnvironmentStep, reward: float
 ) -> ReplayBatch:
-    """Return one step as the replay memory has it, of no first dimension."""
+    """Return one step for the replay memory, without a batch dimension."""
     view, trace = step.observation
     return ReplayBatch(
         state=choice.state,
@@ -93,10 +96,10 @@ def remembered(
 
 
 class PlayedMove(NamedTuple):
-    """What one attempt of a dialogue came to."""
+    """The result of one attempt in a dialogue."""
 
-    step: ReplayBatch  #: Of no first dimension.
-    broken: bool  #: Whether it broke its turn.
+    step: ReplayBatch  #: Without a batch dimension.
+    broken: bool  #: Whether the attempt broke its turn.
 
 
 def played_moves(
@@ -107,9 +110,9 @@ def played_moves(
     policy: Callable[[], Policy],
     epsilon: float,
 ) -> Iterator[dict[int, PlayedMove]]:
-    """Play dialogues side by side to their ends; yield an attempt at each that is not at it.
+    """Play dialogues in parallel to their ends. Yield one attempt for each unfinished dialogue.
 
-    ``policy`` is asked anew before each time: whoever takes the moves may learn from them.
+    ``policy`` is called before each step, so that the consumer may learn from the moves.
     """
     while observations:
         decisions = decide(policy(), observations, episodes, epsilon)
@@ -135,43 +138,43 @@ def played_moves(
 
 
 class RoundPart(NamedTuple):
-    """Some dialogues of a round, to be played side by side."""
+    """Dialogues of a round that are played in parallel."""
 
-    number: int  #: Of the round, from 0.
-    first: int  #: Number in the round of the first of them, from 0.
-    dialogues: tuple[int, ...]  #: Places in the training data.
-    #: Answers to the clean turns of each of them, in their order.
+    number: int  #: Index of the round.
+    first: int  #: Position of the first dialogue in the round.
+    dialogues: tuple[int, ...]  #: Indices into the training data.
+    #: Answers to the clean turns of each dialogue, in order.
     clean: tuple[tuple[Answer, ...], ...]
     epsilon: float  #: Share of uniform actions.
-    weights: Mapping[str, npt.NDArray[np.float32]]  #: As `Policy` takes them.
+    weights: Mapping[str, npt.NDArray[np.float32]]  #: In the format of `Policy`.
 
 
 class PlayedPart(NamedTuple):
-    """What came of a part."""
+    """The result of a part."""
 
-    #: As the replay memory has them: dialogue after dialogue, each in its own order.
+    #: Steps for the replay memory, dialogue by dialogue, each in the order of play.
     steps: tuple[ReplayBatch, ...]
-    broken: int  #: Turns that were broken.
-    calls: int  #: Contexts asked for; each distinct one is counted once.
+    broken: int  #: Number of broken turns.
+    calls: int  #: Number of distinct contexts sent to the tracker.
 
 
 @dataclass(frozen=True, slots=True)
 class PlayRules:
-    """All that does not change from part to part; called, it makes who plays by them."""
+    """The settings that all parts share. A call returns a player."""
 
-    settings: Settings  #: Of the tracker.
-    asked_about: DialogueSet  #: The data that the tracker is made for.
-    training: DialogueSet  #: What `RoundPart` has the places of.
+    settings: Settings  #: Settings of the tracker.
+    asked_about: DialogueSet  #: Data that the tracker is made for.
+    training: DialogueSet  #: Dialogues that `RoundPart` refers to.
     validity: str  #: Validity profile.
     attack: str  #: Attack design.
-    order: str  #: What position parameters count through.
-    attempts: int  #: At each turn.
+    order: str  #: Order of the position parameters.
+    attempts: int  #: Attempts per turn.
     reward: str  #: Name of the reward, see `REWARDS`.
-    ks: tuple[int, ...]  #: Numbers of associated transformations to draw from.
-    seed: int  #: Of the training.
+    ks: tuple[int, ...]  #: Numbers of combined transformations to draw from.
+    seed: int  #: Seed of the training.
 
     def __call__(self, tracker: Tracker | None = None) -> DialoguePlayer:
-        """Load the tracker, where none is given, and all else.
+        """Return a player. Load the tracker if none is given.
 
         Raises:
             UserError: the tracker cannot be made.
@@ -180,7 +183,7 @@ class PlayRules:
 
 
 def about_players(tracker: Tracker) -> dict[str, str]:
-    """Return what must be the same of all that play with a tracker for one learner."""
+    """Return the properties that all players with a tracker must share for one learner."""
     return {
         "version of the package": __version__,
         "fingerprint of the tracker": fingerprint_of(tracker) or "",
@@ -189,7 +192,7 @@ def about_players(tracker: Tracker) -> dict[str, str]:
 
 
 class DialoguePlayer:
-    """Plays parts of rounds with a tracker; nothing is kept from one to the next."""
+    """Plays parts of rounds with a tracker. It keeps no state between parts."""
 
     def __init__(self, rules: PlayRules, tracker: Tracker) -> None:
         self._rules, self._tracker = rules, tracker
@@ -205,7 +208,7 @@ class DialoguePlayer:
 
     @property
     def about(self) -> dict[str, str]:
-        """What must be the same of all that play for one learner, see `about_players`."""
+        """The properties that all players must share for one learner, see `about_players`."""
         return about_players(self._tracker)
 
     def play(self, part: RoundPart) -> PlayedPart:
@@ -240,38 +243,38 @@ class DialoguePlayer:
 
 
 class Rollouts(Protocol):
-    """Those who play the parts of rounds, in this process or in others."""
+    """Players of the parts of rounds, in this process or in others."""
 
     def begin(self, make: PlayRules, about: Mapping[str, str]) -> None:
-        """Let them load what they need; who is not as ``about`` says may not play."""
+        """Prepare the players. A player that does not match ``about`` may not play."""
 
     def played(self, parts: Sequence[RoundPart]) -> Iterator[tuple[int, PlayedPart]]:
-        """Yield each part's place and what came of it, in any order, each once."""
+        """Yield the index of each part with its result, in any order."""
 
 
 class PlayedHere:
-    """Parts are played one after the other in this process.
+    """Plays the parts one after the other in this process.
 
-    ``tracker``: to be played with; ``None`` = the one that the rules name.
+    ``tracker`` is the tracker to play with. If it is ``None``, the rules name it.
     """
 
     def __init__(self, tracker: Tracker | None = None) -> None:
         self._tracker = tracker
         self._player: DialoguePlayer | None = None
 
-    def begin(self, make: PlayRules, about: Mapping[str, str]) -> None:  # noqa: ARG002 - it is here
-        """Load what is needed."""
+    def begin(self, make: PlayRules, about: Mapping[str, str]) -> None:  # noqa: ARG002 - same process
+        """Load the player."""
         self._player = make(self._tracker)
 
     def played(self, parts: Sequence[RoundPart]) -> Iterator[tuple[int, PlayedPart]]:
-        """Yield each part's place and what came of it."""
+        """Yield the index of each part with its result."""
         if self._player is None:
             raise ValueError("nothing was begun")
         for place, part in enumerate(parts):
             yield place, self._player.play(part)
 
 
-#: Rounds that the running figure is taken over.
+#: Number of rounds in the running average.
 _RUNNING: Final = 5
 _NETWORKS: Final = ("actor", "critic", "actor_target", "critic_target")
 _OPTIMISERS: Final = ("actor_optimiser", "critic_optimiser")
@@ -279,28 +282,28 @@ _OPTIMISERS: Final = ("actor_optimiser", "critic_optimiser")
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """How to train."""
+    """The settings of a training."""
 
-    #: Contexts that the tracker may be asked for, those of clean turns included.
+    #: Maximum number of contexts sent to the tracker, including clean turns.
     calls: int = 40_000
-    attempts: int = 8  #: At each turn, until one breaks it.
-    dialogues: int = 48  #: Played side by side in a round.
+    attempts: int = 8  #: Attempts per turn, until one breaks it.
+    dialogues: int = 48  #: Dialogues per round.
     reward: str = "broken"  #: Name of the reward, see `REWARDS`.
-    #: Numbers of associated transformations; one is drawn for each episode.
+    #: Numbers of combined transformations. One is drawn for each episode.
     ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
-    replay: int = 10_000  #: Steps that are remembered.
-    batch: int = 128  #: Steps of one update.
+    replay: int = 10_000  #: Capacity of the replay memory in steps.
+    batch: int = 128  #: Steps per update.
     learning_starts: int = 500  #: Steps before the first update.
     train_frequency: int = 2  #: Steps between two updates.
-    epsilon_end: float = 0.01  #: Share of uniform actions at the end; it begins at 1.
-    #: Share of the calls, without those for the clean turns, over which that share falls, as a
-    #: straight line.
+    epsilon_end: float = 0.01  #: Final share of uniform actions. The first is 1.
+    #: The share of uniform actions falls linearly over this share of the calls. Calls for the clean
+    #: turns do not count.
     exploration_fraction: float = 0.25
-    seed: int = 0  #: Of every draw; it takes the place of the learner's.
+    seed: int = 0  #: Seed of every draw, also for the learner.
     learner: LearnerConfig = field(default_factory=LearnerConfig)  #: Networks and rates.
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work."""
+        """Reject invalid settings."""
         for name in ("calls", "attempts", "dialogues", "replay", "batch", "train_frequency"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
@@ -312,21 +315,21 @@ class TrainingConfig:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What came of one round."""
+    """The results of one round."""
 
-    number: int  #: Of the round, from 1.
-    calls: int  #: Contexts asked for in it.
-    calls_so_far: int  #: Contexts asked for until its end.
+    number: int  #: Number of the round, from 1.
+    calls: int  #: Contexts asked in this round.
+    calls_so_far: int  #: Contexts asked until its end.
     epsilon: float  #: Share of uniform actions.
-    attempts: int  #: Steps that were made.
-    broken: int  #: Turns that were broken.
-    critic_loss: float  #: Mean over the updates; 0 without any.
-    actor_loss: float  #: Likewise.
+    attempts: int  #: Number of steps.
+    broken: int  #: Number of broken turns.
+    critic_loss: float  #: Mean over the updates, or 0 without updates.
+    actor_loss: float  #: Mean over the updates, or 0 without updates.
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """How far a training has come, see `LearningTrainer`."""
+    """The progress of a training, see `LearningTrainer`."""
 
     calls_before: int
     dialogues_begun: int
@@ -336,23 +339,23 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class TrainerState:
-    """What a trainer is between two rounds, its tensors apart."""
+    """The state of a trainer between two rounds, without its tensors."""
 
     counters: Counters
     history: tuple[Round, ...]
 
 
 class PlayedRound(NamedTuple):
-    """What came of the dialogues of a round."""
+    """The results of the dialogues of a round."""
 
     steps: int
-    broken: int  #: Turns.
-    calls: int  #: Contexts asked for.
-    losses: Sequence[tuple[float, float]]  #: Of critic and actor, of each update.
+    broken: int  #: Number of broken turns.
+    calls: int  #: Number of contexts asked.
+    losses: Sequence[tuple[float, float]]  #: Losses of critic and actor for each update.
 
 
 class LearningTrainer(ABC):
-    """Has dialogues played in rounds, and learns; when it learns is for those that inherit."""
+    """Plays dialogues in rounds, and learns. Subclasses decide when it learns."""
 
     def __init__(
         self, config: TrainingConfig, dialogues: Sequence[Dialogue], device: str = "cpu"
@@ -362,49 +365,49 @@ class LearningTrainer(ABC):
         self.learner = MultiPDQN(replace(config.learner, seed=seed), device)
         self.replay = Replay(config.replay)
         self.history: list[Round] = []
-        #: Contexts asked for before the first round, and what the whole run has come to.
+        #: Contexts asked before the first round, then the totals of the whole run.
         self.calls_before = 0
         self.dialogues_begun = self.updates = 0
         self.dialogues = tuple(dialogues)
 
     @abstractmethod
     def play(self, group: Sequence[int], epsilon: float) -> PlayedRound:
-        """Play the dialogues at some places, and make the updates that are due.
+        """Play the dialogues at some indices, and make the due updates.
 
         ``epsilon`` is the share of uniform actions.
         """
 
     @property
     def calls(self) -> int:
-        """Contexts asked for until the end of the last round."""
+        """Number of contexts asked until the end of the last round."""
         return self.history[-1].calls_so_far if self.history else self.calls_before
 
     @property
     def finished(self) -> bool:
-        """Whether what is left of the calls pays for no further dialogue."""
+        """Whether the remaining calls are too few for another dialogue."""
         return not self._group()
 
     @property
     def epsilon(self) -> float:
         """Share of uniform actions in the next round."""
         config, before = self.config, self.calls_before
-        # Asking for the clean turns teaches nothing.
+        # Calls for the clean turns do not count.
         done = (self.calls - before) / max(1, config.calls - before)
         fall = done / config.exploration_fraction if config.exploration_fraction > 0 else math.inf
         return max(config.epsilon_end, 1.0 - fall * (1.0 - config.epsilon_end))
 
     @property
     def state(self) -> TrainerState:
-        """What a resumed run needs, beside the tensors."""
+        """The state for resuming, without the tensors."""
         before, begun, steps = self.calls_before, self.dialogues_begun, self.replay.added
         return TrainerState(Counters(before, begun, steps, self.updates), tuple(self.history))
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield all that was learned and is remembered, to be read or filled."""
+        """Yield all learned weights and the replay memory, for reading or filling."""
         for network in _NETWORKS:
             for name, tensor in getattr(self.learner, network).state_dict().items():
                 yield f"{network}.{name}", tensor
-        # Before their first step the optimisers have gathered nothing.
+        # Optimisers have no moments before their first step.
         for name in _OPTIMISERS if self.updates else ():
             optimiser: torch.optim.Optimizer = getattr(self.learner, name)
             parameters = [weight for group in optimiser.param_groups for weight in group["params"]]
@@ -415,14 +418,14 @@ class LearningTrainer(ABC):
             yield f"replay.{column}", torch.from_numpy(values[: len(self.replay)])
 
     def restore(self, state: TrainerState, saved: SavedRun) -> None:
-        """Bring a fresh trainer, to the last bit, to where a run was when its state was written."""
+        """Restore the exact state of a run in a new trainer."""
         counters, self.history = state.counters, list(state.history)
         self.calls_before, self.dialogues_begun = counters.calls_before, counters.dialogues_begun
         self.replay.added, self.updates = counters.steps, counters.updates
         saved.fill(self.tensors())
 
     def broken_per_1000_calls(self) -> float:
-        """Return the turns broken for every 1,000 calls of the last few rounds."""
+        """Return the number of broken turns per 1,000 calls in the last rounds."""
         last = self.history[-_RUNNING:]
         calls = sum(item.calls for item in last)
         return 1000 * sum(item.broken for item in last) / calls if calls else 0.0
@@ -454,10 +457,10 @@ class LearningTrainer(ABC):
         return self.history[-1]
 
     def _group(self) -> list[int]:
-        """Return the places of the dialogues of the next round.
+        """Return the indices of the dialogues in the next round.
 
-        All dialogues come in a drawn order before any comes again. No more are begun than
-        what is left of the calls pays for at the worst.
+        All dialogues come once, in random order, before any is repeated. The group is limited so
+        that the remaining calls suffice even in the worst case.
         """
         epoch, place = divmod(self.dialogues_begun, len(self.dialogues))
         drawn = stream(self.config.seed, "agent", "order", epoch).permutation(len(self.dialogues))
@@ -471,7 +474,7 @@ class LearningTrainer(ABC):
         return group
 
     def learn(self, rng: np.random.Generator) -> list[tuple[float, float]]:
-        """Make the updates that are due; returns the losses of critic and actor."""
+        """Make the due updates, and return the losses of critic and actor."""
         config = self.config
         due = (self.replay.added - config.learning_starts) // config.train_frequency
         losses = []
@@ -483,7 +486,7 @@ class LearningTrainer(ABC):
 
 
 class AgentTrainer(LearningTrainer):
-    """Learns between attempts; ``calls`` says how many contexts were asked for."""
+    """Learns between attempts. ``calls`` returns the number of contexts asked so far."""
 
     def __init__(
         self,
@@ -499,7 +502,7 @@ class AgentTrainer(LearningTrainer):
         self._reward = REWARDS[config.reward]
 
     def play(self, group: Sequence[int], epsilon: float) -> PlayedRound:
-        """Play dialogues side by side, learning all the while."""
+        """Play dialogues in parallel, and learn after each step."""
         config, number, asked = self.config, len(self.history), self._calls()
         dialogues = [self.dialogues[place] for place in group]
         observations = self._environment.reset(dialogues, design_seed(config.seed, number))
@@ -524,7 +527,7 @@ class AgentTrainer(LearningTrainer):
 
 
 class TensorBoardLogger:
-    """Writes an event for every figure of a round, at the number of calls so far."""
+    """Writes TensorBoard events for every round, with the number of calls as the step."""
 
     def __init__(self, folder: Path) -> None:
         with needs_extra("--tensorboard", "tensorboard", "torch", "tensorboard"):
@@ -535,7 +538,7 @@ class TensorBoardLogger:
             raise UserError(f"cannot write events to {folder}: {error.strerror}") from error
 
     def add(self, item: Round, broken_per_1000_calls: float) -> None:
-        """Write the figures of a round and the running yield."""
+        """Write the results of a round and the running average."""
         figures = {
             "turns broken per 1,000 calls": broken_per_1000_calls,
             "turns broken": item.broken,
@@ -549,12 +552,12 @@ class TensorBoardLogger:
         self._writer.flush()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Flush and close the writer."""
         self._writer.close()
 
 
-#: Dialogues of a part. What a tracker computes may depend on what it computes beside it, so the
-#: number is that of every run; a round of 48 dialogues has work for 12 at a time.
+#: Dialogues per part. An answer of a tracker may depend on its batch, so the number is the same in
+#: every run. A round of 48 dialogues has work for 12 workers.
 PART: Final = 4
 
 
@@ -562,11 +565,11 @@ class RoundTrainer(LearningTrainer):
     """Learns after each round.
 
     Args:
-        config: how to train.
-        rollouts: who plays; they have begun.
-        dialogues: all that may be played, as their rules have them.
-        clean: the answers to the clean turns of one.
-        device: of the networks.
+        config: settings of the training.
+        rollouts: players that are ready to play.
+        dialogues: all training dialogues, in the order of the players' rules.
+        clean: returns the answers to the clean turns of a dialogue.
+        device: device of the networks.
     """
 
     def __init__(
@@ -581,7 +584,7 @@ class RoundTrainer(LearningTrainer):
         self._rollouts, self._clean = rollouts, clean
 
     def play(self, group: Sequence[int], epsilon: float) -> PlayedRound:
-        """Have the dialogues played, then learn from them."""
+        """Play the dialogues, then learn from the steps."""
         parts = self._parts(group, epsilon)
         came: dict[int, PlayedPart] = dict(self._rollouts.played(parts))
         played = [came[place] for place in range(len(parts))]
