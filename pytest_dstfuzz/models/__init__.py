@@ -14,7 +14,7 @@ _FILES = (
     "trade/model.safetensors",
     "trade/vocabulary.json",
 )
-#: What `dstfuzz doctor` looks at: name -> path.
+#: Data files that `dstfuzz doctor` checks: name -> path.
 DATA_FILES = {
     f"models/resources/{name}": Path(__file__).with_name("resources") / name for name in _FILES
 }

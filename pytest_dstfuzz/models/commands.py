@@ -1,4 +1,4 @@
-"""The command that trains a tracker: train-tracker."""
+"""The ``train-tracker`` command, which trains a tracker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.models.simpletod.config import SimpleTodTrainingConfig
 from pytest_dstfuzz.models.trade.files import TradeTrainingConfig
 
-#: Setting that all trainings have -> its help.
+#: Settings of all trainings -> help.
 _COMMON = {
     "data": "dialogues with labels, in the splits train and val",
     "output": "folder for the model and for what a resumed run needs",
@@ -41,12 +41,12 @@ _COMMON = {
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """How one tracker is trained.
+    """The training of one tracker.
 
     Attributes:
         config: dataclass of its settings; the command has an option for each.
-        function: ``module:function`` that takes such a config and a callback for lines.
-        help: what each setting does, `_COMMON` apart.
+        function: ``module:function``, called with such a config and a callback for progress lines.
+        help: help texts of the settings that are not in `_COMMON`.
     """
 
     config: Any
@@ -149,7 +149,7 @@ _METAVARS: dict[Callable[[str], Any], str] = {Path: "PATH", str: "NAME", int: "N
 
 
 def _kind(hint: Any) -> Callable[[str], Any]:
-    """Return the type of a field, without the ``None`` that stands for no limit."""
+    """Return the type of a field, without the ``None`` that means no limit."""
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     kind: Callable[[str], Any] = next(kind for kind in kinds if kind is not types.NoneType)
     return kind

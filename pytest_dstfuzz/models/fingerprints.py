@@ -1,4 +1,4 @@
-"""What tells a model from every other one by its files; no library of networks is loaded."""
+"""Fingerprints that identify a model by its files, without loading a deep-learning library."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final
 
 from pytest_dstfuzz.files import digest_of
 
-#: The tokeniser that the trackers share.
+#: The tokeniser shared by the trackers.
 TOKENISER: Final = Path(__file__).with_name("tokenise.py")
 
 
 def files_fingerprint(files: Iterable[Path], code: Path, *more: str) -> str:
-    """Return the SHA-256 of all that the answers of a tracker depend on, as 64 digits.
+    """Return the SHA-256 of everything that the answers of a tracker depend on, as 64 digits.
 
-    That is the files of the model, the folder of the Python files that read and run it, and
-    whatever else may change an answer in its last digits, such as the version of a library.
+    It covers the model files, the folder of Python files that run the model, and other influences
+    in ``more``, such as the version of a library.
     """
-    # The words of a text depend on the shared tokeniser too.
+    # The words of a text also depend on the shared tokeniser.
     digest = digest_of((*sorted(files), *sorted(code.glob("*.py")), TOKENISER))
     return hashlib.sha256("\0".join((digest, *more)).encode("utf-8")).hexdigest()

@@ -1,4 +1,4 @@
-"""What trackers that are networks share: devices, threads, files, fingerprints, averages."""
+"""Shared code of neural trackers: devices, threads, files and averages."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from pytest_dstfuzz.files import write_bytes
 
 Network = TypeVar("Network", bound=nn.Module)
 
-#: Where a worker of pytest-xdist finds how many there are.
+#: Environment variable with the number of pytest-xdist workers.
 _WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
 
-#: `mallopt` of glibc (malloc.h): the parameters `M_TRIM_THRESHOLD`, `M_MMAP_MAX` and
-#: `M_ARENA_MAX`, and what is set. Each batch takes and frees some hundred MB in blocks of up to
-#: 40: given back to the system and taken again, as by default, they cost a campaign on two threads
-#: half a million page faults in 1,000 turns, a tenth and more of the tracker's time.
+#: `mallopt` parameters of glibc (malloc.h), `M_TRIM_THRESHOLD`, `M_MMAP_MAX` and `M_ARENA_MAX`,
+#: with their values. Each batch allocates and frees some hundred MB in blocks of up to 40 MB. By
+#: default, glibc returns them to the system each time. For a campaign on two threads, this causes
+#: half a million page faults in 1,000 turns, and takes a tenth or more of the tracker's time.
 _KEEP_FREED: Final = ((-1, 1 << 30), (-4, 0), (-8, 1))
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep up to 1 GB that is freed, for the next batch.
+    """Let the C library keep up to 1 GB of freed memory for the next batch.
 
-    Of the whole process and until it ends; a library other than glibc is left as it is.
+    This affects the whole process until it ends. Nothing happens if the library is not glibc.
     """
     if platform.libc_ver()[0] == "glibc":
         library = ctypes.CDLL(None)
@@ -44,7 +44,7 @@ def keep_freed_memory() -> None:
 
 
 def move(network: Network, device: str, name: str) -> Network:
-    """Return the network on ``device``; ``name`` says what it is, for the message."""
+    """Return the network on ``device``. ``name`` is its name in error messages."""
     try:
         if torch.device(device).type == "cpu":
             keep_freed_memory()
@@ -56,10 +56,10 @@ def move(network: Network, device: str, name: str) -> Network:
 
 @contextmanager
 def threads(count: int) -> Iterator[int]:
-    """Let torch share an operation among so many threads; yields how many it was before.
+    """Set the number of torch threads per operation, and yield the previous number.
 
-    Threads that share an operation wait for each other: for small products, or with more
-    threads than idle cores, a run takes many times as long.
+    Threads of one operation wait for each other. If products are small or idle cores are fewer than
+    threads, a run takes many times as long.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
@@ -70,7 +70,7 @@ def threads(count: int) -> Iterator[int]:
 
 
 def fair_threads() -> AbstractContextManager[int]:
-    """Compute in as many threads as one of several workers of pytest-xdist may have."""
+    """Limit torch to this pytest-xdist worker's share of the threads."""
     workers = max(1, int(os.environ.get(_WORKERS, "1")))
     return threads(max(1, torch.get_num_threads() // workers))
 
@@ -82,7 +82,7 @@ def write_tensors(
     half: bool = False,
     about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write tensors as safetensors, floating ones in 16 bits when ``half``."""
+    """Write tensors as safetensors. If ``half``, write floating-point ones in 16 bits."""
     ready = {
         name: (tensor.half() if half and tensor.is_floating_point() else tensor)
         .detach()
@@ -95,7 +95,7 @@ def write_tensors(
 
 @dataclass(frozen=True)
 class TensorBatch:
-    """Base of dataclasses whose fields are tensors."""
+    """Base class of dataclasses whose fields are tensors."""
 
     def to(self, device: str) -> Self:
         """Return the batch with its tensors on ``device``."""
@@ -103,7 +103,7 @@ class TensorBatch:
 
 
 def pad(arrays: Sequence[np.ndarray], value: int, least: int = 0) -> np.ndarray:
-    """Stack arrays, filled up on the right with ``value`` to at least ``least`` columns."""
+    """Stack arrays, padded on the right with ``value`` to at least ``least`` columns."""
     width = max(least, *(len(array) for array in arrays))
     result = np.full((len(arrays), width), value, dtype=np.int64)
     for number, array in enumerate(arrays):
@@ -112,24 +112,24 @@ def pad(arrays: Sequence[np.ndarray], value: int, least: int = 0) -> np.ndarray:
 
 
 def by_length(lengths: Sequence[int], rng: np.random.Generator | None) -> np.ndarray:
-    """Return the places of rows, the shortest first; those of about equal length shuffled."""
+    """Return row indices sorted by length. With ``rng``, rows of similar length are shuffled."""
     keys = np.asarray(lengths, dtype=np.float64)
     if rng is not None:
-        # A little noise changes from epoch to epoch which rows meet in a batch.
+        # Some noise, so that batches differ between epochs.
         keys = keys * rng.uniform(0.95, 1.05, len(keys))
     return np.argsort(keys, kind="stable")
 
 
 class EMA:
-    """Exponential moving average of weights; young averages forget faster."""
+    """Exponential moving average of weights. The decay is smaller at the start."""
 
     def __init__(self, parameters: Sequence[Tensor], decay: float) -> None:
-        """Start from the present values."""
+        """Start from the current values."""
         self.values = [parameter.detach().clone() for parameter in parameters]
         self.decay = decay
 
     def restart(self, parameters: Sequence[Tensor]) -> None:
-        """Forget what was, and start from ``parameters``."""
+        """Restart the average from ``parameters``."""
         for value, parameter in zip(self.values, parameters, strict=True):
             value.copy_(parameter.detach())
 
@@ -140,7 +140,7 @@ class EMA:
 
 
 def learning_rate(step: int, total: int, highest: float, warmup_steps: int) -> float:
-    """Return the rate of step number ``step`` (from 0) of ``total``: linear rise, cosine fall."""
+    """Return the rate at ``step`` (from 0) of ``total`` steps: linear warm-up, cosine decay."""
     warmup = min(warmup_steps, max(1, total // 10))
     if step < warmup:
         return highest * (step + 1) / warmup

@@ -1,4 +1,4 @@
-"""Settings and figures that the trainings of all trackers share; no torch."""
+"""Settings and results shared by the trainings of all trackers. Imports no torch."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from pytest_dstfuzz.errors import UserError
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How to train a tracker."""
+    """The settings of a training."""
 
-    #: Settings that a resumed run may change: when it ends, and where it computes.
+    #: Settings that may differ when a run is resumed.
     CHANGEABLE: ClassVar[tuple[str, ...]] = ("epochs", "max_minutes", "device")
-    #: Settings that say nothing about the model: where things lie, and what is printed. The
-    #: data is compared by what is made of it.
+    #: Settings that do not affect the model, such as paths and output. The data is compared by its
+    #: contents instead.
     INCIDENTAL: ClassVar[tuple[str, ...]] = ("data", "output", "layout", "resume", "report_every")
-    #: Settings that must be at least 1, less than 1, and no more than 1.
+    #: Settings that must be at least 1, in [0, 1), and in [0, 1].
     COUNTS: ClassVar[tuple[str, ...]] = ("epochs",)
     RATES: ClassVar[tuple[str, ...]] = ("dropout", "average_decay")
     SHARES: ClassVar[tuple[str, ...]] = ()
 
-    data: Path  #: MultiWOZ in the TRADE layout, or anything the readers know with labelled splits.
-    output: Path  #: Folder for the model and for what a resumed run needs.
-    layout: str | None = "trade"  #: Layout to read the data in; ``None`` finds it by looking.
+    data: Path  #: MultiWOZ in the TRADE layout, or other data with labelled splits.
+    output: Path  #: Folder for the model and the state for resuming.
+    layout: str | None = "trade"  #: Layout of the data. Detected if ``None``.
     epochs: int = 10
     learning_rate: float = 1e-3
-    #: Steps over which the learning rate rises from 0; then it falls as a cosine to 0.
+    #: Steps of linear warm-up. Then the learning rate follows a cosine to 0.
     warmup_steps: int = 300
     gradient_clip: float = 10.0
     dropout: float = 0.2
-    #: Decay of the moving average of the weights, which is what is evaluated and kept.
+    #: Decay of the moving average of the weights. The averaged weights are evaluated and saved.
     average_decay: float = 0.999
-    #: No epoch is begun that would probably end later than this; ``None`` = no limit.
+    #: No epoch begins that would probably end later. ``None`` means no limit.
     max_minutes: float | None = None
-    resume: bool = False  #: Go on from the last epoch found in ``output``.
-    #: Only so many dialogues of each split (for tries); ``None`` = all.
+    resume: bool = False  #: Resume after the last epoch in ``output``.
+    #: Maximum number of dialogues per split, for experiments. ``None`` means all.
     max_dialogues: int | None = None
     seed: int = 0
     device: str = "cpu"
-    #: Compute large products in bfloat16 while training; faster on processors with bfloat16
-    #: instructions, much slower on others.
+    #: Use bfloat16 for large products in training. This is faster if the processor has bfloat16
+    #: instructions, and much slower otherwise.
     bfloat16: bool = False
     report_every: int = 50  #: Steps between progress lines.
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work."""
+        """Reject invalid settings."""
         for name in self.COUNTS:
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
@@ -62,29 +62,29 @@ class RunSettings:
             raise UserError("learning_rate and gradient_clip must be greater than 0")
 
     def fixed(self) -> dict[str, Any]:
-        """Return the settings that make the model what it is; they hold for a whole run."""
+        """Return the settings that determine the model, and must stay the same in a run."""
         left_out = {*self.CHANGEABLE, *self.INCIDENTAL}
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     def changeable(self) -> dict[str, Any]:
-        """Return the settings that may differ between the parts of a run."""
+        """Return the settings that may differ when a run is resumed."""
         return {name: getattr(self, name) for name in self.CHANGEABLE}
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpochFigures:
-    """What one epoch came to; accuracies in [0, 1] on the whole validation split."""
+    """The results of one epoch. Accuracies are in [0, 1], on the whole validation split."""
 
-    #: How a line shows the mean losses, which the figures of each tracker name.
+    #: Format of the mean losses in a line. Subclasses define the losses.
     LOSSES: ClassVar[str]
 
     epoch: int
     joint_goal_accuracy: float
-    slot_accuracy: float | None = None  #: ``None`` where it is not measured.
+    slot_accuracy: float | None = None  #: ``None`` if it is not measured.
     seconds: float
 
     def line(self) -> str:
-        """Return the figures as a line of text."""
+        """Return the results as a line of text."""
         slots = self.slot_accuracy
         return (
             f"epoch {self.epoch} loss {self.LOSSES.format_map(asdict(self))} validation: "
@@ -96,7 +96,7 @@ class EpochFigures:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """Where the best model lies and how training went."""
+    """The best model and the history of a training."""
 
     model: Path
     best_epoch: int

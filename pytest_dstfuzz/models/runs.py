@@ -1,4 +1,4 @@
-"""What every training run of a tracker does: steps, epochs, averaged weights, resuming."""
+"""Training runs of trackers: steps, epochs, averaged weights and resuming."""
 
 from __future__ import annotations
 
@@ -24,19 +24,23 @@ from pytest_dstfuzz.models.neural import EMA, learning_rate, write_tensors
 from pytest_dstfuzz.models.run_settings import EpochFigures, RunSettings, TrainingRun
 from pytest_dstfuzz.seeding import derive, stream
 
-#: What a resumed run needs; what is said about the run is in its metadata.
+#: State for resuming. The description of the run is in its metadata.
 STATE_FILE = "training.safetensors"
 _RUN = "dstfuzz.run"
 
 T = TypeVar("T")
 F = TypeVar("F", bound=EpochFigures)
 Group = TypeVar("Group")
-#: Told a line at a time.
+#: Reports progress, one line at a time.
 Progress = Callable[[str], None]
 
 
 def check_output(folder: Path, *, resume: bool) -> None:
-    """Make the output folder; refuse to write over an earlier run by accident."""
+    """Create the output folder.
+
+    Raises:
+        UserError: it has an earlier run, and ``resume`` is false.
+    """
     if not resume and (folder / STATE_FILE).exists():
         raise UserError(
             f"{folder} holds a training run already: resume it, or choose another folder"
@@ -45,10 +49,10 @@ def check_output(folder: Path, *, resume: bool) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the output folder of a training, if it is not there.
+    """Create the output folder of a training, if it does not exist.
 
     Raises:
-        UserError: it cannot be made.
+        UserError: it cannot be created.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +61,7 @@ def make_folder(folder: Path) -> None:
 
 
 def begin(settings: RunSettings) -> tuple[DialogueSet, DialogueSet]:
-    """Make the output folder; return the dialogues to train on, and those to validate on."""
+    """Create the output folder, and return the training and the validation dialogues."""
     check_output(settings.output, resume=settings.resume)
 
     def labelled(split: str) -> DialogueSet:
@@ -74,16 +78,16 @@ def begin(settings: RunSettings) -> tuple[DialogueSet, DialogueSet]:
 def write_run(
     folder: Path, key: str, about: Mapping[str, Any], tensors: Iterable[tuple[str, Tensor]]
 ) -> None:
-    """Write all that a resumed run needs, as one file: it is whole, or as it was before.
+    """Write the state for resuming atomically, as one file.
 
-    What is said about the run is in its metadata, as JSON under ``key``.
+    ``about`` describes the run, and is stored in the metadata as JSON under ``key``.
     """
     write_tensors(folder / STATE_FILE, dict(tensors), about={key: json.dumps(about)})
 
 
 @dataclass(frozen=True)
 class SavedRun:
-    """What `write_run` wrote; all that is wrong with it is a `UserError`."""
+    """The content of the file from `write_run`. Errors are raised as `UserError`."""
 
     folder: Path
     about: dict[str, Any]
@@ -91,11 +95,11 @@ class SavedRun:
 
     @classmethod
     def read(cls, folder: Path, key: str) -> Self:
-        """Read the file of an earlier part of a run."""
+        """Read the state of an earlier part of a run."""
         try:
             with safe_open(folder / STATE_FILE, "pt") as file:
                 metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
             found = cls(folder, json.loads(metadata.get(key, "null")), tensors)
         except FileNotFoundError:
             reason = f"it has no {STATE_FILE}, so no run was begun in it"
@@ -116,29 +120,29 @@ class SavedRun:
         identity: Mapping[str, Any],
         places: Iterable[tuple[str, Tensor]],
     ) -> Self:
-        """Read an earlier part of the run with this identity, and put its tensors in place."""
+        """Read the state of a run with this identity, and fill ``places`` with its tensors."""
         found = cls.read(folder, key)
         found.check(found.about.get("identity", {}), identity)
         found.fill(places)
         return found
 
     def history(self, kind: type[T]) -> list[T]:
-        """Return what is said of each epoch or round so far."""
+        """Return the results of each epoch or round so far."""
         return [self.built(kind, item) for item in self.about["history"]]
 
     def refused(self, reason: str) -> UserError:
-        """Return the error for a run that cannot go on."""
+        """Return the error for a run that cannot be resumed."""
         return _cannot_resume(self.folder, reason)
 
     def built(self, kind: type[T], data: object) -> T:
-        """Build a dataclass of what is said about the run."""
+        """Build a dataclass from part of the run's description."""
         try:
             return from_json(kind, data)
         except ValueError as error:
             raise self.refused(f"{STATE_FILE} is damaged ({error})") from None
 
     def check(self, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-        """Refuse to go on with another run: what ``now`` says of it must be as it was."""
+        """Raise an error unless every setting in ``now`` has its earlier value."""
         for name, value in now.items():
             if name not in earlier:
                 raise self.refused(f"{STATE_FILE} does not say what {name} was")
@@ -146,7 +150,7 @@ class SavedRun:
                 raise self.refused(f"{name} was {earlier[name]!r}, is now {value!r}")
 
     def fill(self, places: Iterable[tuple[str, Tensor]]) -> None:
-        """Copy each tensor to its place, given by its name."""
+        """Copy the stored tensors into ``places`` by name."""
         with torch.no_grad():
             for name, place in places:
                 if name not in self.tensors:
@@ -164,10 +168,10 @@ def _cannot_resume(folder: Path, reason: str) -> UserError:
 
 
 def moments(optimiser: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tensor]:
-    """Return what Adam, fused, has gathered about a weight: nothing before its first step."""
+    """Return the state of fused Adam for a weight. Create it before the first step."""
     state: dict[str, Tensor] = optimiser.state[parameter]
     if not state:
-        # The fused one wants its count where the weights are.
+        # Fused Adam needs the step count on the device of the weights.
         state["step"] = torch.zeros((), device=parameter.device)
         state["exp_avg"], state["exp_avg_sq"] = (torch.zeros_like(parameter) for _ in range(2))
     return state
@@ -175,7 +179,7 @@ def moments(optimiser: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Te
 
 @dataclass(frozen=True)
 class _About:
-    """What is said about the run of a tracker."""
+    """The description of a tracker's run."""
 
     identity: dict[str, Any]
     parts: list[dict[str, Any]]
@@ -183,64 +187,65 @@ class _About:
 
 
 def best(history: Sequence[F]) -> F:
-    """Return the figures of the epoch with the highest accuracy, the first of equal ones."""
+    """Return the first epoch with the highest accuracy."""
     return max(history, key=lambda figures: figures.joint_goal_accuracy)
 
 
 class ResumableTrainer(ABC, Generic[F, Group]):
-    """A training run: model, optimiser, averaged weights, and where it stands between epochs.
+    """A training run: model, optimiser, averaged weights, and the state between epochs.
 
-    The model is on its device already, the optimiser Adam or AdamW, fused. After each epoch the
-    run's state is written, and the model too when it is the best so far on the validation split.
+    The model must be on its device. The optimiser must be fused Adam or AdamW. After each epoch,
+    the state of the run is written. The model is written if it is the best so far on the validation
+    split.
     """
 
-    FIGURES: type[F]  #: Class of the figures of an epoch.
-    #: The losses in the figures, and what a group has several of.
+    FIGURES: type[F]  #: Class of an epoch's results.
+    #: Names of the losses in the results, and the unit of a group's items.
     LOSSES: ClassVar[tuple[str, ...]]
     UNIT: ClassVar[str]
 
     def __init__(
         self, settings: RunSettings, model: nn.Module, optimiser: torch.optim.Optimizer
     ) -> None:
-        """Begin a fresh run."""
+        """Begin a new run."""
         self._settings, self._module, self._optimiser = settings, model, optimiser
         self.parameters = list(model.parameters())
         self.average = EMA(self.parameters, settings.average_decay)
-        #: Figures of the epochs so far.
+        #: Results of the epochs so far.
         self.history: list[F] = []
-        #: What each part of the run trained under that another part might change.
+        #: Changeable settings of each part of the run.
         self.parts: list[dict[str, Any]] = [self._part()]
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """Return what must not change between the parts of a run."""
+        """Return the settings that must stay the same when a run is resumed."""
 
     @abstractmethod
     def groups(self, rng: np.random.Generator) -> Sequence[Sequence[Group]]:
-        """Return what each step of an epoch trains on."""
+        """Return the training data of each step in an epoch."""
 
     @abstractmethod
     def noise(self, seed: int) -> AbstractContextManager[object]:
-        """Let what is drawn while training come from a seed."""
+        """Return a context in which random numbers in training come from a seed."""
 
     @abstractmethod
     def losses(self, group: Sequence[Group]) -> tuple[Tensor, list[Tensor | float]]:
-        """Return what a step minimises; and for each of `LOSSES` a sum, and of how many it is."""
+        """Return the loss to minimise, and for each of `LOSSES` its sum and count."""
 
     @abstractmethod
     def measure(self) -> dict[str, float]:
-        """Return the accuracies of the model as it is, by their names in the figures."""
+        """Return the accuracies of the model by their names in the results."""
 
     @abstractmethod
     def save_model(self, about: Mapping[str, Any]) -> None:
-        """Write the model as it is, to be used."""
+        """Write the model."""
 
     def impatient(self) -> bool:
-        """Whether the run ends for want of progress."""
+        """Return whether the run should end because it makes no progress."""
         return False
 
     def run(self, progress: Progress) -> TrainingRun:
-        """Train until one of the limits, and keep the epoch that is best on validation."""
+        """Train until a limit is reached, and keep the best epoch on validation."""
         if self._settings.resume:
             self.restore()
             progress(f"resumed after epoch {len(self.history)}")
@@ -255,7 +260,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         )
 
     def _train(self, progress: Progress) -> str:
-        """Train epochs until one of the limits; returns which."""
+        """Train epochs until a limit is reached, and return its name."""
         settings = self._settings
         begin, longest = time.monotonic(), 0.0
         while len(self.history) < settings.epochs:
@@ -280,15 +285,15 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         return "epochs"
 
     def epoch(self, progress: Progress) -> dict[str, float]:
-        """Train one epoch; returns its mean losses by name."""
+        """Train one epoch, and return its mean losses by name."""
         settings, number = self._settings, len(self.history)
         groups = self.groups(stream(settings.seed, "epoch", number))
-        # Epochs may differ by a few steps; this one's number stands for all.
+        # Epochs may differ by a few steps. The number of this one stands for all.
         before, total = number * len(groups), settings.epochs * len(groups)
         self._module.train()
         sums = np.zeros(2 * len(self.LOSSES))
         items, start = 0, time.monotonic()
-        # Seeded anew each epoch, a resumed run repeats what an uninterrupted one does.
+        # Seed every epoch, so that a resumed run repeats an uninterrupted one.
         with self.noise(derive(settings.seed, "noise", number) % 2**63):
             for done, group in enumerate(groups, start=1):
                 step = before + done
@@ -305,11 +310,11 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         return self._means(sums)
 
     def _step(self, group: Sequence[Group], step: int, total: int) -> np.ndarray:
-        """Make step number ``step`` (from 1) of ``total``; returns sums of losses and counts."""
+        """Make step number ``step`` (from 1) of ``total``, and return sums and counts of losses."""
         settings = self._settings
         loss, sums = self.losses(group)
         self._optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]  # theirs has no types
+        loss.backward()  # type: ignore[no-untyped-call]  # untyped
         nn.utils.clip_grad_norm_(self.parameters, settings.gradient_clip)
         rate = learning_rate(step - 1, total, settings.learning_rate, settings.warmup_steps)
         for parameters in self._optimiser.param_groups:
@@ -327,7 +332,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
-        """Let the model have its averaged weights for a while, in evaluation mode."""
+        """Use the averaged weights in evaluation mode within this context."""
         kept = [parameter.detach().clone() for parameter in self.parameters]
         self._take(self.average.values)
         self._module.train(mode=False)
@@ -344,7 +349,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
     def _about(self, figures: F) -> dict[str, Any]:
         return {
             "settings": self._settings.fixed(),
-            # The epochs decide the learning rate too, so each part tells its own.
+            # The learning rate depends on the number of epochs, so each part is recorded.
             "parts": self.parts,
             "validation": asdict(figures),
             "history": [asdict(earlier) for earlier in self.history],
@@ -352,12 +357,12 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         }
 
     def save(self) -> None:
-        """Write all that a resumed run needs."""
+        """Write the state for resuming."""
         about = _About(self.identity(), self.parts, self.history)
         write_run(self._settings.output, _RUN, asdict(about), self._tensors())
 
     def restore(self) -> None:
-        """Go back to the end of the last epoch that was saved."""
+        """Restore the state after the last saved epoch."""
         saved = SavedRun.read(self._settings.output, _RUN)
         about = saved.built(_About, saved.about)
         saved.check(about.identity, self.identity())
@@ -368,7 +373,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
             self.parts.append(self._part())
 
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield weights, their average and the optimiser's state, to be read or filled."""
+        """Yield weights, their averages and the optimiser's state, for reading or filling."""
         named = self._module.named_parameters()
         for (name, parameter), mean in zip(named, self.average.values, strict=True):
             state = moments(self._optimiser, parameter)

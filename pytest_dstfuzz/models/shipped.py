@@ -1,4 +1,4 @@
-"""The trackers and the assistant of this wing, as they are registered."""
+"""The registered trackers and assistant of this package."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from pytest_dstfuzz.trackers.tracker import Tracker
 
 @dataclass(frozen=True, slots=True)
 class ShippedTracker(TrackerMaker):
-    """The factory of a network that ships; torch is loaded when it is called.
+    """The factory of a shipped network. A call imports torch.
 
-    ``name`` is also that of its folder and of its extra, which has the packages that it ``needs``.
-    ``known``: the module ``files`` of its folder has a ``fingerprint``, which needs none of them.
+    ``name`` is also the name of its folder and of its extra, which installs the packages in
+    ``needs``. If ``known``, the module ``files`` in its folder has a ``fingerprint`` that imports
+    none of them.
     """
 
     name: str
@@ -27,14 +28,14 @@ class ShippedTracker(TrackerMaker):
     def __call__(
         self, checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
     ) -> Tracker:
-        """Return the tracker, with the shipped weights where there is no checkpoint."""
+        """Return the tracker, with the shipped weights if there is no checkpoint."""
         with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
             module = importlib.import_module(f"{__package__}.{self.name}.tracker")
         load = getattr(module, f"load_{self.name}")
         return cast("Tracker", load(checkpoint, device, batch_size))
 
     def refusal(self, outcome: str) -> str:
-        """Say that it has a belief state alone."""
+        """Refuse outcomes other than the belief state."""
         lacks = {
             "reply": "says nothing: leave --dst-outcome=reply out",
             "tool-calls": "calls no tools: leave --dst-outcome=tool-calls out, or name the model "
@@ -43,7 +44,7 @@ class ShippedTracker(TrackerMaker):
         return f"{self.name} keeps a belief state and {lacks}" if lacks else ""
 
     def fingerprint(self, checkpoint: str | None, device: str) -> str:
-        """Return what the module ``files`` of its folder knows of the tracker."""
+        """Return the fingerprint from the module ``files``, or ``""`` if there is none."""
         if not self.known:
             return ""
         files = importlib.import_module(f"{__package__}.{self.name}.files")
@@ -53,16 +54,16 @@ class ShippedTracker(TrackerMaker):
 
 @dataclass(frozen=True, slots=True)
 class ShippedAssistant(TrackerMaker):
-    """The factory of the assistant that ships, which calls tools; it needs numpy alone."""
+    """The factory of the shipped assistant, which calls tools. It needs only numpy."""
 
     name: str = "assistant"
 
     def __call__(self) -> object:
-        """Return the assistant, with the shipped weights."""
+        """Return the assistant with the shipped weights."""
         return importlib.import_module(f"{__package__}.assistant.assistant").Assistant()
 
     def refusal(self, outcome: str) -> str:
-        """Say that its calls are what can be tested."""
+        """Refuse outcomes other than tool calls."""
         if outcome == "tool-calls":
             return ""
         return f"{self.name} calls tools, and its texts say little: add --dst-outcome=tool-calls"

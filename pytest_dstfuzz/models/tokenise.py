@@ -1,10 +1,10 @@
-"""Text as typed -> the words that TRADE and SimpleTOD read, in training and in prediction.
+"""The tokeniser of TRADE and SimpleTOD, for training and prediction.
 
-The TRADE layout of MultiWOZ is lower-cased, with spelled-out contractions, times as
-``HH:MM``, numbers as digits and some endings split off (``place -s``). Undoing the last
-and doing the rest again brings it and the original text to one common form, so that a
-network trained on the one understands the other. Any text is accepted: unknown
-characters stay in their words, which are then unknown words.
+The TRADE layout of MultiWOZ is lower-cased, with spelled-out contractions, times as ``HH:MM``,
+numbers as digits and some endings split off (``place -s``). The tokeniser joins the endings, and
+applies the other changes to any text. Original texts and the TRADE layout then have the same form,
+so that a network trained on one understands the other. Any text is accepted. Unknown characters
+stay in their words, which are then unknown words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import lru_cache
 
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 
-#: Single words with one usual long form; matched as whole words after quotes are gone.
+#: Words with one usual long form, matched as whole words after quotes are removed.
 _WORDS = {
     **{word: str(number) for number, word in enumerate(_NUMBERS.split())},
     "&": "and",
@@ -40,7 +40,7 @@ _WORDS = {
     "pricerange": "price range",
 }
 
-#: After these, a bare number up to 24 is an hour, unless one of the units follows.
+#: After these words, a number up to 24 is an hour, unless one of the units follows.
 _TIME_CUES = "at|by|after|before|around|until"
 _UNITS = "people|persons?|guests?|adults?|nights?|days?|stars?|pounds?|minutes?|of|or"
 
@@ -60,7 +60,7 @@ def _full_hour(match: re.Match[str]) -> str:
     return f"{match[1]} {int(match[2]):02d}:00"
 
 
-# In order; each sees the text with single spaces, and keeps what is already in form.
+# Applied in order, to text with single spaces. They keep text that is already normalised.
 _RULES: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"[\u2018\u2019\u02bc`\u00b4]", "'"),
     (r"[\u2010-\u2015]", "-"),
@@ -75,11 +75,11 @@ _RULES: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"(?<=\w) ?'ve\b", " have"),
     (r"(?<=\w) ?'ll\b", " will"),
     (r"(?<=\w) ?'d\b", " would"),
-    # A genitive is joined, as in the normalised names of the labels (christs college).
+    # Join genitives, as in the normalised names of the labels (christs college).
     (r"(?<=\w) ?'s\b|(?<=[^\W\d]) s\b", "s"),
     (r"'", ""),
     (r"\b(i) (m|ve)\b", r"\1\2"),
-    # Endings that the TRADE layout splits off, and words it writes apart.
+    # Endings and words that the TRADE layout splits.
     (r"(?<=\w) -(?=(?:s|es|ly|er|est|ing|ed)\b)", ""),
     (r"\bguest ?-? ?houses?\b", lambda m: "guesthouse" + ("s" if m[0].endswith("s") else "")),
     (r"\bwi ?- ?fi\b|\bwi fi\b", "wifi"),
@@ -93,7 +93,7 @@ _RULES: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"(?<=\d)[.](?=\d\d\b)", ":"),
     (r"(?<![\d:])(\d):(?=\d\d(?![\d:]))", r"0\1:"),
     (r"(?<=\d),(?=\d{3}\b)", ""),
-    # Punctuation: sentence marks stand alone, the rest parts words and goes.
+    # Punctuation: sentence marks become words, other characters become spaces.
     (rf"\b({_TIME_CUES}) ([1-9]|1\d|2[0-4])(?= (?!(?:{_UNITS})\b)|$)", _full_hour),
     (r"(?<![\d:])(\d{1,2}) oclock\b", lambda m: f"{int(m[1]):02d}:00"),
     (r"(?<=\d\d:\d\d) oclock\b", ""),
@@ -119,14 +119,14 @@ def _apply(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def tokenise(text: str) -> tuple[str, ...]:
-    """Return the words of ``text`` in the network's common form; ``()`` when none is left.
+    """Return the normalised words of ``text``, or ``()`` if none is left.
 
-    Applying it to its own joined result changes nothing, and the TRADE layout's
-    text comes out (nearly always) as the original does.
+    Applying it to its own joined result changes nothing. The original text and the TRADE layout
+    nearly always give the same words.
     """
     before, after = text, _apply(text)
-    # One more round lets a rule see what a later one made (``four o'clock``); bounded,
-    # since odd input might otherwise alternate.
+    # Repeat, because a rule may apply to the result of a later one (``four o'clock``). The limit
+    # prevents infinite loops on unusual input.
     for _ in range(4):
         if after == before:
             break
@@ -137,9 +137,10 @@ def tokenise(text: str) -> tuple[str, ...]:
 def usual_spellings(
     values: Mapping[str, int], words: Callable[[str], Iterable[str]] = tokenise
 ) -> dict[str, str]:
-    """Return how values are mostly written, where that is not what their words come to.
+    """Return the most frequent spellings of values that differ from their joined words.
 
-    From value -> how often labels have it, to its words joined by blanks -> the value.
+    ``values`` maps each value to its number of labels. The result maps words joined by spaces to
+    the value.
     """
     found: dict[str, Counter[str]] = {}
     for value, count in values.items():

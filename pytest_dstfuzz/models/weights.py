@@ -1,4 +1,4 @@
-"""Weights that were trained, as one small file that is read without torch and never unpickled."""
+"""Trained weights in one small file, read without torch and never unpickled."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from safetensors.numpy import save
 from pytest_dstfuzz.errors import UserError, nearest
 from pytest_dstfuzz.files import is_pickled, write_bytes
 
-#: The only entry of metadata: safetensors writes several in an order that differs from run to run.
+#: The only metadata key, because safetensors writes several keys in random order.
 _METADATA: Final = "dstfuzz"
 _PICKLE_NAMES: Final = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 _DTYPES: Final = ("F16", "F32")
 
 
 class WeightsFile(NamedTuple):
-    """A safetensors file of ours."""
+    """A safetensors file of this package."""
 
-    kind: str  #: What messages call what it holds, such as ``policy of the agent``.
+    kind: str  #: Its name in messages, such as ``policy of the agent``.
     path: Path
     content: bytes
-    described: dict[str, Any]  #: What it says about itself.
+    described: dict[str, Any]  #: Its metadata.
     tensors: dict[str, npt.NDArray[Any]]
 
     def bad(self, reason: str) -> UserError:
-        """Return the error that it is not what it should be."""
+        """Return the error for an invalid file."""
         return _bad(self.kind, self.path, reason)
 
     def rows(self, name: str) -> int:
-        """Return the rows of a tensor.
+        """Return the number of rows of a tensor.
 
         Raises:
-            UserError: it is missing.
+            UserError: the tensor is missing.
         """
         if name not in self.tensors:
             raise self.bad(f"the tensor {name!r} is missing")
@@ -48,12 +48,12 @@ class WeightsFile(NamedTuple):
 def write_weights(
     path: Path, tensors: Mapping[str, npt.NDArray[Any]], described: Mapping[str, Any]
 ) -> None:
-    """Write tensors and what the file says about itself; it is whole, or as it was before.
+    """Write tensors and metadata atomically.
 
     The same arguments give the same bytes.
 
     Raises:
-        UserError: a tensor holds what is no finite number.
+        UserError: a tensor has values that are not finite.
     """
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
@@ -63,12 +63,12 @@ def write_weights(
 
 
 def read_weights(kind: str, path: Path, form: str, version: int, command: str) -> WeightsFile:
-    """Read a file; it must say that it has the format ``form`` in this version.
+    """Read a file of the format ``form`` in this version.
 
-    ``command`` trains another one, where it has not.
+    ``command`` trains a new one, for the error message.
 
     Raises:
-        UserError: there is none, it is broken, or something else.
+        UserError: the file is missing, damaged, or has another format or version.
     """
     content = _content(kind, path)
     metadata, tensors = _tensors(kind, path, content)
@@ -132,7 +132,7 @@ def _tensors(
 
 
 def check_shapes(file: WeightsFile, shapes: dict[str, tuple[int, ...]]) -> None:
-    """Refuse tensors that are not those of ``shapes``, or hold what is no number.
+    """Check the names, shapes and values of all tensors.
 
     Raises:
         UserError: one is missing, unknown, of another shape, or not finite.

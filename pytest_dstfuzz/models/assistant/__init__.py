@@ -1,1 +1,1 @@
-"""Internal: the assistant that ships: it calls tools by the words of their schemas."""
+"""Internal: the shipped assistant, which calls tools based on the words of their schemas."""

@@ -1,4 +1,4 @@
-"""The shipped assistant: its turns, its texts and its calls."""
+"""The shipped assistant: its turns, texts and calls."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from pytest_dstfuzz.models.assistant.network import (
 GREETING: Final = "Hello! Tell me what you need."
 MORE: Final = "Is there more that I can do for you?"
 UNABLE: Final = "I have no tool for that. Is there more that I can do for you?"
-#: Parts of a result, and values of a list, that are read out.
+#: Maximum number of result fields or enum values in a text.
 _TOLD: Final = 5
 
 
 def question(slot: Slot) -> str:
-    """Return the question for an argument that is missing."""
+    """Return the question for a missing argument."""
     label = " ".join(slot.label) or slot.name
     if slot.boolean:
         about = slot.description[:1].lower() + slot.description[1:].rstrip(" .")
@@ -59,7 +59,7 @@ def question(slot: Slot) -> str:
 
 
 def confirmation(tool: ToolView, memory: Memory) -> str:
-    """Return the question whether a call is to be made, with its arguments."""
+    """Return the question that asks the user to confirm a call with its arguments."""
     given = [
         f"{' '.join(slot.label) or slot.name}: {memory.values[slot]}"
         for slot in tool.slots
@@ -70,7 +70,7 @@ def confirmation(tool: ToolView, memory: Memory) -> str:
 
 
 def results(rows: list[dict[str, str]]) -> str:
-    """Return what a tool gave back, as far as one can say it."""
+    """Return a text about the result of a tool."""
     if not rows:
         return f"That is done. {MORE}"
     count = f"I found {len(rows)}. The first is " if len(rows) > 1 else "Here it is: "
@@ -91,7 +91,7 @@ _LISTED: Final = re.compile(r"\s*(?:,|\band\b|&)\s*")
 
 @dataclass(frozen=True)
 class Decision:
-    """What comes next. Without ``call`` a text: ``missing`` is asked for, or all is confirmed."""
+    """The next action: a call, or a text that asks for ``missing`` slots or a confirmation."""
 
     tool: ToolView | None
     call: bool
@@ -99,7 +99,7 @@ class Decision:
 
 
 def take_turn(weights: Weights, memory: Memory, tools: tuple[ToolView, ...], user: str) -> Decision:
-    """Read what the user says into the memory and decide; the assistant's turn begins."""
+    """Update the memory with a user utterance, and decide on the next action."""
     turn = turn_text(memory.system, user)
     if not tools or len(turn.read) == turn.heard + 1:
         memory.begin_answer()
@@ -129,12 +129,12 @@ def take_turn(weights: Weights, memory: Memory, tools: tuple[ToolView, ...], use
 def _answers(
     turn: TurnText, tool: ToolView, memory: Memory, asked: SlotsAsked, scores: list[SlotScores]
 ) -> list[tuple[Slot, str]]:
-    """Return the values that a turn gives."""
+    """Return the slot values given in a turn."""
     found: list[tuple[Slot, str]] = []
     spans: list[tuple[float, int, int, Slot]] = []
     for number, slot in enumerate(tool.slots):
         if slot.kind == "object":
-            continue  # Nobody says one: it is asked for, and nothing is called.
+            continue  # Users cannot say an object. It stays missing, so nothing is called.
         score = scores[number].answers.copy()
         values = asked.slots[number].values
         if values:
@@ -156,7 +156,7 @@ def _answers(
 def _of_spans(
     turn: TurnText, tool: ToolView, memory: Memory, spans: list[tuple[float, int, int, Slot]]
 ) -> list[tuple[Slot, str]]:
-    """Return the values of parts of the texts, the surest first; no word is of two."""
+    """Return the values of text spans, the most certain first. Spans do not overlap."""
     found: list[tuple[Slot, str]] = []
     taken: set[int] = set()
     for _, start, end, slot in sorted(spans, key=lambda one: -one[0]):
@@ -164,13 +164,13 @@ def _of_spans(
             taken.update(range(start, end + 1))
             value = turn.text(start, end)
             if {*turn.plain[start : end + 1]} <= {*slot.label, *slot.about, *tool.label}:
-                continue  # A tool or an argument by its name, such as "parcel": no value.
+                continue  # The name of a tool or an argument, such as "parcel", is not a value.
             found.append((slot, _whole(value, slot, memory) if start < turn.heard else value))
     return found
 
 
 def _whole(value: str, slot: Slot, memory: Memory) -> str:
-    """Return the value of a result that the assistant named, where only a part of it was found."""
+    """Return the full value of a just named result if ``value`` is part of it, else ``value``."""
     part = folded(value)
     for one in memory.candidates(slot):
         if one.kind == "result" and one.age == 0 and says(folded(one.text), part):
@@ -179,7 +179,7 @@ def _whole(value: str, slot: Slot, memory: Memory) -> str:
 
 
 def _repeated(turn: TurnText, memory: Memory, slot: Slot, value: str) -> bool:
-    """Whether the assistant said the value that stands, and the user no other."""
+    """Return whether the assistant repeated the current value, and the user named no other."""
     current = memory.values.get(slot, ANY)
     if ANY in (current, value) or slot.boolean:
         return False
@@ -187,7 +187,7 @@ def _repeated(turn: TurnText, memory: Memory, slot: Slot, value: str) -> bool:
 
 
 def _span(turn: TurnText, ends: Array) -> tuple[int, int, float]:
-    """Return the likeliest first and last token within one text, and how sure that is."""
+    """Return the most likely first and last token within one text, and the log-probability."""
     count = len(turn.read)
     first = np.arange(count)
     length = first[None, :] - first[:, None]
@@ -201,7 +201,7 @@ def _span(turn: TurnText, ends: Array) -> tuple[int, int, float]:
 
 
 def as_number(text: str) -> int | float | None:
-    """Return the first number of a text, written in digits or words; ``None`` = there is none.
+    """Return the first number in a text, in digits or words, or ``None``.
 
     >>> as_number("for two people"), as_number("$1,250.50"), as_number("soon")
     (2, 1250.5, None)
@@ -214,7 +214,7 @@ def as_number(text: str) -> int | float | None:
 
 
 def json_value(slot: Slot, text: str) -> Any:
-    """Return a value as the JSON type that the schema asks for."""
+    """Return a value with the JSON type of the schema."""
     if slot.kind == "boolean":
         return text.casefold() == "true"
     if slot.number:
@@ -226,7 +226,7 @@ def json_value(slot: Slot, text: str) -> Any:
 
 
 def arguments(tool: ToolView, memory: Memory) -> dict[str, Any]:
-    """Return the arguments of a call; what may be anything is left out."""
+    """Return the arguments of a call, without those that may have any value."""
     return {
         slot.name: json_value(slot, memory.values[slot])
         for slot in tool.slots
@@ -235,15 +235,15 @@ def arguments(tool: ToolView, memory: Memory) -> dict[str, Any]:
 
 
 Message = dict[str, Any]
-#: Beginnings of dialogues that are kept: most requests share one with another.
+#: Number of cached dialogue prefixes. Most requests share a prefix with another one.
 _KEPT: Final = 4096
 
 
 class Assistant:
-    """Calls tools by the words of their schemas; runs offline, in numpy.
+    """Calls tools based on the words of their schemas. Runs offline, in numpy.
 
     Args:
-        weights: of the network; those that ship where none are given.
+        weights: weights of the network. Default: the shipped ones.
     """
 
     #: The same messages and tools always give the same answer.
@@ -256,13 +256,13 @@ class Assistant:
 
     @property
     def fingerprint(self) -> str:
-        """What an answer depends on beside messages and tools."""
+        """Identifies the weights, which the answers depend on besides messages and tools."""
         return f"assistant-{self._weights.digest}"
 
     def __call__(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
     ) -> Message:
-        """Return the assistant's next message: a call of a tool, or a text."""
+        """Return the assistant's next message: a tool call or a text."""
         told = json.dumps(list(tools or ()), sort_keys=True, default=str)
         views = self._views(told, tools)
         memory, decision = self._replayed(messages, views, sha256(told.encode()).hexdigest())
@@ -284,7 +284,7 @@ class Assistant:
     def _replayed(
         self, messages: Sequence[Mapping[str, Any]], tools: tuple[ToolView, ...], key: str
     ) -> tuple[Memory, Decision | None]:
-        """Go through the dialogue, from where a request before this one has been."""
+        """Process the dialogue, starting from the longest cached prefix."""
         keys = [key]
         for message in messages:
             text = json.dumps(message, sort_keys=True, default=str)
@@ -313,7 +313,7 @@ class Assistant:
 
 
 def hear(memory: Memory, message: Mapping[str, Any], tools: Mapping[str, ToolView]) -> None:
-    """Note a message that is not the user's; what cannot be read of it is passed over."""
+    """Store a message of the assistant or of a tool. Unreadable parts are ignored."""
     role = message.get("role")
     if role in ("tool", "function"):
         memory.hear_result(memory.active or "", _text_of(message.get("content")))
@@ -327,7 +327,7 @@ def hear(memory: Memory, message: Mapping[str, Any], tools: Mapping[str, ToolVie
 
 
 def _text_of(content: object) -> str:
-    """Return the text of a message: its content, or the texts of its parts, a line each."""
+    """Return the text of a message: its content, or the texts of its parts, one per line."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []

@@ -1,4 +1,4 @@
-"""Features of the shipped assistant: words, schemas, what it remembers of a dialogue."""
+"""Features of the shipped assistant: words, schemas and dialogue memory."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pytest_dstfuzz.comparisons.embedding import NUMBER, shipped_vectors
 from pytest_dstfuzz.dialogue.number_words import with_digits
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
-#: Numbers in the vector of a word.
+#: Size of a word vector.
 WIDTH: Final = 96
-#: Numbers that say what a token looks like.
+#: Number of shape features of a token.
 SHAPE: Final = 16
-#: Longer texts are cut: of an assistant's text the end is read, of a user's the beginning.
+#: Longest text in tokens. Assistant texts are cut at the start, user texts at the end.
 LONGEST: Final = 90
 _TOKEN: Final = re.compile(
     r"\d+(?:[.,:/]\d+)+|[^\W_]+(?:[.'’-][^\W_]+)*\.?(?<=[ap]\.m\.)|[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]"
@@ -47,7 +47,7 @@ class TextToken(NamedTuple):
 
 
 def tokens(text: str) -> list[TextToken]:
-    """Return words, numbers and signs of a text, with where they stand.
+    """Return the words, numbers and symbols of a text with their positions.
 
     >>> [token.text for token in tokens("Book it at 7:30 p.m., don't wait!")]
     ['Book', 'it', 'at', '7:30', 'p.m.', ',', "don't", 'wait', '!']
@@ -59,7 +59,7 @@ def tokens(text: str) -> list[TextToken]:
 
 
 def label_words(name: str) -> list[str]:
-    """Return the words of a name as programs write it, in lower case.
+    """Return the words of an identifier in lower case.
 
     >>> label_words("number_of_seats"), label_words("FindRestaurants")
     (['number', 'of', 'seats'], ['find', 'restaurants'])
@@ -69,7 +69,7 @@ def label_words(name: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def word_vector(word: str) -> tuple[Array, float]:
-    """Return the direction ``[WIDTH]`` of a word in lower case, and how much it says."""
+    """Return the normalised vector ``[WIDTH]`` of a lower-case word, and its length."""
     table = shipped_vectors()
     place = table.places.get(NUMBER if any(map(str.isdigit, word)) else word)
     row = (
@@ -81,12 +81,12 @@ def word_vector(word: str) -> tuple[Array, float]:
 
 @lru_cache(maxsize=65536)
 def plain(word: str) -> str:
-    """Return a word in lower case as values are compared: numbers as digits."""
+    """Return a lower-case word in the form for comparing values: numbers as digits."""
     return with_digits(word)
 
 
 def directions(words: list[str]) -> tuple[Array, Array]:
-    """Return the vectors of words ``[words, WIDTH]`` and their lengths ``[words]``."""
+    """Return the normalised vectors of words ``[words, WIDTH]`` and their lengths ``[words]``."""
     if not words:
         return np.zeros((0, WIDTH), np.float32), np.zeros(0, np.float32)
     found = [word_vector(word) for word in words]
@@ -94,7 +94,7 @@ def directions(words: list[str]) -> tuple[Array, Array]:
 
 
 def sum_vector(words: list[str]) -> Array:
-    """Return the direction of several words together, all zero where there is none."""
+    """Return the normalised sum of word vectors, or zeros if there are no words."""
     rows, lengths = directions(words)
     total = lengths @ rows
     return np.asarray(total / np.float32(max(float(np.sqrt(total @ total)), 1e-9)), np.float32)
@@ -122,7 +122,7 @@ def _shape(text: str) -> tuple[float, ...]:
 
 
 def shapes(read: list[TextToken], *, user: bool) -> Array:
-    """Return what tokens look like ``[tokens, SHAPE]``: letters, digits, place, who says them."""
+    """Return shape features ``[tokens, SHAPE]``: letters, digits, position, speaker."""
     table = np.zeros((len(read), SHAPE), np.float32)
     for number, token in enumerate(read):
         table[number, :13] = _shape(token.text)
@@ -134,12 +134,12 @@ def shapes(read: list[TextToken], *, user: bool) -> Array:
 
 @lru_cache(maxsize=65536)
 def folded(text: str) -> str:
-    """Return a text as values are compared: lower case, single blanks, numbers as digits."""
+    """Return a text for comparing values: lower case, single spaces, numbers as digits."""
     return " ".join(with_digits(text).lower().split()).strip(" .,!?")
 
 
 def says(text: str, value: str) -> bool:
-    """Say whether a folded text has a folded value as whole words."""
+    """Return whether a folded text contains a folded value as whole words."""
     place = text.find(value) if value else -1
     while place >= 0:
         end = place + len(value)
@@ -160,14 +160,14 @@ def _words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Described:
-    """Something with a name and a description."""
+    """An object with a name and a description."""
 
     name: str
     description: str
 
     @cached_property
     def label(self) -> list[str]:
-        """The words of the name, without its numbers."""
+        """The words of the name, without numbers."""
         return [word for word in label_words(self.name) if not word.isdigit()]
 
     @cached_property
@@ -177,22 +177,22 @@ class Described:
 
     @cached_property
     def label_vector(self) -> Array:
-        """The direction of the name ``[WIDTH]``."""
+        """The normalised vector of the name ``[WIDTH]``."""
         return sum_vector(self.label)
 
     @cached_property
     def about_vector(self) -> Array:
-        """The direction of the description ``[WIDTH]``."""
+        """The normalised vector of the description ``[WIDTH]``."""
         return sum_vector(self.about)
 
     @cached_property
     def label_rows(self) -> Array:
-        """The vectors of the words of the name, with their lengths ``[words, WIDTH]``."""
+        """The word vectors of the name ``[words, WIDTH]``, with lengths of at most 1."""
         return _rows(self.label)
 
     @cached_property
     def about_rows(self) -> Array:
-        """The vectors of the words of the description, with their lengths."""
+        """The word vectors of the description ``[words, WIDTH]``, with lengths of at most 1."""
         return _rows(self.about)
 
 
@@ -203,12 +203,12 @@ def _rows(words: list[str]) -> Array:
 
 @dataclass(frozen=True)
 class Slot(Described):
-    """A parameter; the same name, description and values make the same slot in every tool."""
+    """A parameter. Slots are equal if name, description, values and type are equal."""
 
     values: tuple[str, ...]
-    #: JSON type of the parameter, ``string`` where none is said.
+    #: JSON type of the parameter. Default: ``string``.
     kind: str
-    #: What stands where nothing is said, as text.
+    #: Default value as text.
     default: str | None = field(default=None, compare=False)
 
     @cached_property
@@ -218,27 +218,27 @@ class Slot(Described):
 
     @cached_property
     def value_vectors(self) -> Array:
-        """The directions of the values ``[values, WIDTH]``."""
+        """The normalised vectors of the values ``[values, WIDTH]``."""
         return np.stack([sum_vector(words) for words in self.value_words])
 
     @cached_property
     def value_rows(self) -> tuple[Array, ...]:
-        """The vectors of the words of each value, with their lengths."""
+        """The word vectors of each value, with lengths of at most 1."""
         return tuple(_rows(words) for words in self.value_words)
 
     @cached_property
     def folded_values(self) -> tuple[str, ...]:
-        """The values as they are looked for in texts."""
+        """The values in folded form, to search in texts."""
         return tuple(folded(value.replace("_", " ")) for value in self.values)
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
-        """The words that stand in the values."""
+        """The words of the values with more than two letters."""
         return frozenset(word for words in self.value_words for word in words if len(word) > 2)
 
     @cached_property
     def value_tokens(self) -> tuple[tuple[str, ...], ...]:
-        """The values as rows of tokens, as they are looked for in texts."""
+        """The tokens of each value, to search in texts."""
         return tuple(
             tuple(plain(token.lower) for token in tokens(value.replace("_", " ")))
             for value in self.values
@@ -246,7 +246,7 @@ class Slot(Described):
 
     @property
     def boolean(self) -> bool:
-        """Whether it is yes or no."""
+        """Whether the values are true and false."""
         return {value.lower() for value in self.values} == {"true", "false"}
 
     @property
@@ -257,15 +257,15 @@ class Slot(Described):
 
 @dataclass(frozen=True)
 class ToolView(Described):
-    """One tool: its parameters in the order of the schema."""
+    """One tool with its parameters, in the order of the schema."""
 
     slots: tuple[Slot, ...]
-    #: In the order of the schema: what is missing is asked for in it.
+    #: Names of required parameters. Missing ones are asked for in this order.
     required: tuple[str, ...]
 
 
 def read_tools(tools: Sequence[Mapping[str, Any]] | None) -> tuple[ToolView, ...]:
-    """Return the tools of a request; what is no function with a name is left out."""
+    """Return the tools of a request, without entries that are not named functions."""
     found = []
     for tool in tools or ():
         function = tool.get("function", tool) if isinstance(tool, Mapping) else None
@@ -319,32 +319,32 @@ def _slot(name: str, given: Mapping[str, Any]) -> Slot:
     )
 
 
-#: Stands for any value; such an argument is left out of a call.
+#: Stands for any value. Such an argument is left out of a call.
 ANY: Final = "dontcare"
-#: Results, and rows of one result, that are looked at.
+#: Number of results in memory, and of rows used per result.
 _RESULTS: Final = 4
 _ROWS: Final = 10
-#: Candidates of each kind: the same key of a result, another argument, another key.
+#: Maximum number of candidates by origin: same result key, other argument, other result key.
 _MOST: Final = {"result": 5, "argument": 8, "other": 6}
 
 
 class EarlierValue(NamedTuple):
-    """A value from earlier in the dialogue that an argument could take over."""
+    """A value from earlier in the dialogue that an argument could take."""
 
     text: str
     kind: str
     source: Described
-    #: The tool that it came from.
+    #: Name of the tool that returned it.
     tool: str
-    #: Exchanges since an assistant's text named it, None = never.
+    #: Number of exchanges since the assistant named it. ``None`` means never.
     age: int | None
-    #: Its place among the rows of a result.
+    #: Index of its row in the result.
     row: int
 
 
 @dataclass
 class Result:
-    """What one call gave back, as rows of texts."""
+    """The result of one call, as rows of texts."""
 
     tool: str
     rows: list[dict[str, str]]
@@ -352,22 +352,22 @@ class Result:
 
 @dataclass
 class Memory:
-    """The dialogue up to a turn. Values stand under the slot that they fill."""
+    """The dialogue up to a turn. ``values`` are keyed by slot."""
 
     values: dict[Slot, str] = field(default_factory=dict)
-    #: Name of the tool that the last turn was about.
+    #: Name of the tool of the last turn.
     active: str | None = None
     #: Arguments of the last call of each tool.
     calls: dict[str, dict[str, str]] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
-    #: Texts of the assistant, folded, one an exchange.
+    #: Folded texts of the assistant, one per exchange.
     said: list[str] = field(default_factory=list)
-    #: The assistant's last text, and whether results came before it.
+    #: The assistant's latest text, and whether results came before it.
     system: str = ""
     after_results: bool = False
 
     def copy(self) -> Memory:
-        """Return one that can go on by itself."""
+        """Return an independent copy."""
         return Memory(
             dict(self.values),
             self.active,
@@ -379,13 +379,13 @@ class Memory:
         )
 
     def begin_answer(self) -> None:
-        """Note that the user spoke and the assistant's turn begins."""
+        """Begin the assistant's turn."""
         self.system = ""
         self.after_results = False
         self.said.append("")
 
     def hear_text(self, text: str) -> None:
-        """Note what the assistant said."""
+        """Store a text of the assistant."""
         if text.strip():
             self.system = f"{self.system} {text}".strip()
             if self.said:
@@ -394,7 +394,7 @@ class Memory:
                 self.said.append(folded(text))
 
     def hear_call(self, tool: ToolView | None, name: str, arguments: Mapping[str, Any]) -> None:
-        """Note a call that was made: its arguments stand from here on."""
+        """Store a call. Its arguments become the current values."""
         given = {key: as_text(value) for key, value in arguments.items() if value is not None}
         self.calls[name] = given
         self.active = name
@@ -404,14 +404,14 @@ class Memory:
                     self.values[slot] = given[slot.name]
 
     def hear_result(self, name: str, content: Any) -> None:
-        """Note what a call gave back."""
+        """Store the result of a call."""
         self.after_results = True
         rows = result_rows(content)
         if rows:
             self.results = [*self.results[1 - _RESULTS :], Result(name, rows)]
 
     def candidates(self, slot: Slot) -> list[EarlierValue]:
-        """Return what the slot could take over, the likeliest of each kind first."""
+        """Return the values that the slot could take, the most recent of each kind first."""
         found: dict[tuple[str, str], EarlierValue] = {}
         for result in reversed(self.results):
             for place, row in enumerate(result.rows[:_ROWS]):
@@ -450,7 +450,7 @@ class Memory:
         found[kind, low] = EarlierValue(value, kind, _key(key), tool, age, place)
 
     def age(self, value: str) -> int | None:
-        """Return how many exchanges ago the assistant named a value, 0 = in its last text."""
+        """Return how many exchanges ago the assistant named a value; 0 means the latest one."""
         wanted = folded(value)
         for back, text in enumerate(reversed(self.said[-8:])):
             if says(text, wanted):
@@ -470,7 +470,7 @@ def _key(name: str) -> Described:
 
 
 def as_text(value: Any) -> str:
-    """Return a JSON value as a value of a slot.
+    """Return a JSON value as a slot value.
 
     >>> as_text(True), as_text(2), as_text(["a", "b"])
     ('True', '2', 'a, b')
@@ -485,7 +485,7 @@ def as_text(value: Any) -> str:
 
 
 def result_rows(content: Any, depth: int = 3) -> list[dict[str, str]]:
-    """Return the rows of a tool result: objects with texts, numbers or flags in them.
+    """Return the rows of a tool result: objects that contain texts, numbers or flags.
 
     >>> result_rows('{"hits": [{"name": "Vela", "rooms": 2}]}')
     [{'name': 'Vela', 'rooms': '2'}]
@@ -518,40 +518,40 @@ def _inner_rows(items: Sequence[Any], depth: int) -> list[dict[str, str]]:
     ]
 
 
-#: Numbers that each thing has beside its vectors.
+#: Numbers of additional features for each kind of input.
 PAIR: Final = 6
 SLOT: Final = 12
 VALUE: Final = 15
 CANDIDATE: Final = 18
 TOOL: Final = 10
 CALL: Final = 14
-#: Numbers below this are thought of where they are not said.
+#: Smaller numbers are candidates even if no text contains them.
 _FEW: Final = 7
 _FIGURE: Final = re.compile(r"[0-9]{1,9}(?:,[0-9]{3})*(?:\.[0-9]{1,9})?")
-#: What comes after a number that is an hour.
+#: Tokens after a number that is an hour.
 _HOURS: Final = (("am",), ("pm",), ("a.m.",), ("p.m.",), ("a.m",), ("p.m",), ("o'clock",))
 _KINDS: Final = ("result", "argument", "other")
 
 
 @dataclass(frozen=True)
 class TurnText:
-    """The assistant's last text and the user's, as one row of tokens with a gap between them."""
+    """The assistant's latest text, a gap and the user's text as one token sequence."""
 
     read: list[TextToken]
-    #: Tokens of the assistant's text; the gap comes after them, then the user's.
+    #: Number of tokens in the assistant's text. The gap and the user's tokens follow.
     heard: int
     system: str
     user: str
     system_folded: str
     user_folded: str
-    #: The tokens as values are looked for among them.
+    #: The tokens in the form for comparing values.
     plain: tuple[str, ...]
-    #: Directions ``[tokens, WIDTH]`` and shapes ``[tokens, SHAPE]``; the gap's are zero.
+    #: Normalised vectors ``[tokens, WIDTH]`` and shapes ``[tokens, SHAPE]``. The gap is zero.
     vectors: Array
     shapes: Array
 
     def text(self, start: int, end: int) -> str:
-        """Return what tokens ``start`` to ``end`` (inclusive) say, as it is written."""
+        """Return the original text from token ``start`` to token ``end`` (inclusive)."""
         whole = self.system if start < self.heard else self.user
         return whole[self.read[start].start : self.read[end].end]
 
@@ -560,7 +560,7 @@ _GAP: Final = TextToken("", 0, 0, "")
 
 
 def turn_text(system: str, user: str) -> TurnText:
-    """Read both texts of a turn."""
+    """Tokenise both texts of a turn."""
     heard, spoken = tokens(system)[-LONGEST:], tokens(user)[:LONGEST]
     gap_vector, gap_shape = np.zeros((1, WIDTH), np.float32), np.zeros((1, 16), np.float32)
     vectors = [
@@ -584,7 +584,7 @@ def turn_text(system: str, user: str) -> TurnText:
 
 @dataclass(frozen=True)
 class ToolsAsked:
-    """The tools of a turn: vectors ``[tools, 2, WIDTH]`` (name, description), ``[tools, TOOL]``."""
+    """Inputs for tools: vectors ``[tools, 2, WIDTH]`` (name, description), ``[tools, TOOL]``."""
 
     vectors: Array
     facts: Array
@@ -592,21 +592,21 @@ class ToolsAsked:
 
 @dataclass(frozen=True)
 class ValuesAsked:
-    """The values that the schema lists for a slot."""
+    """Inputs for the values that the schema lists for a slot."""
 
     #: ``[values, WIDTH]``
     vectors: Array
     #: ``[values, VALUE]``
     facts: Array
-    #: ``[values, tokens]``: 1 where the text says the value.
+    #: ``[values, tokens]``: 1 if the token is part of the value.
     hits: Array
 
 
 @dataclass(frozen=True)
 class SlotsAsked:
-    """The slots of one tool at a turn."""
+    """Inputs for the slots of one tool at a turn."""
 
-    #: As they are asked: one for a number lists those of the texts.
+    #: Number slots list the numbers in the texts as values.
     slots: tuple[Slot, ...]
     #: ``[slots, 2, WIDTH]``: name and description.
     vectors: Array
@@ -615,12 +615,12 @@ class SlotsAsked:
     #: ``[slots, tokens, PAIR]``
     pairs: Array
     values: list[ValuesAsked]
-    #: For each slot its candidates, with facts ``[candidates, CANDIDATE]``.
+    #: Candidates of each slot, with features ``[candidates, CANDIDATE]``.
     candidates: list[tuple[list[EarlierValue], Array]]
 
 
 def _overlap(turn: TurnText, rows: Array) -> tuple[float, float]:
-    """Return how well words are met by the assistant's text and by the user's, on average."""
+    """Return the mean best match of word vectors in the assistant's and in the user's text."""
     if not len(rows):
         return 0.0, 0.0
     met = rows @ turn.vectors.T
@@ -630,7 +630,7 @@ def _overlap(turn: TurnText, rows: Array) -> tuple[float, float]:
 
 
 def ask_tools(turn: TurnText, tools: tuple[ToolView, ...], memory: Memory) -> ToolsAsked:
-    """Return the tools of a turn as the network sees them."""
+    """Return the tools of a turn as input of the network."""
     vectors = np.stack([np.stack([one.label_vector, one.about_vector]) for one in tools])
     facts = np.zeros((len(tools), TOOL), np.float32)
     for number, tool in enumerate(tools):
@@ -646,7 +646,7 @@ def ask_tools(turn: TurnText, tools: tuple[ToolView, ...], memory: Memory) -> To
 
 
 def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
-    """Return the slots of a tool as the network sees them."""
+    """Return the slots of a tool as input of the network."""
     slots = tuple(_listed(turn, slot) for slot in tool.slots)
     open_slots = missing(tool, memory)
     facts = np.zeros((len(slots), SLOT), np.float32)
@@ -674,7 +674,7 @@ def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
         vectors_of = slot.value_vectors if slot.values else _NOTHING
         facts_of = _values(turn, slot, current, found)
         values.append(ValuesAsked(vectors_of, facts_of, _hits(turn, slot)))
-        # A value of a list is chosen from the list.
+        # A slot with listed values takes only these.
         found = [] if slot.values else found
         candidates.append((found, _candidates(turn, slot, tool, current, found)))
     vectors = np.zeros((len(slots), 2, WIDTH), np.float32)
@@ -684,7 +684,7 @@ def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
 
 
 def _listed(turn: TurnText, slot: Slot) -> Slot:
-    """Return a slot for a number without a list with the numbers that one may mean."""
+    """Return the slot. If it is a number without listed values, list the possible ones."""
     if not slot.number or slot.values:
         return slot
     said = {word for word in turn.plain if _FIGURE.fullmatch(word)}
@@ -697,7 +697,7 @@ _NOTHING: Final = np.zeros((0, WIDTH), np.float32)
 
 
 def _meet(met: Array, turn: TurnText, slot: Slot, current: str | None) -> None:
-    """Write what each token has to do with a slot."""
+    """Fill in the features of each token for a slot."""
     for place, rows in ((0, slot.label_rows), (1, slot.about_rows)):
         if len(rows):
             met[:, place] = (turn.vectors @ rows.T).max(axis=1)
@@ -736,7 +736,7 @@ def _values(turn: TurnText, slot: Slot, current: str | None, found: list[Earlier
         table[number, 13] = slot.values[number].casefold() in given
         if not (yes or no):
             table[number, 8:10] = _overlap(turn, slot.value_rows[number])
-    # What only one value of all has counts for more than what all of them have.
+    # Mark the values with the best match: a match of only one value counts more.
     for place in (8, 9):
         if len(table) > 1:
             table[:, place + 2] = table[:, place] >= table[:, place].max() - 1e-6
@@ -792,7 +792,7 @@ def _about(slot: Slot, source: Described) -> float:
 
 
 def ask_call(turn: TurnText, tool: ToolView, memory: Memory, new: int) -> Array:
-    """Return what speaks for calling now ``[CALL]``; ``new`` values were filled at this turn."""
+    """Return the features ``[CALL]`` of the decision to call. ``new`` values changed."""
     given = {
         slot.name: memory.values[slot] for slot in tool.slots if memory.values.get(slot, ANY) != ANY
     }

@@ -1,6 +1,6 @@
-"""The network of the assistant in numpy, for one turn at a time.
+"""The network of the assistant in numpy.
 
-Every turn is computed by itself, so that an answer does not depend on what else is asked.
+Every turn is computed separately, so that an answer does not depend on other requests.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from pytest_dstfuzz.models.assistant.features import (
 
 _HEADS: Final = 4
 _LAYERS: Final = 2
-#: Answers of a slot before those of its values and candidates: as it was, any, a span.
+#: Number of fixed answers before those for values and candidates: keep, any value, a span.
 FIXED: Final = 3
 _LOWEST: Final = np.float32(-9)
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights by name, as ``tools.assistant.train`` wrote them."""
+    """Weights by name, as written by ``tools.assistant.train``."""
 
     by_name: Mapping[str, Array]
     common: Mapping[str, int]
-    #: 12 hexadecimal digits of the file.
+    #: First 12 hexadecimal digits of the file's SHA-256.
     digest: str
 
     @classmethod
     def read(cls, content: bytes) -> Weights:
-        """Read the content of a file of weights."""
+        """Read weights from the content of a file."""
         with np.load(BytesIO(content), allow_pickle=False) as file:
             words = bytes(file["common_words"]).decode("utf-8").split("\n")
             named = {
@@ -53,14 +53,14 @@ class Weights:
 
 @cache
 def shipped_weights() -> Weights:
-    """Return the weights that ship."""
+    """Return the shipped weights."""
     file = resources.files("pytest_dstfuzz.models") / "resources" / "assistant" / "assistant.npz"
     return Weights.read(file.read_bytes())
 
 
 @dataclass(frozen=True)
 class SlotScores:
-    """Scores of the answers of one slot, ``[FIXED + values + candidates]``."""
+    """Scores of the answers for one slot, ``[FIXED + values + candidates]``."""
 
     answers: Array
     #: Scores of the first and the last token of a span ``[tokens, 2]``.
@@ -68,7 +68,7 @@ class SlotScores:
 
 
 class TurnNetwork:
-    """One turn, read once; asked for tools, slots and the call."""
+    """One encoded turn, with scores for tools, slots and the call."""
 
     def __init__(self, weights: Weights, turn: TurnText) -> None:
         self._weights, self._turn = weights, turn
@@ -113,7 +113,7 @@ class TurnNetwork:
         return self._linear("token_tool", self._states)
 
     def tools(self, asked: ToolsAsked) -> Array:
-        """Return the scores of no tool and of each tool ``[1 + tools]``."""
+        """Return the scores for no tool and for each tool ``[1 + tools]``."""
         keys = self._keys
         queries = self._linear("tool", asked.vectors.reshape(len(asked.vectors), -1))
         shares = _softmax(queries @ keys.T / np.float32(keys.shape[1] ** 0.5))
@@ -171,7 +171,7 @@ class TurnNetwork:
         return self._linear("value_out", _gelu(self._linear("value_in", inner)))[:, 0]
 
     def call(self, tool: Array, facts: Array) -> float:
-        """Return the score of calling a tool now, above 0 = call; ``tool [2, WIDTH]``."""
+        """Return the score for calling a tool now, positive for yes. ``tool`` is ``[2, WIDTH]``."""
         keys = self._keys
         looks = self._linear("call_look", keys)
         seen = []
@@ -199,7 +199,7 @@ def _softmax(x: Array) -> Array:
 
 
 def _beside(x: Array) -> Array:
-    """Return each token with the one before and the one after it, on the last axis."""
+    """Concatenate each token with its two neighbours on the last axis."""
     zero = np.zeros_like(x[..., :1, :])
     before = np.concatenate([zero, x[..., :-1, :]], axis=-2)
     after = np.concatenate([x[..., 1:, :], zero], axis=-2)
@@ -207,7 +207,7 @@ def _beside(x: Array) -> Array:
 
 
 def _most(x: Array) -> Array:
-    """Return the largest of each number over tokens, 0 where there is none."""
+    """Return the maximum over tokens, or 0 without tokens."""
     if not x.shape[-2]:
         return np.zeros((*x.shape[:-2], x.shape[-1]), np.float32)
     return np.asarray(x.max(axis=-2), np.float32)

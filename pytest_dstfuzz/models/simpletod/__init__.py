@@ -1,1 +1,1 @@
-"""SimpleTOD, a causal language model that writes the belief state (arXiv 2005.00796)."""
+"""SimpleTOD, a causal language model that generates the belief state (arXiv 2005.00796)."""

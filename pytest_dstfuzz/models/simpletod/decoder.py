@@ -1,4 +1,4 @@
-"""SimpleTOD's greedy decoding, with a cache of keys and values."""
+"""Greedy decoding for SimpleTOD, with a cache of keys and values."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from transformers import (
 )
 from transformers.cache_utils import DynamicLayer
 
-#: Bytes of keys and values that are kept; those used longest ago go first.
+#: Size of the cache of keys and values in bytes. The least recently used entries go first.
 _BYTES: Final = 512 * 1024 * 1024
-#: Answers that are kept for each beginning.
+#: Number of stored answers per prefix.
 _ANSWERS: Final = 64
 
 
 @dataclass(frozen=True)
 class CachedPrefix:
-    """The beginning of a dialogue, up to a user utterance."""
+    """The start of a dialogue, up to a user utterance."""
 
-    states: Tensor  #: Keys and values of its tokens ``[layers, 2, heads, T, width]``.
-    #: Tokens of user utterances, and what was written after them.
+    states: Tensor  #: Keys and values ``[layers, 2, heads, T, width]``.
+    #: Tokens of user utterances, and the generated tokens after them.
     answers: deque[tuple[frozenset[int], tuple[int, ...]]] = field(
         default_factory=lambda: deque(maxlen=_ANSWERS)
     )
 
     @property
     def bytes(self) -> int:
-        """What its states take."""
+        """Size of the states."""
         return self.states.numel() * self.states.element_size()
 
     def learn(self, utterance: Sequence[int], answer: tuple[int, ...]) -> None:
-        """Keep what was written after an utterance."""
+        """Store the generated tokens after an utterance."""
         pair = (frozenset(utterance), answer)
         if pair not in self.answers:
             self.answers.append(pair)
 
     def answer_like(self, utterance: Sequence[int]) -> tuple[int, ...]:
-        """Return what was written after the utterance that is most like this one."""
+        """Return the stored answer to the most similar utterance, or ``()``."""
         wanted = frozenset(utterance)
 
         def likeness(pair: tuple[frozenset[int], tuple[int, ...]]) -> float:
@@ -59,7 +59,7 @@ class CachedPrefix:
 
 
 class PrefixCache:
-    """Beginnings by their tokens."""
+    """A cache of prefixes by their tokens."""
 
     def __init__(self, capacity: int = _BYTES) -> None:
         self._capacity = capacity
@@ -70,14 +70,14 @@ class PrefixCache:
         return key in self._kept
 
     def get(self, key: tuple[int, ...]) -> CachedPrefix | None:
-        """Return what is known of a beginning, which is kept longer for it."""
+        """Return a cached prefix, and mark it as recently used."""
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
         return found
 
     def keep(self, key: tuple[int, ...], prefix: CachedPrefix) -> None:
-        """Keep a beginning that is not there; forget others where there is no room."""
+        """Add a new prefix. Drop old ones if the cache is full."""
         self._kept[key] = prefix
         self._size += prefix.bytes
         while self._size > self._capacity and len(self._kept) > 1:
@@ -85,16 +85,16 @@ class PrefixCache:
             self._size -= oldest.bytes
 
 
-#: Columns by which keys and values grow when their room is used up.
+#: Number of columns added when keys and values need more room.
 _ROOM = 64
 
 
-class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # theirs has no types
-    """Keys and values of one layer, with room for more: transformers copies its own each time."""
+class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # untyped
+    """Keys and values of one layer with spare columns. The original copies them at each step."""
 
     def __init__(self, states: Tensor, used: int) -> None:
-        """Take ``states [2, B, heads, T, width]``, of which so many columns are in use."""
-        super().__init__()  # type: ignore[no-untyped-call]  # theirs has no types
+        """Take ``states [2, B, heads, T, width]``, with the first ``used`` columns in use."""
+        super().__init__()  # type: ignore[no-untyped-call]  # untyped
         self.is_initialized = True
         self.states = states
         self.used = used
@@ -106,7 +106,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # theirs has no ty
         *_args: object,
         **_kwargs: object,
     ) -> tuple[Tensor, Tensor]:
-        """Add keys and values ``[B, heads, t, width]``, and return all."""
+        """Append keys and values ``[B, heads, t, width]``, and return all."""
         end = self.used + key_states.shape[2]
         self.states[0, :, :, self.used : end] = key_states
         self.states[1, :, :, self.used : end] = value_states
@@ -114,14 +114,15 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # theirs has no ty
         return self.states[0, :, :, :end], self.states[1, :, :, :end]
 
     def get_seq_length(self) -> int:
-        """Return how many columns are in use."""
+        """Return the number of used columns."""
         return self.used
 
 
 class KVBatch:
-    """Texts that are read together, each at its own pace: gaps between columns are seen by none.
+    """Texts in one batch that advance at different speeds. Gaps between columns are masked.
 
-    ``known`` are keys and values that each row begins with, see `CachedPrefix`; ``None`` = none.
+    ``known`` are the cached keys and values at the start of each row, see `CachedPrefix`, or
+    ``None``.
     """
 
     def __init__(self, model: GPT2LMHeadModel, known: Sequence[Tensor | None]) -> None:
@@ -132,7 +133,7 @@ class KVBatch:
         self._states = torch.zeros(
             (config.n_layer, 2, *size), dtype=model.dtype, device=model.device
         )
-        #: Whether a column is seen ``[B, columns]``.
+        #: Whether a column is visible ``[B, columns]``.
         self._seen = torch.zeros(size[0], size[2], dtype=torch.bool, device=model.device)
         self._start, self._used = 0, width
         for row, states in enumerate(known):
@@ -143,10 +144,11 @@ class KVBatch:
     def read(
         self, feeds: Sequence[list[int]], guesses: Sequence[list[int]], positions: Sequence[int]
     ) -> tuple[list[int], list[float]]:
-        """Read the tokens of each row, none for one that is done, and guesses that follow them.
+        """Read the tokens of each row and the guesses after them. Finished rows have no tokens.
 
-        For the last token fed and each guess, of row after row: the likeliest next token, and the
-        Gini impurity of its distribution. ``positions`` are those of the first tokens.
+        Return the most likely next token and the Gini impurity of its distribution, for the last
+        token of each feed and for each guess, row by row. ``positions`` are the positions of the
+        first tokens.
         """
         lines = [feed + guess for feed, guess in zip(feeds, guesses, strict=True)]
         width = max(map(len, lines))
@@ -157,7 +159,7 @@ class KVBatch:
         for row, (line, feed) in enumerate(zip(lines, feeds, strict=True)):
             tokens[row, : len(line)] = torch.tensor(line, dtype=torch.long)
             wanted[row, max(0, len(feed) - 1) : len(line)] = True
-        # Padding stands where the last token does: there may be no position after it.
+        # Give padding the position of the last token: there may be no later position.
         steps = torch.arange(width)
         ends = torch.tensor(
             [start + len(line) for start, line in zip(positions, lines, strict=True)]
@@ -168,7 +170,7 @@ class KVBatch:
         new = (steps[:, None] >= steps).to(device).expand(len(lines), 1, width, width)
         old = self._seen[:, None, None, : self._used].expand(-1, 1, width, -1)
         seen = torch.cat([old, new], dim=3)
-        # To be added to scores: not every kind of attention takes one of truth values.
+        # An additive mask: some attention kernels accept no boolean mask.
         mask = torch.zeros(seen.shape, dtype=self._model.dtype, device=device)
         mask.masked_fill_(~seen, torch.finfo(mask.dtype).min)
         layers: list[Any] = [_Layer(states, self._used) for states in self._states]
@@ -185,24 +187,24 @@ class KVBatch:
         return scores.argmax(-1).tolist(), impurities.tolist()
 
     def accept(self, sizes: Sequence[int]) -> None:
-        """Let what is read later see so many tokens of those that each row read last."""
+        """Make the first ``sizes`` tokens of the last read visible in each row."""
         width = torch.tensor(sizes)[:, None]
         accepted = torch.arange(self._used - self._start) < width
         self._seen[:, self._start : self._used] = accepted.to(self._seen.device)
 
     def states(self, row: int, tokens: int) -> Tensor:
-        """Return a copy of keys and values of the first tokens of a row."""
+        """Return a copy of the keys and values of a row's first tokens."""
         columns = self._seen[row].nonzero()[:tokens, 0]
         return self._states[:, :, row].index_select(3, columns)
 
     def select(self, rows: Sequence[int]) -> None:
-        """Leave out all other rows."""
+        """Keep only some rows."""
         kept = torch.tensor(rows, device=self._seen.device)
         self._states = self._states.index_select(2, kept)
         self._seen = self._seen.index_select(0, kept)
 
     def _grow(self, width: int) -> None:
-        """Make room for so many columns more."""
+        """Make room for ``width`` more columns."""
         missing = self._used + width - self._seen.shape[1]
         if missing > 0:
             self._states = pad(self._states, (0, 0, 0, missing + _ROOM))
@@ -211,48 +213,48 @@ class KVBatch:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a model went on with."""
+    """The generated continuation of a prompt."""
 
-    tokens: tuple[int, ...]  #: Up to and without the closing one.
-    #: Gini impurity of the distribution of each token, the closing one included.
+    tokens: tuple[int, ...]  #: Without the end token.
+    #: Gini impurity of the distribution of each token, including the end token.
     impurities: tuple[float, ...]
-    ended: bool  #: Whether the closing token came.
+    ended: bool  #: Whether the end token was generated.
 
 
 class _Impurities(LogitsProcessor):
-    """Notes the Gini impurity of each distribution that a token is taken from."""
+    """Records the Gini impurity of each token's distribution."""
 
     def __init__(self) -> None:
         self.steps: list[Tensor] = []
 
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # noqa: ARG002 - their call
-        """Note the impurity of ``scores [B, V]``, and leave them as they are."""
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # noqa: ARG002 - signature of transformers
+        """Record the impurity of ``scores [B, V]``, and return them unchanged."""
         self.steps.append(1.0 - scores.float().softmax(-1).square().sum(-1))
         return scores
 
 
 class GreedyDecoder:
-    """Continues texts by ``longest`` tokens at most, up to the token ``end``."""
+    """Continues texts up to the token ``end``, or by ``longest`` tokens."""
 
     def __init__(self, model: PreTrainedModel, *, end: int, longest: int, batch_size: int) -> None:
         self._model = model
-        # What a checkpoint wants beside it, such as a penalty for repetitions, is not greedy.
-        model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]  # no types
+        # A checkpoint's own settings, such as a repetition penalty, would not be greedy decoding.
+        model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]  # untyped
         self._end = end
         self._batch_size = batch_size
-        self._greedy = GenerationConfig(  # type: ignore[no-untyped-call]  # theirs has no types
+        self._greedy = GenerationConfig(  # type: ignore[no-untyped-call]  # untyped
             max_new_tokens=longest,
             do_sample=False,
             num_beams=1,
             eos_token_id=end,
             pad_token_id=end,
-            # A cache that grows is copied for each token; not every model can do without.
+            # A dynamic cache is copied for each token, but not every model supports a static one.
             cache_implementation="static" if isinstance(model, GPT2LMHeadModel) else None,
             disable_compile=True,
         )
 
     def generate(self, prompts: Sequence[list[int]]) -> list[Generation]:
-        """Continue each prompt, the likeliest token each time."""
+        """Continue each prompt greedily."""
         # Batches of similar length need little padding.
         ordered = sorted(range(len(prompts)), key=lambda place: (len(prompts[place]), place))
         found: dict[int, Generation] = {}
@@ -263,13 +265,13 @@ class GreedyDecoder:
 
     def _generate(self, prompts: list[list[int]]) -> list[Generation]:
         width = max(map(len, prompts))
-        # On the left, so that what is generated stands in the same columns.
+        # Pad on the left, so that generated tokens are in the same columns.
         tokens = [[self._end] * (width - len(prompt)) + prompt for prompt in prompts]
         mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
         impurities = _Impurities()
         device = self._model.device
         with torch.inference_mode():
-            # Transformers mixes this method in, without types.
+            # This method has no types in transformers.
             generate: Any = self._model.generate
             written = generate(
                 torch.tensor(tokens, device=device),
@@ -283,45 +285,45 @@ class GreedyDecoder:
 
 
 def generation_of(tokens: Sequence[int], impurities: Sequence[float], end: int) -> Generation:
-    """Return what was written, as far as its closing token ``end``."""
+    """Return the generated tokens up to the token ``end``."""
     ended = end in tokens
     size = list(tokens).index(end) if ended else len(tokens)
     return Generation(tuple(tokens[:size]), tuple(impurities[: size + ended]), ended)
 
 
-#: Tokens of a guess that is not the first: rows that are read together wait for the longest.
+#: Maximum length of later guesses. All rows of a batch wait for the longest guess.
 _LONGEST_GUESS = 12
-#: Tokens before a place that are compared to find it in another text.
+#: Maximum number of preceding tokens to match in the reference.
 _LONGEST_MATCH = 3
 
 
 class TokenDraft:
-    """Guesses one row of tokens from a reference that is probably much like it; it may be empty."""
+    """Guesses the tokens of one row from a reference that is probably similar. It may be empty."""
 
     def __init__(self, reference: Sequence[int]) -> None:
         self._reference = list(reference)
-        #: Place in the reference of the token that is to be written next.
+        #: Position of the next token in the reference.
         self._place = 0
         self._length = len(self._reference)
 
     def guess(self) -> list[int]:
-        """Return what is probably written next; it may be nothing."""
+        """Return the expected next tokens. The list may be empty."""
         return self._reference[self._place : self._place + self._length]
 
     def learn(self, written: Sequence[int], confirmed: int) -> None:
-        """Go on after a guess, of which so many tokens were right.
+        """Update the position after a guess with ``confirmed`` correct tokens.
 
-        The last one of all that is ``written`` was not guessed.
+        The last token of ``written`` was not guessed.
         """
-        # Where one guess went wrong, a long one is probably read in vain.
+        # After a wrong guess, a long guess would probably be wasted.
         self._length = min(max(1, 2 * confirmed), _LONGEST_GUESS)
         self._place = self._find(written, self._place + confirmed)
 
     def _find(self, written: Sequence[int], place: int) -> int:
-        """Return where the reference goes on after the end of ``written``.
+        """Return the position in the reference that continues the end of ``written``.
 
-        ``place`` is that of the token that was written instead of the guessed one. The longest
-        match counts, then the nearest; without any, one token stands for another.
+        ``place`` is the position of the first wrong guess. The longest match wins, then the
+        nearest. Without a match, the wrong token is assumed to be a substitution.
         """
         for size in range(min(_LONGEST_MATCH, len(written)), 0, -1):
             end = list(written[-size:])
@@ -332,7 +334,7 @@ class TokenDraft:
         return place + 1
 
 
-#: Tokens that a processor reads together at most: what more of them need leaves its caches.
+#: Maximum number of tokens per read on a CPU. More would exceed the processor's caches.
 _TOKENS = 1500
 
 
@@ -341,29 +343,29 @@ class _Text:
     """A text that is being continued."""
 
     prompt: list[int]
-    #: Where the user utterances begin and end, each with its mark; at least one.
+    #: Start and end of each user utterance, including its mark. There is at least one.
     users: list[tuple[int, int]]
     draft: TokenDraft = field(default_factory=lambda: TokenDraft(()))
     guessed: list[int] = field(default_factory=list)
-    read: int = 0  #: How many tokens were read.
-    #: Keys and values of those, see `CachedPrefix`; ``None`` where there are none, or no longer.
+    read: int = 0  #: Number of tokens read so far.
+    #: Their keys and values, see `CachedPrefix`, or ``None``.
     states: Tensor | None = None
     tokens: list[int] = field(default_factory=list)
     impurities: list[float] = field(default_factory=list)
 
     @property
     def key(self) -> tuple[int, ...]:
-        """All before its last user utterance."""
+        """The tokens before the last user utterance."""
         return tuple(self.prompt[: self.users[-1][0]])
 
     @property
     def said(self) -> tuple[int, ...]:
-        """All up to its last user utterance, that included."""
+        """The tokens up to and including the last user utterance."""
         return tuple(self.prompt[: self.users[-1][1]])
 
     @property
     def said_before(self) -> tuple[int, ...] | None:
-        """What the text of the turn before says; ``None`` at the first turn."""
+        """The same tokens of the previous turn, or ``None`` at the first turn."""
         return tuple(self.prompt[: self.users[-2][1]]) if len(self.users) > 1 else None
 
     @property
@@ -374,26 +376,26 @@ class _Text:
 
     @property
     def pending(self) -> list[int]:
-        """Tokens that are to be read next, the guess left out."""
+        """Tokens to read next, without the guess."""
         return (self.prompt + self.tokens)[self.read :]
 
     @property
     def width(self) -> int:
-        """How many tokens are read next, the guess included."""
+        """Number of tokens to read next, including the guess."""
         return len(self.pending) + len(self.guessed)
 
     def take(self, tokens: Sequence[int], impurities: Sequence[float], end: int) -> None:
-        """Add what was written, as far as the closing token; a right guess goes on after it."""
+        """Add generated tokens up to the end token. Correct guesses after it are dropped."""
         size = tokens.index(end) + 1 if end in tokens else len(tokens)
         self.tokens += tokens[:size]
         self.impurities += impurities[:size]
 
 
 class SpeculativeDecoder:
-    """Continues texts by ``longest`` tokens at most, up to the token ``end``.
+    """Continues texts up to the token ``end``, or by ``longest`` tokens.
 
-    The weights of the model must not change from then on. ``user`` is the token before a user
-    utterance, one of the ``marks`` that end an utterance.
+    The weights of the model must not change afterwards. ``user`` is the token before a user
+    utterance. It is one of the ``marks`` that end an utterance.
     """
 
     def __init__(
@@ -417,9 +419,9 @@ class SpeculativeDecoder:
         self._prefixes = PrefixCache() if prefixes is None else prefixes
 
     def generate(self, prompts: Sequence[list[int]]) -> list[Generation]:
-        """Continue each prompt, the likeliest token each time.
+        """Continue each prompt greedily.
 
-        A prompt has at least one token, and ``longest`` more have a position.
+        A prompt must have at least one token, and leave ``longest`` positions free.
         """
         if not all(prompts):
             raise ValueError("there is nothing to continue in an empty prompt")
@@ -445,9 +447,10 @@ class SpeculativeDecoder:
         return found or [(0, len(prompt))]
 
     def _ready(self, texts: Sequence[_Text]) -> tuple[list[_Text], list[_Text]]:
-        """Return the texts that can be written now, and those that will find more later.
+        """Split texts into those to generate now and those that will find a cached prefix later.
 
-        Of texts that begin alike the first goes ahead, and texts of the turn before go first.
+        Of several texts with the same prefix, the first goes ahead. Texts of earlier turns go
+        first.
         """
         said = {text.said for text in texts}
         ready: list[_Text] = []
@@ -463,7 +466,7 @@ class SpeculativeDecoder:
         return ready, later
 
     def _prepare(self, text: _Text) -> None:
-        """Look for what is known of a text."""
+        """Look up the cached prefix of a text, and make the first guess."""
         for start, end in reversed(text.users):
             known = self._prefixes.get(tuple(text.prompt[:start]))
             if known is not None:
@@ -473,7 +476,7 @@ class SpeculativeDecoder:
         text.guessed = text.draft.guess()[: self._longest - 1]
 
     def _generate(self, texts: list[_Text]) -> None:
-        """Write a batch of prepared texts to their ends."""
+        """Generate a batch of prepared texts."""
         for part in self._parts(texts):
             self._read(part)
         rest = [text for text in texts if not self._done(text)]
@@ -483,7 +486,7 @@ class SpeculativeDecoder:
         while rest:
             self._step(rows, rest)
             left = [row for row, text in enumerate(rest) if not self._done(text)]
-            # Rows that are done are read in vain; leaving them out costs a copy.
+            # Finished rows waste time, but removing them costs a copy.
             if left and 4 * len(left) <= 3 * len(rest):
                 rows.select(left)
             elif left:
@@ -494,7 +497,7 @@ class SpeculativeDecoder:
                 prefix.learn(text.utterance, tuple(text.tokens))
 
     def _parts(self, texts: Sequence[_Text]) -> Iterator[list[_Text]]:
-        """Group prepared texts, the shortest first, such that no group has too many tokens."""
+        """Group prepared texts, sorted by length, so that no group has too many tokens."""
         part: list[_Text] = []
         for text in texts:
             if part and (len(part) + 1) * text.width > self._tokens:
@@ -505,7 +508,7 @@ class SpeculativeDecoder:
             yield part
 
     def _read(self, texts: Sequence[_Text]) -> None:
-        """Read texts and their first guesses, and keep what others may begin with."""
+        """Read texts and their first guesses, and cache the prefixes."""
         rows = KVBatch(self._model, [text.states for text in texts])
         self._step(rows, texts)
         for row, text in enumerate(texts):
@@ -514,7 +517,7 @@ class SpeculativeDecoder:
             text.states = None if self._done(text) else rows.states(row, text.read)
 
     def _step(self, batch: KVBatch, texts: Sequence[_Text]) -> None:
-        """Read what is pending and a guess of each text, and take what is confirmed."""
+        """Read the pending tokens and a guess of each text, and accept the confirmed ones."""
         feeds = [([] if self._done(text) else text.pending) for text in texts]
         guesses = [([] if self._done(text) else text.guessed) for text in texts]
         best, impurities = batch.read(feeds, guesses, [text.read for text in texts])

@@ -1,4 +1,4 @@
-"""The language model of SimpleTOD and its tokeniser: made, taken from elsewhere, and saved."""
+"""The language model and tokeniser of SimpleTOD: creation, loading and saving."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from pytest_dstfuzz.models.neural import write_tensors
 from pytest_dstfuzz.models.simpletod.config import SimpleTodTrainingConfig
 from pytest_dstfuzz.models.simpletod.texts import END_OF_BELIEF, MARKS, START
 
-# The blank before a mark belongs to it: otherwise it would be a token of its own.
+# A mark includes the space before it, which would be a separate token otherwise.
 _MARKS = [AddedToken(mark, lstrip=True, normalized=False, special=True) for mark in MARKS]
 
 
 def learn_subwords(lines: Iterable[str], size: int) -> PreTrainedTokenizerFast:
-    """Learn at most ``size`` byte-level subwords from ``lines`` (words with blanks between).
+    """Learn at most ``size`` byte-level subwords from ``lines`` of words separated by spaces.
 
-    Every word is written with the blank before it, at the start of a text too, so that a
-    word is the same subwords wherever it stands: a value is copied piece by piece.
+    Every word includes the space before it, even at the start of a text. A word then has the same
+    subwords everywhere, so that the model can copy values.
     """
     model = Tokenizer(BPE())
     model.pre_tokenizer = ByteLevel(add_prefix_space=True)
@@ -55,7 +55,7 @@ def learn_subwords(lines: Iterable[str], size: int) -> PreTrainedTokenizerFast:
         show_progress=False,
     )
     model.train_from_iterator(lines, trainer)
-    tokeniser = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # theirs has no types
+    tokeniser = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # untyped
         tokenizer_object=model, eos_token=END_OF_BELIEF, pad_token=START
     )
     add_marks(tokeniser)
@@ -63,34 +63,34 @@ def learn_subwords(lines: Iterable[str], size: int) -> PreTrainedTokenizerFast:
 
 
 def add_marks(tokeniser: PreTrainedTokenizerBase) -> None:
-    """Make each of SimpleTOD's marks one token; those that are there stay what they are."""
+    """Make each mark of SimpleTOD one token. Existing tokens keep their ids."""
     tokeniser.add_tokens(_MARKS, special_tokens=True)
 
 
-#: What a folder says beyond what transformers keeps: how the model is read and written.
+#: Settings that transformers does not store: the formats of texts and values.
 READING_FILE = "simpletod.json"
-#: Where transformers looks for weights.
+#: File name of the weights in transformers.
 MODEL_FILE = "model.safetensors"
 FORMAT_VERSION = 1
-#: What transformers raises where there is no model, or no sound one.
+#: Exceptions of transformers if a model is missing or damaged.
 _UNREADABLE = (OSError, ValueError, KeyError, ImportError, SafetensorError)
 
 
 @dataclass(frozen=True)
 class SimpleTodReading:
-    """How a model reads dialogues and writes values."""
+    """The formats that a model reads and writes."""
 
-    common: bool  #: Whether utterances are brought to the form of `texts.utterance_words`.
-    normalisation: str  #: Of the labels, and so of the predictions.
-    slots: tuple[str, ...]  #: Those it was trained on.
-    #: Words of a value joined by blanks -> the value as labels write it.
+    common: bool  #: Whether utterances are in the form of `texts.utterance_words`.
+    normalisation: str  #: Normalisation of labels and predictions.
+    slots: tuple[str, ...]  #: Slots of the training data.
+    #: Words of a value joined by spaces -> the value in the labels.
     spellings: Mapping[str, str]
 
 
 def new_model(
     config: SimpleTodTrainingConfig, lines: Iterable[str], seed: int
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a model to train: ``config.base``, or random weights and subwords of ``lines``."""
+    """Return a model to train: ``config.base``, or random weights and subwords from ``lines``."""
     if config.base is not None:
         model, tokeniser = read_pretrained(config.base)
         add_marks(tokeniser)
@@ -104,7 +104,7 @@ def new_model(
         n_embd=config.hidden,
         n_layer=config.layers,
         n_head=config.heads,
-        # As GPT-2 computes it, in one step instead of eight.
+        # The same function as in GPT-2, in one operation instead of eight.
         activation_function="gelu_pytorch_tanh",
         resid_pdrop=config.dropout,
         embd_pdrop=config.dropout,
@@ -118,7 +118,7 @@ def new_model(
 
 
 def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a causal language model in 32 bits, and its tokeniser, of a folder or from the hub."""
+    """Return a causal language model in 32 bits and its tokeniser, from a folder or the hub."""
     try:
         with _without_progress_bar():
             tokeniser = AutoTokenizer.from_pretrained(
@@ -128,7 +128,7 @@ def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
                 name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
             )
     except Exception as error:
-        # A damaged tokeniser raises an exception that is of no class of its own.
+        # A damaged tokeniser raises a plain Exception.
         if not isinstance(error, _UNREADABLE) and type(error) is not Exception:
             raise
         first = " ".join(str(error).split())[:300]
@@ -140,7 +140,7 @@ def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
 
 
 def positions_of(model: PreTrainedModel) -> int:
-    """Return how many tokens a model reads at most; 1,024 where its settings do not say."""
+    """Return the maximum number of tokens of a model. Default: 1,024."""
     return getattr(model.config, "max_position_embeddings", None) or 1024
 
 
@@ -151,11 +151,11 @@ def save(
     reading: SimpleTodReading,
     about: Mapping[str, Any],
 ) -> None:
-    """Write a model in 16 bits, as transformers reads it, with how it is to be read.
+    """Write a model in the format of transformers with 16-bit weights, and its reading settings.
 
-    The model stays as it is; ``about`` says data, settings and figures.
+    The model itself does not change. ``about`` describes data, settings and results.
     """
-    # `model.save_pretrained` shows a progress bar, and may leave half a file.
+    # `model.save_pretrained` shows a progress bar, and may leave a partial file.
     write_tensors(folder / MODEL_FILE, _distinct(model), half=True, about={"format": "pt"})
     model.config.save_pretrained(folder)
     tokeniser.save_pretrained(folder)
@@ -171,7 +171,7 @@ def save(
 
 
 def _distinct(model: PreTrainedModel) -> dict[str, Tensor]:
-    """Return the weights by name, those that are tied to others left out."""
+    """Return the weights by name, without duplicates of tied weights."""
     seen: set[int] = set()
     found: dict[str, Tensor] = {}
     for name, tensor in model.state_dict().items():
@@ -182,7 +182,7 @@ def _distinct(model: PreTrainedModel) -> dict[str, Tensor]:
 
 
 def read_reading(folder: Path) -> SimpleTodReading | None:
-    """Return what `save` wrote about a model; ``None`` where it is not one of ours."""
+    """Return the reading settings written by `save`, or ``None`` for other models."""
     path = folder / READING_FILE
     if not path.is_file():
         return None
@@ -198,21 +198,21 @@ def read_reading(folder: Path) -> SimpleTodReading | None:
 
 @contextmanager
 def _without_progress_bar() -> Iterator[None]:
-    """Let transformers load without drawing a bar, which it does on no terminal too."""
+    """Disable the progress bars of transformers, which appear even without a terminal."""
     shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # theirs has no types
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # untyped
     try:
         yield
     finally:
         if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # theirs has no types
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # untyped
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Random numbers of torch from one seed, and its global state as it was afterwards.
+    """Seed the random numbers of torch, and restore the global state afterwards.
 
-    Models of transformers draw from the global generator, and take no other.
+    Models of transformers can only draw from the global generator.
     """
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -1,7 +1,7 @@
-"""SimpleTOD's texts (arXiv 2005.00796): a context, continued by the belief state.
+"""The texts of SimpleTOD (arXiv 2005.00796): a context followed by the belief state.
 
-``<|endoftext|> <|context|> <|user|> ... <|system|> ... <|endofcontext|> <|belief|> hotel area
-north , hotel stars 4 <|endofbelief|>``
+``<|endoftext|> <|context|> <|user|> ... <|system|> ... <|endofcontext|> <|belief|> hotel area north
+, hotel stars 4 <|endofbelief|>``
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from pytest_dstfuzz.models.tokenise import tokenise
 START, CONTEXT, END_OF_CONTEXT = "<|endoftext|>", "<|context|>", "<|endofcontext|>"
 USER, SYSTEM = "<|user|>", "<|system|>"
 BELIEF, END_OF_BELIEF = "<|belief|>", "<|endofbelief|>"
-#: Every mark, in a fixed order: a vocabulary begins with them.
+#: All marks in a fixed order. A vocabulary begins with them.
 MARKS = (START, CONTEXT, END_OF_CONTEXT, USER, SYSTEM, BELIEF, END_OF_BELIEF)
-#: Between two slots of a belief. It is in no value.
+#: Separates the slots of a belief. No value contains it.
 SEPARATOR = ","
-#: What opens a context, before its first utterance.
+#: Tokens before the first utterance of a context.
 OPENING = (START, CONTEXT)
-#: What comes between a context and the first slot of its belief.
+#: Tokens between a context and the first slot of its belief.
 TURNOVER = (END_OF_CONTEXT, BELIEF)
 
 
 def utterance_words(text: str, *, common: bool) -> tuple[str, ...]:
-    """Return the words of an utterance, in the ``common`` form in which TRADE reads too.
+    """Return the words of an utterance.
 
-    Otherwise it is lower-cased only, as SimpleTOD's published models read it.
+    If ``common``, they are in the normalised form that TRADE uses too. Otherwise they are only
+    lower-cased, as in the published models of SimpleTOD.
     """
     return tokenise(text) if common else tuple(text.lower().split())
 
@@ -44,17 +45,17 @@ def context_words(context: Context, *, common: bool) -> Iterator[str]:
 
 
 def value_words(value: str) -> tuple[str, ...]:
-    """Return the words by which a belief writes a value."""
+    """Return the words of a value in a belief."""
     return tuple(word for word in tokenise(value) if word != SEPARATOR)
 
 
 def slot_words(slot: str) -> tuple[str, ...]:
-    """Return the words by which a belief writes a slot: ``hotel-book day`` is three."""
+    """Return the words of a slot in a belief: ``hotel-book day`` has three."""
     return tuple(slot.replace("-", " ", 1).split())
 
 
 def belief_words(state: Mapping[str, str]) -> Iterator[str]:
-    """Yield a belief, slots in the order of their names, the closing mark included."""
+    """Yield the words of a belief with slots in alphabetical order, and the end mark."""
     for number, slot in enumerate(sorted(state)):
         if number:
             yield SEPARATOR
@@ -65,28 +66,28 @@ def belief_words(state: Mapping[str, str]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a generated belief says."""
+    """The content of a generated belief."""
 
-    values: Mapping[str, str]  #: Slot -> words of its value joined by blanks.
-    #: Slot -> place of the part that says it, among the parts between separators.
+    values: Mapping[str, str]  #: Slot -> words of its value joined by spaces.
+    #: Slot -> index of its part among the parts between separators.
     parts: Mapping[str, int]
-    #: Parts that say nothing that can be understood, as generated. They change no slot.
+    #: Generated parts that could not be parsed. They change no slot.
     malformed: tuple[str, ...]
 
 
 class BeliefParser:
-    """Reads beliefs over known slots."""
+    """Parses beliefs over known slots."""
 
     def __init__(self, slots: Sequence[str]) -> None:
         self._slots = {slot_words(slot): slot for slot in slots}
         self._longest = max((len(words) for words in self._slots), default=0)
 
     def parse(self, parts: Sequence[Sequence[str]], *, ended: bool) -> Parsed:
-        """Read a generated belief, given as the words between separators, marks left out.
+        """Parse a generated belief. ``parts`` are the words between separators, without marks.
 
-        A part that names no known slot, has no value, or names a slot that an earlier
-        part has named with another value is malformed; nothing is guessed from it. Where the
-        closing mark did not come the last part may be cut short, and is not believed.
+        A part is malformed if it names no known slot, has no value, or repeats an earlier slot with
+        another value. If the end mark is missing, the last part may be incomplete, and counts as
+        malformed too.
         """
         values: dict[str, str] = {}
         places: dict[str, int] = {}
@@ -101,7 +102,7 @@ class BeliefParser:
         return Parsed(values, places, tuple(malformed))
 
     def _read(self, part: Sequence[str]) -> tuple[str, str]:
-        """Return the longest known slot that the part begins with, and its value; ``""`` = none."""
+        """Return the longest known slot at the start of a part, and its value, or empty strings."""
         for length in range(min(self._longest, len(part)), 0, -1):
             slot = self._slots.get(tuple(part[:length]))
             if slot is not None:

@@ -1,4 +1,4 @@
-"""The SimpleTOD tracker: contexts in, generated belief states with impurities out."""
+"""The SimpleTOD tracker, which generates belief states with impurities."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from pytest_dstfuzz.models.simpletod.texts import (
 )
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-#: The model that ships with the package.
+#: The shipped model.
 SHIPPED = Path(__file__).parents[1] / "resources" / "simpletod"
-#: How models are read that were not trained by `training.train_simpletod`: as the paper's.
+#: Format of models not trained by `training.train_simpletod`: the format of the paper.
 _PUBLISHED = SimpleTodReading(common=False, slots=SLOTS, normalisation="multiwoz", spellings={})
 
 
@@ -50,9 +50,9 @@ def load_simpletod(
 ) -> SimpleTodTracker:
     """Return the tracker of a causal language model in SimpleTOD's format, on a torch device.
 
-    It is that of a folder as transformers saves it, or of a name on the hub; ``None`` is the
-    shipped model. Without our own ``simpletod.json`` beside the weights, utterances are read in
-    lower case and slots are MultiWOZ's. Nothing is ever unpickled, and no code of a hub is run.
+    ``checkpoint`` is a folder in the format of transformers, a name on the hub, or ``None`` for the
+    shipped model. If the folder has no ``simpletod.json``, utterances are lower-cased, and the
+    slots of MultiWOZ are used. Nothing is unpickled, and no code from the hub is run.
     """
     name = str(SHIPPED if checkpoint is None else checkpoint)
     reading = read_reading(Path(name)) or _PUBLISHED
@@ -75,7 +75,10 @@ def load_simpletod(
 
 
 def _fingerprint(folder: Path, device: str) -> str | None:
-    """Return the fingerprint of a model in a folder; what a name on the hub means may change."""
+    """Return the fingerprint of a model folder, or ``None`` for a name on the hub.
+
+    The files behind a name may change.
+    """
     if not folder.is_dir():
         return None
     files = [path for path in folder.iterdir() if path.is_file()]
@@ -83,16 +86,16 @@ def _fingerprint(folder: Path, device: str) -> str | None:
     return files_fingerprint(files, Path(__file__).parent, *versions, torch.device(device).type)
 
 
-#: Malformed parts of beliefs that are kept to be looked at.
+#: Number of malformed parts of beliefs to keep as examples.
 _KEPT = 20
 
 
 class SimpleTodTracker:
     """Predicts belief states with a causal language model; see `load_simpletod`.
 
-    The impurity of a slot is the mean over the tokens of its part of the belief, domain and
-    slot words and the separator that ends it included; a slot that is not generated has none.
-    It is rounded to 4 decimals: what is beyond depends on the texts that are read together.
+    The impurity of a slot is the mean over the tokens of its part of the belief, including the slot
+    name and the separator after the value. Slots that are not generated have none. It is rounded to
+    4 decimals, because further digits depend on the batch.
     """
 
     def __init__(
@@ -104,30 +107,30 @@ class SimpleTodTracker:
         batch_size: int = 64,
         fingerprint: str | None = None,
     ) -> None:
-        """Take a model that is on its device into use; it is put into evaluation mode."""
+        """Take a model that is on its device, and put it into evaluation mode."""
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
         self.model = model
         model.train(mode=False)
-        # Padding is masked; transformers would warn of the token where it is masked nowhere.
+        # Padding is masked. With a padding token, transformers would warn about inputs without
+        # padding.
         model.config.pad_token_id = None
         self.tokeniser = tokeniser
         self.reading = reading
         self.batch_size = batch_size
         self.fingerprint = fingerprint
-        #: How many parts of beliefs could not be understood, and so changed nothing; and the
-        #: first of them, as generated.
+        #: Number of malformed parts of beliefs, and the first ones.
         self.malformed = 0
         self.malformed_examples: list[str] = []
         self._parser = BeliefParser(reading.slots)
-        #: Whether a token stands between two slots.
+        #: Whether a token is the separator between slots.
         self._separates = lru_cache(maxsize=None)(
             lambda token: str(tokeniser.decode([token])).strip() == SEPARATOR
         )
         self.end: int = tokeniser.get_vocab()[END_OF_BELIEF]
         self._opening = self._encode([" ".join(OPENING)])[0]
         self.decoder = self._make_decoder(model)
-        #: Tokens of a context that are read; of longer ones, the newest.
+        #: Maximum number of context tokens. Of longer contexts, the newest tokens are read.
         self._longest = positions_of(model) - LONGEST_BELIEF - len(self._opening)
 
     def _make_decoder(self, model: PreTrainedModel) -> SpeculativeDecoder | GreedyDecoder:
@@ -147,7 +150,7 @@ class SimpleTodTracker:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about what was generated."""
+        """Warnings about the generated beliefs."""
         if not self.malformed:
             return ()
         note = (
@@ -157,7 +160,7 @@ class SimpleTodTracker:
         return (note,)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return one prediction for each context; equal texts are generated once."""
+        """Return one prediction for each context. Equal texts are generated once."""
         common = self.reading.common
         texts = [" ".join((*context_words(item, common=common), *TURNOVER)) for item in contexts]
         distinct = sorted(set(texts))
@@ -174,9 +177,9 @@ class SimpleTodTracker:
         return encoded
 
     def _prediction(self, written: Generation) -> Prediction:
-        """Read what was generated for one text."""
+        """Convert the generated tokens of one text into a prediction."""
         if any(map(math.isnan, written.impurities)):
-            # The first token of the vocabulary would be the likeliest, whatever was read.
+            # If scores are NaN, the first token of the vocabulary always wins.
             raise TrackerError("the language model computed scores that are not numbers (NaN)")
         tokens = written.tokens
         separators = [place for place, token in enumerate(tokens) if self._separates(token)]
@@ -194,6 +197,6 @@ class SimpleTodTracker:
         for slot, place in parsed.parts.items():
             start, end = spans[place]
             part = written.impurities[start : end + 1]
-            # In single precision a certain token may come out just below 0.
+            # Rounding in single precision may give slightly negative impurities.
             impurity[slot] = round(max(0.0, sum(part) / len(part)), 4)
         return Prediction(normalise_state(state, self.reading.normalisation), impurity)

@@ -1,4 +1,4 @@
-"""Training of SimpleTOD: sequences, augmentation, epochs."""
+"""Training of SimpleTOD: sequences, augmentation and epochs."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from pytest_dstfuzz.models.tokenise import usual_spellings
 from pytest_dstfuzz.seeding import derive
 
 Words = tuple[str, ...]
-#: Values that are seldom said as they are written.
+#: Values that are rarely said literally.
 _UNSAID = frozenset({DONTCARE, "yes", "no"})
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A labelled dialogue as words: for each turn system, user and slot -> words of its value."""
+    """The words of a labelled dialogue. Turns are (system, user, slot -> words of its value)."""
 
     turns: tuple[tuple[Words, Words, Mapping[str, Words]], ...]
 
@@ -66,14 +66,13 @@ def spoken(dialogue: Dialogue) -> Spoken:
 
 
 class SlotValueAugmenter:
-    """Exchanges values of a dialogue for others that their slots have in the training data.
+    """Replaces values in a dialogue by others of their slots in the training data.
 
-    A model that has seen few names remembers them; where any name may stand in the place
-    of another, it has to read. A value is exchanged everywhere in a dialogue, in the
-    utterances and in the states of all its slots at once, and only where nothing else in
-    the dialogue is written alike: the slots that have it are of one name (``hotel-area``,
-    ``restaurant-area``), and none of its words is part of another value. The new value is one
-    of the first of these slots. A ``share`` of the dialogues is changed.
+    A model that sees only a few names memorises them. If names vary, it has to read them. A value
+    is replaced everywhere in a dialogue: in the utterances and in the states of all its slots. All
+    of these slots must have the same name (``hotel-area``, ``restaurant-area``), and none of the
+    value's words may occur in another value. The new value comes from the first of the slots. A
+    ``share`` of the dialogues is changed.
     """
 
     def __init__(self, dialogues: Sequence[Spoken], share: float) -> None:
@@ -86,7 +85,7 @@ class SlotValueAugmenter:
         self._share = share
 
     def __call__(self, dialogue: Spoken, rng: np.random.Generator) -> Spoken:
-        """Return the dialogue, or one with other values."""
+        """Return the dialogue, possibly with other values."""
         if rng.random() >= self._share:
             return dialogue
         swaps = {
@@ -109,7 +108,7 @@ class SlotValueAugmenter:
 
 
 def _exchangeable(dialogue: Spoken) -> dict[Words, str]:
-    """Return the values of a dialogue that may be exchanged, with the first of their slots."""
+    """Return the values of a dialogue that may be replaced, each with its first slot."""
     slots: dict[Words, set[str]] = {}
     for _, _, state in dialogue.turns:
         for slot, value in state.items():
@@ -130,7 +129,7 @@ def _parts(words: Words, size: int) -> Iterator[Words]:
 
 
 def _replaced(words: Words, swaps: Mapping[Words, Words]) -> Words:
-    """Return ``words`` with every value of ``swaps`` exchanged; values do not overlap."""
+    """Return ``words`` with every key of ``swaps`` replaced. Keys do not overlap."""
     firsts = {value[0]: value for value in swaps if value}
     result: list[str] = []
     place = 0
@@ -145,23 +144,23 @@ def _replaced(words: Words, swaps: Mapping[Words, Words]) -> Words:
     return tuple(result)
 
 
-#: No loss is taken where the next token has this number.
+#: Target without a loss.
 IGNORED = -100
 
 
 @dataclass(frozen=True)
 class TreeSequence:
-    """One dialogue; all arrays ``[T]``, int64."""
+    """The tokens of one dialogue. All arrays are ``[T]``, int64."""
 
     tokens: np.ndarray  #: The context, then the belief of each turn.
-    positions: np.ndarray  #: As in a text of that turn alone.
-    branches: np.ndarray  #: 0 in the context, 1 + number of the turn in a belief.
-    reach: np.ndarray  #: Number of tokens of the context that each token sees.
+    positions: np.ndarray  #: As in the separate text of the turn.
+    branches: np.ndarray  #: 0 in the context, 1 + index of the turn in a belief.
+    reach: np.ndarray  #: Number of visible context tokens.
     targets: np.ndarray  #: The next token, or `IGNORED`.
 
 
 class Encoder:
-    """Makes sequences of dialogues; a turn whose text has more ``positions`` is left out."""
+    """Encodes dialogues. Turns with more than ``positions`` tokens are left out."""
 
     def __init__(self, tokeniser: PreTrainedTokenizerBase, positions: int) -> None:
         self._tokeniser = tokeniser
@@ -183,7 +182,7 @@ class Encoder:
         return _sequence(context[: self._positions], beliefs, len(TURNOVER))
 
     def _tokens(self, words: Sequence[str]) -> list[int]:
-        """Return tokens word by word, which is quicker than text by text and comes to the same."""
+        """Encode word by word, which is faster than text by text and has the same result."""
         result: list[int] = []
         for word in words:
             known = self._known.get(word)
@@ -197,14 +196,14 @@ class Encoder:
 def _sequence(
     context: list[int], beliefs: Sequence[tuple[int, list[int]]], given: int
 ) -> TreeSequence:
-    """Lay out one context and the beliefs that branch off after so many of its tokens."""
+    """Lay out a context and the beliefs that branch off it. ``given`` tokens have no loss."""
     size = len(context)
     tokens, targets = list(context), [*context[1:], IGNORED]
     positions, reach = list(range(size)), list(range(1, size + 1))
     branches = [0] * size
     for number, (start, belief) in enumerate(beliefs, start=1):
         tokens += belief
-        # What stands before the first slot is given, not predicted.
+        # Tokens before the first slot are given, not predicted.
         targets += [IGNORED] * (given - 1) + belief[given:] + [IGNORED]
         positions += range(start, start + len(belief))
         reach += [start] * len(belief)
@@ -216,8 +215,8 @@ def _sequence(
 class SequenceBatch(TensorBatch):
     """Sequences padded on the right.
 
-    ``tokens``, ``positions``, ``targets``, ``branches`` ``[B, T]``; ``mask [B, 1, T, T]``, whether
-    the token of a row sees that of a column.
+    ``tokens``, ``positions``, ``targets`` and ``branches`` are ``[B, T]``. ``mask`` is ``[B, 1, T,
+    T]``, true if the token of the row sees the token of the column.
     """
 
     tokens: Tensor
@@ -228,7 +227,7 @@ class SequenceBatch(TensorBatch):
 
 
 def collate(sequences: Sequence[TreeSequence]) -> SequenceBatch:
-    """Make one batch of sequences."""
+    """Combine sequences into a batch."""
 
     def padded(name: str, fill: int) -> Tensor:
         return torch.from_numpy(pad([getattr(item, name) for item in sequences], fill))
@@ -250,10 +249,10 @@ def collate(sequences: Sequence[TreeSequence]) -> SequenceBatch:
 def batches(
     sequences: Sequence[TreeSequence], tokens: int, rng: np.random.Generator | None
 ) -> list[list[int]]:
-    """Group sequences of similar length, so that no batch has more than ``tokens`` with padding.
+    """Group sequences of similar length, with at most ``tokens`` per batch including padding.
 
-    A longer one is a batch of its own. With an ``rng`` those of about equal length and the batches
-    are shuffled, otherwise sorted.
+    A longer sequence is a batch by itself. With an ``rng``, sequences of similar length and the
+    batches are shuffled. Otherwise they are sorted.
     """
     lengths = [len(sequence.tokens) for sequence in sequences]
     result: list[list[int]] = [[]]
@@ -271,7 +270,7 @@ def batches(
 
 
 class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
-    """A training run of SimpleTOD, of a model that is fresh or pretrained."""
+    """A training run of SimpleTOD, with a new or a pretrained model."""
 
     FIGURES = SimpleTodEpoch
     LOSSES = ("belief_loss", "context_loss")
@@ -293,7 +292,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         self._heldout_turns = valid.turn_count()
         self._reading = _reading(train)
         self._augment = SlotValueAugmenter(self.dialogues, config.exchange)
-        # The weights of products decay; biases and norms do not.
+        # Weight decay applies to matrices, not to biases and norms.
         matrices = [weight for weight in model.parameters() if weight.dim() > 1]
         others = [weight for weight in model.parameters() if weight.dim() <= 1]
         optimiser = torch.optim.AdamW(
@@ -307,17 +306,17 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         super().__init__(config, model, optimiser)
 
     def groups(self, rng: np.random.Generator) -> list[list[TreeSequence]]:
-        """Return batches of dialogues of similar length, some values exchanged for others."""
+        """Return batches of dialogues of similar length, with some values replaced."""
         sequences = [self.encoder.encode(self._augment(item, rng)) for item in self.dialogues]
         chosen = batches(sequences, self.config.batch_tokens, rng)
         return [[sequences[place] for place in group] for group in chosen]
 
     def noise(self, seed: int) -> AbstractContextManager[object]:
-        """Let dropout, which draws from torch's global generator, come from a seed."""
+        """Seed the global generator of torch, which dropout uses."""
         return seeded(seed)
 
     def losses(self, group: Sequence[TreeSequence]) -> tuple[Tensor, list[Tensor | float]]:
-        """Return the weighted mean loss; and sums and numbers of tokens of beliefs and contexts."""
+        """Return the weighted mean loss, and loss sums and token counts of beliefs and contexts."""
         batch = collate(group).to(self.config.device)
         logits, targets, in_context = self._logits(batch)
         losses = cross_entropy(logits.float(), targets, reduction="none")
@@ -329,7 +328,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         return (losses * weights).sum() / weights.sum(), sums
 
     def _logits(self, batch: SequenceBatch) -> tuple[Tensor, Tensor, Tensor]:
-        """Return logits ``[N, V]`` of tokens that have a target, these, and which are context."""
+        """Return logits ``[N, V]``, targets and context mask of the tokens with a target."""
         kind = torch.bfloat16 if self.config.bfloat16 else torch.float32
         hidden = torch.zeros(batch.mask.shape, dtype=kind, device=batch.mask.device)
         hidden.masked_fill_(~batch.mask, torch.finfo(kind).min)
@@ -348,15 +347,15 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         return {"joint_goal_accuracy": self.accuracy(self._heldout, self._heldout_turns)}
 
     def save_model(self, about: Mapping[str, Any]) -> None:
-        """Write the model as it is."""
+        """Write the model."""
         save(self.config.output, self.model, self.tokeniser, self._reading, about)
 
     def accuracy(self, sequences: Sequence[TreeSequence], turns: int) -> float:
-        """Return the joint goal accuracy of the model as it is, in [0, 1].
+        """Return the joint goal accuracy of the model, in [0, 1].
 
-        A belief is generated right exactly when each of its tokens is the likeliest one after
-        the right ones before it, so nothing has to be generated to know. Of the ``turns`` in all
-        those that were too long to encode count as wrong.
+        Greedy decoding gives the right belief exactly if each of its tokens is the most likely one
+        after the right tokens before it. The beliefs are therefore not generated. ``turns`` is the
+        number of all turns. Those that were too long to encode count as wrong.
         """
         self.model.train(mode=False)
         right = 0
@@ -372,7 +371,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         return right / turns
 
     def identity(self) -> dict[str, Any]:
-        """Return what must not change between the parts of a run."""
+        """Return the settings that must stay the same when a run is resumed."""
         return {
             **self.config.fixed(),
             "number of training dialogues": len(self.dialogues),
@@ -381,7 +380,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
 
 
 def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> TrainingRun:
-    """Train SimpleTOD on the training split, its subwords too; see `ResumableTrainer`."""
+    """Train SimpleTOD and its subwords on the training split; see `ResumableTrainer`."""
     train, valid = begin(config)
     lines = _lines(spoken(dialogue) for dialogue in train.dialogues)
     model, tokeniser = new_model(config, lines, derive(config.seed, "weights") % 2**63)
@@ -395,7 +394,7 @@ def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> Trai
 
 
 def _reading(train: DialogueSet) -> SimpleTodReading:
-    """Return how a model that was trained on these labels writes them."""
+    """Return the reading settings of a model that is trained on these labels."""
     states = [
         turn.state or BeliefState() for dialogue in train.dialogues for turn in dialogue.turns
     ]
@@ -409,7 +408,7 @@ def _reading(train: DialogueSet) -> SimpleTodReading:
 
 
 def _lines(dialogues: Iterable[Spoken]) -> Iterator[str]:
-    """Yield what subwords are learnt from: every utterance, and each dialogue's last belief."""
+    """Yield the texts for learning subwords: utterances, and the last belief of each dialogue."""
     for dialogue in dialogues:
         for system, user, _ in dialogue.turns:
             yield " ".join(system)

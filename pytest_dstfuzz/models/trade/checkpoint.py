@@ -1,4 +1,4 @@
-"""The files of a TRADE model, with one clear message for everything that may be wrong."""
+"""The files of a TRADE model, with a clear message for every possible error."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from pytest_dstfuzz.models.trade.files import CONFIG_FILE, MODEL_FILE, VOCABULAR
 from pytest_dstfuzz.models.trade.network import Shape, TradeNetwork
 from pytest_dstfuzz.models.trade.vocabulary import SPECIAL_WORDS, Vocabulary
 
-#: Raised when the files of a model change their meaning.
+#: Increase when the meaning of the files changes.
 FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True)
 class TradeReading:
-    """What a model was trained with and has to be used with."""
+    """Settings of the training that also apply to predictions."""
 
-    history_limit: int  #: Words of history that are read; older ones are cut.
-    normalisation: str  #: Name of the normalisation of the labels, and so of the predictions.
+    history_limit: int  #: Maximum number of history words. Older words are cut.
+    normalisation: str  #: Name of the normalisation of labels and predictions.
 
 
 def save_model(
@@ -40,7 +40,7 @@ def save_model(
     reading: TradeReading,
     about: Mapping[str, Any],
 ) -> None:
-    """Write a model, weights in 16 bits; ``about`` says data, settings and figures."""
+    """Write a model with 16-bit weights. ``about`` describes data, settings and results."""
     write_tensors(folder / MODEL_FILE, weights, half=True)
     words = {"words": vocabulary.words, "outputs": vocabulary.outputs}
     write_json(folder / VOCABULARY_FILE, {**words, "spellings": dict(vocabulary.spellings)})
@@ -92,7 +92,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Return the checked configuration of the model in a folder."""
+    """Return the validated configuration of the model in a folder."""
     path = folder / CONFIG_FILE
     config = _object(path)
     if config.get("format") != "trade":
@@ -128,7 +128,7 @@ def _strings(value: object) -> TypeGuard[list[str]]:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a file; nothing is ever unpickled."""
+    """Return the tensors of a file. Nothing is unpickled."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -142,7 +142,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def fill_network(network: TradeNetwork, weights: dict[str, Tensor], path: Path) -> None:
-    """Copy the weights into the network, as 32-bit numbers."""
+    """Copy the weights into the network as 32-bit numbers."""
     expected = network.state_dict()
     for name, tensor in expected.items():
         if name not in weights:

@@ -1,4 +1,4 @@
-"""TRADE's files and settings, read without torch."""
+"""Files and settings of TRADE, read without torch."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pytest_dstfuzz.models.run_settings import EpochFigures, RunSettings
 
 @dataclass(frozen=True)
 class TradeTrainingConfig(RunSettings):
-    """How to train TRADE; with these defaults the checkpoint that ships was made.
+    """The settings of a TRADE training. The defaults made the shipped checkpoint.
 
-    (Its model card tells where that run departed from them.)
+    (The model card lists the differences of that run.)
     """
 
     CHANGEABLE = ("epochs", "patience", "max_minutes", "device")
     COUNTS = ("epochs", "batch_size", "hidden", "embedding", "history_limit", "patience")
     RATES = ("dropout", "word_mask", "average_decay")
 
-    batch_size: int = 32  #: Turns of one step.
+    batch_size: int = 32  #: Turns per step.
     hidden: int = 256
     embedding: int = 300
-    word_mask: float = 0.15  #: Share of the history's words that are read as unknown.
-    history_limit: int = 400  #: Words of history that are read; older ones are cut.
+    word_mask: float = 0.15  #: Share of history words read as unknown.
+    history_limit: int = 400  #: Maximum number of history words. Older words are cut.
     patience: int = 5  #: Epochs without a better validation accuracy before the run ends.
     #: Start from word vectors learnt from the training utterances (needs gensim).
     pretrained_vectors: bool = True
@@ -35,7 +35,7 @@ class TradeTrainingConfig(RunSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class TradeEpoch(EpochFigures):
-    """Of one epoch: the losses of an average turn."""
+    """The results of one epoch: the mean losses per turn."""
 
     LOSSES: ClassVar[str] = "{gate_loss:.3f} + {value_loss:.3f}"
 
@@ -45,12 +45,12 @@ class TradeEpoch(EpochFigures):
 
 FILES: Final = ("model.safetensors", "config.json", "vocabulary.json")
 MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE = FILES
-#: The model that ships with the package.
+#: The shipped model.
 SHIPPED: Final = Path(__file__).parents[1] / "resources" / "trade"
 
 
 def folder_of(checkpoint: str | Path | None) -> Path:
-    """Return the folder of a model that is named by it or by one of its files.
+    """Return the folder of a model, given the folder or one of its files.
 
     ``None`` is the shipped model.
     """
@@ -65,10 +65,10 @@ def folder_of(checkpoint: str | Path | None) -> Path:
 
 
 def fingerprint(checkpoint: str | Path | None, device: str) -> str:
-    """Return what tells a model on a device from others: its files, the code and torch's version.
+    """Return a fingerprint of a model on a device: its files, the code and the version of torch.
 
     Raises:
-        UserError: there is no such model.
+        UserError: the model does not exist.
         ModuleNotFoundError: torch is not installed.
     """
     files = [folder_of(checkpoint) / name for name in FILES]

@@ -1,4 +1,4 @@
-"""TRADE's network, with its GRU and its decoding."""
+"""The network of TRADE, with its GRU and its decoding."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from pytest_dstfuzz.models.trade.vocabulary import END
 
-#: Matrix products of fewer rows run in other kernels with other rounding. Every product
-#: of prediction has at least so many, so that results do not depend on the batch.
+#: Minimum number of rows in every product of a prediction. Products with fewer rows use other
+#: kernels with different rounding, and results would depend on the batch.
 LEAST_ROWS = 8
 
 
@@ -34,16 +34,17 @@ def _multiply(left: Tensor, right: Tensor) -> Tensor:
 
 
 class BidirectionalGRU(torch.autograd.Function):
-    """Both directions at once, each step over the rows that have begun.
+    """A GRU that runs both directions at once. Each step covers only the rows that have begun.
 
-    All rows end at the last step, the longest begins at the first, so the rows of a step
-    are the first ``active[t]`` ones when the longest come first; before its beginning a
-    row's state is zero.
+    All rows end at the last step, and shorter rows begin later. Rows are sorted by length, longest
+    first, so that the rows of a step are the first ``active[t]`` ones. Before its beginning, the
+    state of a row is zero.
 
-    Shapes: ``table [W, 3H]`` input projections (r, z, n) of the different words in each
-    direction, ``index [T, 2, B]`` which of them is read when, ``weight [2, H, 3H]``,
-    ``bias [2, 1, 3H]`` of the recurrent part. With ``half`` the recurrent products, and
-    they alone, are computed in bfloat16: on processors that know it, in half the time.
+    Shapes: ``table [W, 3H]`` are the input projections (r, z, n) of the distinct words in each
+    direction, ``index [T, 2, B]`` is the word read at each step, ``weight [2, H, 3H]`` and ``bias
+    [2, 1, 3H]`` are the recurrent part. With ``half``, only the recurrent products are computed in
+    bfloat16. This takes half the time if the processor supports it.
+
     Returns the states ``[T, 2, B, H]``.
     """
 
@@ -81,7 +82,7 @@ class BidirectionalGRU(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, Tensor, Tensor, None, None]:
-        """Back through time; the weight's gradient is one product over all steps."""
+        """Backpropagate through time. The gradient of the weight is one product over all steps."""
         states, weight, index = ctx.saved_tensors
         (out,) = grads
         steps, _, batch, size = out.shape
@@ -122,10 +123,11 @@ def run_bidirectional(
 ) -> tuple[Tensor, Tensor]:
     """Run both directions over rows of different lengths, see `BidirectionalGRU`.
 
-    ``table [2, W, 3H]`` is the input projections of the different words, ``words [B, T]`` which of
-    them each row reads, padded on the right, ``lengths [B]`` the words of each row, at least 1.
-    Returns the sum of both directions' states ``[B, T, H]`` (anything at padding) and of their
-    last states ``[B, H]``.
+    ``table [2, W, 3H]`` has the input projections of the distinct words. ``words [B, T]`` are
+    indices into it, padded on the right. ``lengths [B]`` are the numbers of words, at least 1.
+
+    Returns the sum of both directions' states ``[B, T, H]`` (undefined at padding), and the sum of
+    their last states ``[B, H]``.
     """
     steps = words.shape[1]
     order = torch.argsort(lengths, descending=True, stable=True)
@@ -147,7 +149,7 @@ def run_bidirectional(
 #: Classes of the slot gate.
 GATE_NONE, GATE_DONTCARE, GATE_POINTER = 0, 1, 2
 
-#: Words of history that are added up in one product.
+#: Number of history words per product in a sum.
 _PART = 128
 
 
@@ -197,9 +199,9 @@ def at_least(values: Tensor) -> Tensor:
 class TradeNetwork(nn.Module):
     """TRADE with word embeddings shared by encoder, decoder and output layer.
 
-    The decoder has no input feeding (its state does not depend on the attention), so
-    everything of a step that depends on the history alone or the slot alone is computed
-    once: the first step of 30 slots costs little more than that of one.
+    The decoder has no input feeding: its state does not depend on the attention. All parts of a
+    step that depend only on the history or only on the slot are computed once. The first step of 30
+    slots therefore costs little more than that of one.
     """
 
     def __init__(
@@ -211,8 +213,8 @@ class TradeNetwork(nn.Module):
     ) -> None:
         """Draw weights, and later the dropout masks, from ``generator``.
 
-        ``slots`` has the domain number and the name number of each; ``dropout`` is the rate for
-        embeddings and for the encoder's outputs.
+        ``slots`` has the domain index and the name index of each slot. ``dropout`` is the rate for
+        embeddings and encoder outputs.
         """
         super().__init__()
         self.shape, self.dropout, self.generator = shape, dropout, generator
@@ -275,7 +277,7 @@ class TradeNetwork(nn.Module):
         return self.domain_embedding[domains] + self.name_embedding[names]
 
     def first_step(self, encoded: Encoded, inputs: Tensor) -> FirstStep:
-        """Run the decoder's first step for the slots whose inputs are ``[S, E]``."""
+        """Run the decoder's first step for the slots with the inputs ``[S, E]``."""
         slots = len(inputs)
         x = at_least(self._drop(inputs)) @ self.decoder_in + self.decoder_in_bias
         g = encoded.final @ self.decoder + self.decoder_bias
@@ -292,16 +294,16 @@ class TradeNetwork(nn.Module):
         return torch.lerp(n, h.expand_as(n), rz[..., size:])
 
     def next_hidden(self, hidden: Tensor, embedded: Tensor) -> Tensor:
-        """Return the state ``[N, H]`` after reading the words embedded as ``[N, E]``."""
+        """Return the state ``[N, H]`` after reading the embedded words ``[N, E]``."""
         x = embedded @ self.decoder_in + self.decoder_in_bias
         return self._cell(x, hidden @ self.decoder + self.decoder_bias, hidden)
 
     def attend(self, hidden: Tensor, outputs: Tensor, padding: Tensor) -> tuple[Tensor, Tensor]:
-        """Return weights ``[B, R, T]`` and context ``[B, R, H]`` of states ``[B, R, H]``."""
+        """Return attention ``[B, R, T]`` and context ``[B, R, H]`` for states ``[B, R, H]``."""
         scores = torch.bmm(hidden, outputs.transpose(1, 2))
         scores = scores.masked_fill(padding[:, None], float("-inf"))
         attention = torch.softmax(scores, -1)
-        # In parts of one size, since the order of a long sum depends on its length.
+        # In parts of a fixed size, because the order of a long sum depends on its length.
         context = torch.bmm(attention[..., :_PART], outputs[:, :_PART])
         for start in range(_PART, outputs.shape[1], _PART):
             part = slice(start, start + _PART)
@@ -323,21 +325,21 @@ class TradeNetwork(nn.Module):
         # Not a matrix-vector product: its rounding depends on the number of rows.
         score = (hidden * self.mix[:size] + context * self.mix[size : 2 * size]).sum(-1)
         score = score + (inputs * self.mix[2 * size :]).sum(-1) + self.mix_bias
-        # In 64 bits, since the last places of a vector are computed by another routine.
+        # In 64 bits, because torch computes the last elements of a vector with another routine.
         return torch.sigmoid(score.double()).to(score.dtype)
 
 
-#: No value of the training split has more words, the end mark included.
+#: Maximum number of words in a value of the training split, including the end mark.
 MAX_STEPS = 12
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a batch of ``B`` histories was decoded to, for ``S`` slots."""
+    """The decoded values of ``B`` histories and ``S`` slots."""
 
     gates: Tensor  #: Class of each slot, ``[B, S]``.
     pairs: Tensor  #: Row and slot of each generated value, ``[N, 2]``, sorted.
-    words: Tensor  #: Its words' numbers for copying, ``[N, MAX_STEPS]``, ``END`` after the last.
+    words: Tensor  #: Copy indices of its words, ``[N, MAX_STEPS]``, ``END`` after the last.
     impurities: Tensor  #: Mean Gini impurity of a slot's gate and word distributions, ``[B, S]``.
 
 
@@ -368,7 +370,7 @@ def _generate(
     words: Tensor,
     copies: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Generate the values of all pairs at once; a pair leaves when its value ends.
+    """Generate the values of all pairs at once. A pair is removed when its value ends.
 
     Returns words ``[N, MAX_STEPS]``, summed impurities ``[N]`` and number of steps ``[N]``.
     """
@@ -392,7 +394,7 @@ def _generate(
         if not len(going) or step + 1 == MAX_STEPS:
             break
         alive, chosen = alive[going], chosen[going]
-        # Copied words are looked up in the history.
+        # Look up copied words in the history.
         place = (copies[row[alive]] == chosen[:, None]).int().argmax(1)
         read = network.embed(torch.where(chosen < known, chosen, words[row[alive], place]))
         hidden = network.next_hidden(at_least(hidden[going]), at_least(read))[: len(going)]
@@ -403,8 +405,9 @@ def _generate(
 def mix(logits: Tensor, share: Tensor, attention: Tensor, copies: Tensor) -> Tensor:
     """Return the final distributions over generated and copied words.
 
-    That is ``[N, max(V, largest number + 1)]``, from ``logits [N, V]``, the weight ``share [N]`` of
-    generating, ``attention [N, T]``, 0 at padding, and ``copies [N, T]``, negative there.
+    The result is ``[N, max(V, highest copy index + 1)]``. ``logits`` is ``[N, V]``, ``share [N]``
+    is the weight of generating, ``attention [N, T]`` is 0 at padding, and ``copies [N, T]`` is
+    negative there.
     """
     width = max(logits.shape[1], int(copies.max()) + 1)
     mixture = logits.new_zeros(len(logits), width)
@@ -414,14 +417,14 @@ def mix(logits: Tensor, share: Tensor, attention: Tensor, copies: Tensor) -> Ten
 
 def gini_rows(distributions: Tensor) -> Tensor:
     """Return the Gini impurity ``1 - sum p^2`` over the last dimension, not below 0."""
-    # In 64 bits, since the order of a sum depends on the width of the batch.
+    # In 64 bits, because the order of a sum depends on the width of the batch.
     return (1 - distributions.square().sum(-1, dtype=torch.float64)).clamp_min(0)
 
 
 def _attend(
     network: TradeNetwork, encoded: Encoded, hidden: Tensor, row: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Attend with states ``[N, H]`` of sorted rows; one product for all states of a row."""
+    """Attend with states ``[N, H]`` of sorted rows, with one product per row."""
     starts = torch.searchsorted(row, row)
     place = torch.arange(len(row), device=row.device) - starts
     present, compact = torch.unique_consecutive(row, return_inverse=True)

@@ -1,4 +1,4 @@
-"""The TRADE tracker: contexts in, belief states with impurities out."""
+"""The TRADE tracker, which predicts belief states with impurities."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from pytest_dstfuzz.models.trade.vocabulary import (
 )
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-#: Histories are padded to so many words, for the reason of ``LEAST_ROWS``.
+#: Minimum padded length of histories, for the same reason as ``LEAST_ROWS``.
 _LEAST_WORDS = 16
 
-#: A batch is not split into smaller ones than this for the sake of another thread.
+#: Smallest batch when batches are split among threads.
 _LEAST_SHARE = 16
 
 
 def load_trade(
     checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
 ) -> TradeTracker:
-    """Return a tracker, on a device as torch names it.
+    """Return a tracker on a torch device.
 
-    It is that of a folder with ``model.safetensors``, ``config.json`` and ``vocabulary.json`` (or
-    the path of one of them); ``None`` is the shipped model. Nothing is ever unpickled.
+    ``checkpoint`` is a folder with ``model.safetensors``, ``config.json`` and ``vocabulary.json``,
+    or the path of one of these files. ``None`` is the shipped model. Nothing is unpickled.
     """
     folder = folder_of(checkpoint)
     config = read_config(folder)
@@ -84,7 +84,7 @@ class TradeTracker:
         batch_size: int = 64,
         fingerprint: str | None = None,
     ) -> None:
-        """Take a network that is on its device into use; it is put into evaluation mode."""
+        """Take a network that is on its device, and put it into evaluation mode."""
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
         self.network = network.eval()
@@ -95,16 +95,16 @@ class TradeTracker:
         self.fingerprint = fingerprint
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return one prediction for each context; equal histories are computed once."""
+        """Return one prediction for each context. Equal histories are computed once."""
         histories = [history_words(context, self.reading.history_limit) for context in contexts]
         distinct = sorted(set(histories), key=lambda words: (len(words), words))
-        # The products of one step are too small to share: threads would wait for each other some
-        # thousand times a batch. Batches are what threads can share without waiting.
+        # The products of one step are too small for several threads, which would wait for each
+        # other thousands of times per batch. Threads compute separate batches instead.
         on_cpu = torch.device(self.device).type == "cpu"
         with threads(1) if on_cpu else nullcontext(1) as workers:
             share = max(_LEAST_SHARE, -(-len(distinct) // workers))
             size = min(self.batch_size, share)
-            # Longest first, so that the workers end at about the same time.
+            # Longest first, so that the threads end at about the same time.
             starts = range(0, len(distinct), size)[::-1]
             chunks = [distinct[start : start + size] for start in starts]
             found = self._predict_all(chunks, workers)
@@ -114,7 +114,7 @@ class TradeTracker:
         self, chunks: Sequence[Sequence[tuple[str, ...]]], workers: int
     ) -> dict[tuple[str, ...], Prediction]:
         found: dict[tuple[str, ...], Prediction] = {}
-        # See LEAST_ROWS; what the repeated ones come to is not used.
+        # See LEAST_ROWS. The results of the repeated rows are not used.
         filled = [[*chunk, *[chunk[0]] * (LEAST_ROWS - len(chunk))] for chunk in chunks]
         with ThreadPoolExecutor(workers) as pool:
             several = workers > 1 and len(filled) > 1
@@ -148,7 +148,7 @@ class TradeTracker:
         return torch.from_numpy(padded).to(self.device)
 
     def _states(self, decoded: Decoded, local: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-        """Return raw states; an empty value counts as absent."""
+        """Return raw states. An empty value counts as absent."""
         slots = self.vocabulary.slots
         states: list[dict[str, str]] = [{} for _ in local]
         for row, slot in (decoded.gates == GATE_DONTCARE).nonzero().tolist():
@@ -160,7 +160,7 @@ class TradeTracker:
         return states
 
     def value(self, numbers: Sequence[int], local: Sequence[str]) -> str:
-        """Return the value whose words have these numbers for copying."""
+        """Return the value with these copy indices."""
         words, known = self.vocabulary.words, self.vocabulary.outputs
         ended = numbers[: numbers.index(END)] if END in numbers else numbers
         return self.vocabulary.value_text(

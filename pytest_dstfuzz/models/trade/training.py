@@ -1,4 +1,4 @@
-"""Training of TRADE: rows, loss, epochs."""
+"""Training of TRADE: rows, loss and epochs."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ from pytest_dstfuzz.seeding import derive
 class LabelledTurn:
     """One labelled turn."""
 
-    words: np.ndarray  #: History, numbers in the vocabulary, ``[T]`` int32.
-    copies: np.ndarray  #: History, numbers for copying, ``[T]`` int32.
+    words: np.ndarray  #: Vocabulary indices of the history, ``[T]`` int32.
+    copies: np.ndarray  #: Copy indices of the history, ``[T]`` int32.
     gates: np.ndarray  #: Class of each slot, ``[S]`` int64.
-    #: For each pointer slot its number, the value's words as numbers for copying (ending in
-    #: ``END``) and as numbers in the vocabulary.
+    #: For each pointer slot: its index, the copy indices of the value's words (ending in ``END``),
+    #: and their vocabulary indices.
     targets: tuple[tuple[int, list[int], list[int]], ...]
 
 
 def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int) -> LabelledTurn:
-    """Encode turn ``index`` of ``dialogue``; its history is cut to ``limit`` words."""
+    """Encode turn ``index`` of ``dialogue``, with at most ``limit`` history words."""
     words = history_words(dialogue.context(index), limit)
     copies, local = vocabulary.copy_numbers(words)
     state = dialogue.turns[index].state or BeliefState()
@@ -78,7 +78,7 @@ def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int)
 
 
 def _target(word: str, vocabulary: Vocabulary, local: Sequence[str]) -> int:
-    """Return the number for copying; -1 for a word that can be neither made nor copied."""
+    """Return the copy index of a word, or -1 if it can be neither generated nor copied."""
     number = vocabulary.numbers.get(word, vocabulary.outputs)
     if number < vocabulary.outputs:
         return number
@@ -89,11 +89,10 @@ def _target(word: str, vocabulary: Vocabulary, local: Sequence[str]) -> int:
 class TurnBatch(TensorBatch):
     """Rows padded together.
 
-    ``words [B, T]``, ``copies [B, T]`` (-2 at padding, which no target equals),
-    ``lengths [B]``, ``gates [B, S]``. The words of all pointer slots' values are flat:
-    ``pairs [N, 2]`` (row, slot) with ``inputs [N, L]`` the words read after the first
-    step; ``tokens [M, 4]`` has pair, step, row and place (its number among the row's
-    tokens); ``targets [M]``.
+    ``words [B, T]``, ``copies [B, T]`` (-2 at padding, which no target equals), ``lengths [B]``,
+    ``gates [B, S]``. The words of all pointer slots' values are flat: ``pairs [N, 2]`` (row, slot),
+    with ``inputs [N, L]``, the words read after the first step. ``tokens [M, 4]`` has pair, step,
+    row, and index among the tokens of the row. ``targets [M]``.
     """
 
     words: Tensor
@@ -107,7 +106,7 @@ class TurnBatch(TensorBatch):
 
 
 def collate(rows: Sequence[LabelledTurn]) -> TurnBatch:
-    """Make one batch of rows."""
+    """Combine rows into a batch."""
     pairs: list[tuple[int, int]] = []
     inputs: list[np.ndarray] = []
     tokens: list[tuple[int, int, int, int]] = []
@@ -145,9 +144,9 @@ def make_rows(
 
 
 def bucket(lengths: Sequence[int], size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
-    """Group row numbers into batches of similar length, ``size`` rows each.
+    """Group row indices into batches of similar length, with ``size`` rows each.
 
-    With an ``rng`` rows of about equal length and the batches are shuffled, otherwise sorted.
+    With an ``rng``, rows of similar length and the batches are shuffled. Otherwise they are sorted.
     """
     order = by_length(lengths, rng)
     batches = [order[start : start + size] for start in range(0, len(order), size)]
@@ -156,15 +155,15 @@ def bucket(lengths: Sequence[int], size: int, rng: np.random.Generator | None) -
     return batches
 
 
-#: Keeps the logarithm of a word that can be neither generated nor copied finite.
+#: Avoids log(0) for words that can be neither generated nor copied.
 _TINY = 1e-9
 
 
 def batch_loss(network: TradeNetwork, batch: TurnBatch, words: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the losses of gates and values of ``batch``, its history read as ``words [B, T]``.
+    """Return the gate and value losses of ``batch``, with its history read as ``words [B, T]``.
 
-    They are sums over slots and words and means over turns: added, ``-log p(state)`` of an
-    average turn. Words may be masked.
+    They are sums over slots and words, and means over turns. Their sum is the mean ``-log
+    p(state)`` of a turn. Words may be masked.
     """
     encoded = network.encode(words, batch.lengths)
     inputs = network.slot_inputs()
@@ -209,7 +208,7 @@ def _teacher_forced(
     row, slot = batch.pairs.unbind(1)
     states = [first.hidden[row, slot]]
     embedded = network.embed(batch.inputs)
-    # Sorted by length, longest first, a step runs over the pairs that still have words.
+    # Sort by length, longest first, so that a step covers only the pairs with words left.
     count = (batch.inputs != 0).sum(1)
     order = torch.argsort(count, descending=True, stable=True)
     state = states[0][order]
@@ -242,7 +241,7 @@ def row_accuracy(
 
 
 def _wrong_slots(decoded: Decoded, rows: Sequence[LabelledTurn]) -> list[int]:
-    """Return for each row the number of slots whose value is wrong."""
+    """Return the number of wrong slots for each row."""
     gates = decoded.gates.cpu().numpy()
     values: dict[tuple[int, int], list[int]] = {}
     for (row, slot), words in zip(decoded.pairs.tolist(), decoded.words.tolist(), strict=True):
@@ -257,23 +256,23 @@ def _wrong_slots(decoded: Decoded, rows: Sequence[LabelledTurn]) -> list[int]:
     return wrong
 
 
-#: Turns decoded together while measuring.
+#: Batch size for measuring accuracy, in turns.
 _MEASURE_BATCH = 64
 
 
 def word_vectors(
     dialogues: Sequence[Dialogue], vocabulary: Vocabulary, size: int, seed: int
 ) -> np.ndarray:
-    """Return skip-gram vectors ``[words, size]``, 0.1 in standard deviation.
+    """Return skip-gram vectors ``[words, size]`` with a standard deviation of 0.1.
 
-    Words that nobody says get random vectors of that size. One thread is used, so that a seed
-    gives the same vectors again.
+    Words that do not occur in the utterances get random vectors with the same deviation. Training
+    uses one thread, so that a seed gives the same vectors again.
     """
     with needs_extra("training word vectors", "lexicon", "gensim"):
         from gensim.models import Word2Vec  # noqa: PLC0415 - optional
     turns = (turn for dialogue in dialogues for turn in dialogue.turns)
     model = Word2Vec(
-        # An exchange each: contexts may reach across the speakers.
+        # One sentence per exchange, so that contexts include both speakers.
         [[*tokenise(turn.system), *tokenise(turn.user)] for turn in turns],
         vector_size=size,
         window=5,
@@ -294,13 +293,13 @@ def word_vectors(
 
 
 def mask_words(words: Tensor, rate: float, generator: torch.Generator) -> Tensor:
-    """Return ``words`` with a share of ``rate`` read as unknown; padding stays."""
+    """Return ``words`` with a share of ``rate`` replaced by unknown words, except padding."""
     hidden = torch.rand(words.shape, generator=generator, device=words.device) < rate
     return words.masked_fill(hidden & (words != PAD), UNKNOWN)
 
 
 class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
-    """A training run of TRADE; the network's start depends on the seed alone."""
+    """A training run of TRADE. The initial weights depend only on the seed."""
 
     FIGURES = TradeEpoch
     LOSSES = ("gate_loss", "value_loss")
@@ -334,12 +333,12 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
 
     @contextmanager
     def noise(self, seed: int) -> Iterator[None]:
-        """Draw dropout and masked words from a generator of the network's own."""
+        """Draw dropout and masked words from the network's own generator."""
         self.network.generator = torch.Generator(self.config.device).manual_seed(seed)
         yield
 
     def losses(self, group: Sequence[LabelledTurn]) -> tuple[Tensor, list[Tensor | float]]:
-        """Return the loss of an average turn, and its gate and value part."""
+        """Return the mean loss per turn, and its gate and value parts."""
         batch = collate(group).to(self.config.device)
         words = mask_words(batch.words, self.config.word_mask, self.network.generator)
         gate, value = batch_loss(self.network, batch, words)
@@ -351,16 +350,16 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
         return {"joint_goal_accuracy": joint, "slot_accuracy": slot}
 
     def save_model(self, about: Mapping[str, Any]) -> None:
-        """Write the network as it is."""
+        """Write the network."""
         weights, shape = self.network.state_dict(), self.network.shape
         save_model(self.config.output, weights, shape, self.vocabulary, self._reading, about)
 
     def impatient(self) -> bool:
-        """Whether too many epochs were no better than the best."""
+        """Return whether ``patience`` epochs have passed since the best one."""
         return self.history[-1].epoch - best(self.history).epoch >= self.config.patience
 
     def identity(self) -> dict[str, Any]:
-        """Return what must not change between the parts of a run."""
+        """Return the settings that must stay the same when a run is resumed."""
         return {
             **self.config.fixed(),
             "number of training turns": len(self.rows),
@@ -369,7 +368,7 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
 
 
 def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
-    """Train TRADE on the training split, its vocabulary and vectors too; see `ResumableTrainer`."""
+    """Train TRADE with its vocabulary and word vectors; see `ResumableTrainer`."""
     train, valid = begin(config)
     vocabulary = training_vocabulary(train.dialogues)
     rows = make_rows(train.dialogues, vocabulary, config.history_limit)

@@ -1,4 +1,4 @@
-"""The words a TRADE network knows, in an order that makes its output layer small."""
+"""The vocabulary of a TRADE network, in an order that keeps its output layer small."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cached_property
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Dialogue
 from pytest_dstfuzz.models.tokenise import tokenise, usual_spellings
 
-#: Marks put before each utterance of a history.
+#: Marks before each utterance of a history.
 SYSTEM_MARK = "<sys>"
 USER_MARK = "<usr>"
 PAD, UNKNOWN, END = 0, 1, 2
@@ -21,22 +21,22 @@ SPECIAL_WORDS = ("<pad>", "<unk>", "<end>", SYSTEM_MARK, USER_MARK)
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by number: special ones, then those of slot values, then the other ones.
+    """Indexed words: special words, then words of slot values, then other words.
 
-    Only the first ``outputs`` words can be generated; any word of the history can be
-    copied. TRADE generates from the whole vocabulary, but no target in the training
-    split lies outside of the words of its values, so the rest would cost and add nothing.
+    Only the first ``outputs`` words can be generated, but any word of the history can be copied.
+    The original TRADE generates from the whole vocabulary. In the training split, all targets are
+    words of values, so generating other words would only add cost.
     """
 
     words: tuple[str, ...]
     outputs: int
     slots: tuple[str, ...]
-    #: Value words joined by spaces -> the value as the labels write it.
+    #: Value words joined by spaces -> the value in the labels.
     spellings: Mapping[str, str]
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Word -> its number."""
+        """Word -> its index."""
         return {word: number for number, word in enumerate(self.words)}
 
     @cached_property
@@ -50,21 +50,21 @@ class Vocabulary:
         return tuple(sorted({slot.partition("-")[2] for slot in self.slots}))
 
     def fingerprint(self) -> str:
-        """Return a short text that another vocabulary does not have."""
+        """Return a short text that identifies the vocabulary."""
         parts = [self.words, self.outputs, self.slots, sorted(self.spellings.items())]
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return f"{len(self.words)} words, sha256 {digest[:16]}"
 
     def encode(self, words: Sequence[str]) -> list[int]:
-        """Return the numbers of words; unknown ones give ``UNKNOWN``."""
+        """Return the indices of words, with ``UNKNOWN`` for unknown ones."""
         numbers = self.numbers
         return [numbers.get(word, UNKNOWN) for word in words]
 
     def copy_numbers(self, words: Sequence[str]) -> tuple[list[int], list[str]]:
-        """Number the words of one history for copying.
+        """Return the copy indices of a history's words, and its words that cannot be generated.
 
-        A word that can be generated has its own number, the k-th different one that cannot
-        ``outputs + k``; these words come second.
+        A word that can be generated keeps its own index. The k-th distinct other word has the index
+        ``outputs + k``.
         """
         numbers, local = self.numbers, dict[str, int]()
         result = []
@@ -76,16 +76,16 @@ class Vocabulary:
         return result, list(local)
 
     def value_text(self, words: Sequence[str]) -> str:
-        """Return the value that generated words stand for, as labels write it."""
+        """Return the value of generated words in the spelling of the labels."""
         text = " ".join(words)
         return self.spellings.get(text, text)
 
 
 def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:
-    """Build the vocabulary of labelled dialogues, those of a training split alone.
+    """Build the vocabulary of labelled dialogues, which should be a training split.
 
-    Slots are those that ever have a value. It has the words that were said twice, and all of
-    values and of the names of slots.
+    It has all slots that ever have a value. Its words are those that occur at least twice, and all
+    words of values and slot names.
     """
     turns = [turn for dialogue in dialogues for turn in dialogue.turns]
     states = [turn.state for turn in turns if turn.state]
@@ -106,7 +106,7 @@ def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:
 
 
 def history_words(context: Context, limit: int) -> tuple[str, ...]:
-    """Return the newest words of all utterances, each of which comes after its speaker's mark."""
+    """Return the newest words of all utterances, with a speaker mark before each utterance."""
     words: list[str] = []
     for system, user in context.exchanges:
         if system:
