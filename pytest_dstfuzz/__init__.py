@@ -1,16 +1,16 @@
 """Metamorphic robustness tests of dialogue systems, as a pytest plugin.
 
-What `__all__` names is public, as are the options, ini keys, fixtures and the marker of the
-plugin; all other modules are internal and may change in any release. Importing the package
-loads nothing: a public name loads its module when it is first used (PEP 562). What pytest may
-leave as it is: PYTEST_DONT_REWRITE.
+The names in `__all__` are public, and so are the options, ini keys, fixtures and the marker of
+the plugin. All other modules are internal and may change in any release. Importing the package
+loads nothing else: a public name loads its module on first use (PEP 562).
+PYTEST_DONT_REWRITE: this module has no assert statements.
 """
 
 __version__ = "0.1.0"
 
-#: Public name -> the module that defines it. The groups are those of the reference.
+#: Public name -> the module that defines it, in the groups of the reference.
 _HOMES = {
-    # What a conversation is.
+    # Conversations.
     "Turn": "dialogue.dialogues",
     "Dialogue": "dialogue.dialogues",
     "DialogueSet": "dialogue.dialogues",
@@ -23,7 +23,7 @@ _HOMES = {
     "load_dialogues": "dialogue.load",
     "Reader": "dialogue.readers.source",
     "register_reader": "dialogue.readers.registry",
-    # What is tested.
+    # Systems under test.
     "Tracker": "trackers.tracker",
     "StatefulTracker": "trackers.tracker",
     "Prediction": "trackers.tracker",
@@ -31,16 +31,16 @@ _HOMES = {
     "register_tracker": "trackers.registry",
     "register_scheme": "trackers.schemes",
     "TrackerError": "errors",
-    # A campaign from Python.
+    # Campaigns from Python.
     "Settings": "config",
     "Campaign": "campaign.campaign",
     "TurnResult": "campaign.results",
     "VariantResult": "campaign.results",
-    # What the plugin gives a test.
+    # Objects that the plugin passes to tests.
     "DstTurn": "plugin.turn",
     "DstReport": "plugin.turn",
     "DstProposer": "plugin.turn",
-    # Extending: who chooses, what must hold, what words there are.
+    # Extensions: searches, relations, comparisons, lexicons.
     "Search": "search.protocol",
     "SearchTask": "search.protocol",
     "Proposal": "search.protocol",
@@ -70,11 +70,11 @@ _HOMES = {
     "register_perturbation": "relations.contexts",
     "load_lexicon": "perturb.lexicon.lexicon",
     "Limit": "gate.verdict",
-    # What goes wrong.
+    # Errors.
     "DstFuzzError": "errors",
     "UserError": "errors",
     "DataError": "errors",
-    # Modules with more of it.
+    # Modules with further public names.
     "lexicon": "",
     "strategies": "",
     "testing": "",

@@ -1,4 +1,4 @@
-"""Errors that a user can mend: one clear message each, never a traceback."""
+"""Exceptions, each with one clear message."""
 
 from __future__ import annotations
 
@@ -20,48 +20,49 @@ __all__ = [
 
 
 class DstFuzzError(Exception):
-    """Base of every error this package raises on purpose; its text is fit for a terminal."""
+    """Base of all errors that this package raises on purpose; the text is safe for a terminal."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
 
 
 class UserError(DstFuzzError):
-    """A mistake in what the user gave us.
+    """A mistake in the user's input.
 
-    The message says what was wrong, where, and what would be right. The plugin
-    and the command line print it alone and exit with 4 and 2.
+    The message says what was wrong, where, and how to fix it. The plugin prints only this message
+    and exits with 4, the command line with 2.
     """
 
 
 class DataError(UserError):
-    """A data file that cannot be read; the message names file and line."""
+    """A data file cannot be read; the message names the file and the line."""
 
 
 class NoAnswerError(UserError):
-    """A tracker that gave no sound answer at all before a run: its service may be down."""
+    """A tracker gave no valid answer before the run; its service may be down."""
 
 
 class OutOfReachError(NoAnswerError):
-    """Its time was over, or nobody answered, before a tracker was tested: no mistake of a user."""
+    """A tracker timed out or was unreachable before it was tested; not a mistake of the user."""
 
 
 class TrackerError(DstFuzzError):
-    """A tracker raised, or answered with something that is no prediction."""
+    """A tracker raised an exception, or its answer is not a prediction."""
 
 
 class MalformedAnswerError(TrackerError):
-    """A system answered, and what it wrote cannot be read: arguments that are no JSON.
+    """A system answered, but the answer cannot be parsed: for example, invalid JSON arguments.
 
-    A language model may write it well the next time, so it is asked again.
+    The request is retried, since a language model may answer correctly the next time.
     """
 
 
 class GivenUpError(TrackerError):
-    """The run does not wait for this answer: its time is over, or nobody answers any more.
+    """The run gave up on an answer: its time is over, or the service no longer responds.
 
-    It is no failure of the tracker on this context, which counts as not asked for. The message
-    says why, as a clause without a full stop: it is told once, for all that was not asked for.
+    This is not a failure of the tracker on this context, and the context counts as not asked. The
+    message gives the reason as a clause without a full stop. It is reported once for all contexts
+    that were not asked.
     """
 
 
@@ -78,10 +79,10 @@ class MissingExtraError(UserError):
 
 @contextmanager
 def needs_extra(feature: str, extra: str, *modules: str) -> Iterator[None]:
-    """Say which extra to install when an import within the block finds no such package.
+    """Raise `MissingExtraError` if an import within the block finds no such package.
 
-    ``extra`` is the smallest one that has all of ``modules``, top-level packages; the absence of
-    any other is an error of ours. The message begins with ``feature``.
+    ``extra`` is the smallest extra with all of ``modules``, which are top-level packages. The error
+    of any other missing package propagates: it is a bug. The message begins with ``feature``.
     """
     try:
         yield
@@ -93,7 +94,7 @@ def needs_extra(feature: str, extra: str, *modules: str) -> Iterator[None]:
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:
-    """Return the valid name most like ``name``, or ``None`` when none is close."""
+    """Return the valid name most similar to ``name``, or ``None`` if none is similar."""
     names = sorted(valid)
     folded = {candidate.casefold(): candidate for candidate in names}
     close = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.5)
@@ -101,7 +102,7 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
-    """Build the error for a name that does not exist, with the nearest one that does."""
+    """Return the error for an unknown name; it suggests the most similar valid name."""
     names = sorted(valid)
     guess = nearest(name, names)
     hint = f" Did you mean {guess!r}?" if guess else ""
@@ -109,8 +110,8 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the message of an exception of a user's; ``""`` where it cannot say what it is."""
+    """Return the message of a user's exception, or ``""`` if its ``__str__`` raises."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - whatever it is, there is no message
+    except Exception:  # noqa: BLE001 - a user's __str__ may raise anything
         return ""

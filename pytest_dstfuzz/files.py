@@ -1,4 +1,4 @@
-"""Files: read with one message, written whole or left as they were, locked between writers."""
+"""Files: reading with clear errors, atomic writing, and locks between processes."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ try:
 except ModuleNotFoundError:  # Windows
     fcntl = None
 
-#: Characters of a name that its draft has: of four bytes each they leave room for the rest.
+#: Characters of a file name to keep in its draft; at 4 bytes each they leave room for the rest.
 _NAME = 50
 _SURROGATE = re.compile("[\ud800-\udfff]")
-#: How a text begins that says how it is encoded; that of UTF-32 begins as that of UTF-16 does.
+#: Byte order marks; UTF-32 comes first, since its mark begins with that of UTF-16.
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -52,14 +52,14 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-#: Bytes that tell an encoding without such a beginning.
+#: Bytes to inspect if a text has no byte order mark.
 _LOOKED_AT: Final = 4096
 #: Seconds between two attempts to lock.
 _PAUSE: Final = 0.02
 
 
 def read_text(path: Path, what: str = "") -> str:
-    """Return the text of a file in UTF-8, ``what`` saying in messages what it should be."""
+    """Return the text of a file with newlines as line ends; messages call the file ``what``."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -79,8 +79,8 @@ def read_text(path: Path, what: str = "") -> str:
 def encoding_of(head: bytes) -> str:
     """Return the encoding of a text by its first bytes, as Python calls it.
 
-    Editors and spreadsheets begin a file with a mark. UTF-16 without a mark shows by the zero
-    bytes of its Latin letters and blanks. All else is taken for UTF-8, or is no text.
+    Editors and spreadsheets begin a file with a byte order mark. Without a mark, UTF-16 is
+    recognised by the zero bytes of Latin letters and blanks. The default is UTF-8.
     """
     for mark, name in _MARKS:
         if head.startswith(mark):
@@ -96,12 +96,12 @@ def encoding_of(head: bytes) -> str:
 
 
 def encoding_name(encoding: str) -> str:
-    """Return the name that people know an encoding of `encoding_of` by."""
+    """Return the common name of an encoding that `encoding_of` returned."""
     return "-".join(encoding.upper().split("-")[:2])
 
 
 def read_json(path: Path, what: str) -> Any:
-    """Return the JSON value in a file; see `read_text` and `parse_json`."""
+    """Return the JSON value of a file; see `read_text` and `parse_json`."""
     text = read_text(path, what)
     try:
         return parse_json(text)
@@ -110,10 +110,10 @@ def read_json(path: Path, what: str) -> Any:
 
 
 def read_versioned(path: Path, what: str, key: str, known: int, oldest: int = 1) -> dict[str, Any]:
-    """Return the JSON object in a file that says its version, ``oldest`` to ``known``."""
+    """Return the JSON object of a file whose version must be between ``oldest`` and ``known``."""
     content = read_json(path, what)
     version = content.get(key) if isinstance(content, dict) else None
-    if type(version) is not int:  # True is one too.
+    if type(version) is not int:  # isinstance() would accept True.
         raise DataError(f"{path} is no {what}: it has no {key!r}")
     if not oldest <= version <= known:
         fix = "update pytest-dstfuzz" if version > known else f"write the {what} again with it"
@@ -124,9 +124,9 @@ def read_versioned(path: Path, what: str, key: str, known: int, oldest: int = 1)
 
 
 def read_table(path: Path, name: str) -> Any:
-    """Return a table of a TOML file, ``name`` in brackets; an empty one where there is none.
+    """Return a table of a TOML file by its name in brackets, or an empty one if it is missing.
 
-    ``[]`` is the whole file.
+    The name ``[]`` means the whole file.
     """
     text = read_text(path)
     try:
@@ -141,19 +141,19 @@ def read_table(path: Path, name: str) -> Any:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` as `utf8` does, atomically; folders that are missing are made."""
+    """Write ``text`` as UTF-8, atomically; see `utf8`. Missing folders are created."""
     write_bytes(path, utf8(text))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines, each with its end, or other pieces, as `write_text` does, one by one."""
+    """Write lines that end in a newline, or other pieces of text, one by one; see `write_text`."""
     _write(path, map(utf8, lines))
 
 
 def utf8(text: str) -> bytes:
     r"""Return a text as UTF-8.
 
-    A lone surrogate, which UTF-8 does not have, is written as ``\udXXX``, as JSON spells it.
+    UTF-8 cannot encode a lone surrogate. It is written as ``\udXXX``, as in JSON.
     """
     return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode("utf-8")
 
@@ -164,25 +164,25 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write ``content`` atomically; folders that are missing are made.
+    """Write ``content`` atomically; missing folders are created.
 
-    It goes to a new file in the same folder, which then takes the place of ``path``:
-    whatever fails, a file that was there keeps its content. A link stays one.
+    The content goes to a new file in the same folder, which then replaces ``path``. If anything
+    fails, an existing file keeps its content. A symbolic link stays a link.
     """
     _write(path, (content,))
 
 
 def write_named(folder: Path, parts: Iterable[bytes], begin: str, end: str) -> Path:
-    """Write parts of a content, one by one, to a file whose name their SHA-256 decides.
+    """Write parts one by one to a file with the SHA-256 of its content in its name.
 
     Args:
-        folder: of the file.
-        parts: of its content.
-        begin: of its name, before 8 digits of the digest.
-        end: of its name, after them.
+        folder: the folder of the file.
+        parts: the parts of the content.
+        begin: the file name before the first 8 digits of the digest.
+        end: the file name after the digits.
 
     Returns:
-        The file.
+        The path of the file.
     """
     digest = hashlib.sha256()
 
@@ -198,13 +198,13 @@ def write_named(folder: Path, parts: Iterable[bytes], begin: str, end: str) -> P
 
 
 def _write(path: Path, parts: Iterable[bytes], named: Callable[[], Path] | None = None) -> Path:
-    """Write parts to a path, or to the one that is known when all are written."""
+    """Write parts to ``path``, or to the path that ``named`` returns after all are written."""
     target = _target(path)
     draft = _draft(target.parent, target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            # Not tempfile: its files are readable by their owner alone, whatever the umask.
+            # tempfile would ignore the umask: only the owner could read the file.
             with draft.open("xb") as file:
                 file.writelines(parts)
                 file.flush()
@@ -218,18 +218,18 @@ def _write(path: Path, parts: Iterable[bytes], named: Callable[[], Path] | None 
     return target
 
 
-#: Zip archives, which `torch.save` writes, and pickles.
+#: The first bytes of Zip archives, which `torch.save` writes, and of pickles.
 _PICKLES: Final = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 def is_pickled(content: bytes) -> bool:
-    """Whether a file is one that may run code when it is read, by how it begins."""
-    # One of safetensors begins with the size of its header, which may look alike, and a brace.
+    """Return whether the first bytes are those of a file that may run code when it is loaded."""
+    # A safetensors file begins with the size of its header, which may look alike, and a brace.
     return content.startswith(_PICKLES) and content[8:9] != b"{"
 
 
 def digest_of(paths: Iterable[Path]) -> str:
-    """Return the SHA-256 of names and contents of files, in their order, as 64 digits."""
+    """Return the SHA-256 of the names and contents of files in the given order, as 64 digits."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(path.name.encode("utf-8", "surrogateescape") + b"\0")
@@ -240,10 +240,10 @@ def digest_of(paths: Iterable[Path]) -> str:
 def check_apart(
     written: Mapping[str, str | Path | None], read: Mapping[str, str | Path | None]
 ) -> None:
-    """Refuse to write a file that is read, or that is written for something else too.
+    """Raise an error if a file to write is also read, or written for another purpose.
 
-    Links of either kind are followed: what counts is the file. Both map what messages call a
-    file to its path; ``None`` is nothing.
+    Links are followed. Both mappings go from the name of a file in messages to its path; ``None``
+    means no file.
     """
     known = {name: Path(path) for name, path in read.items() if path is not None}
     paths = {name: Path(path) for name, path in written.items() if path is not None}
@@ -262,12 +262,12 @@ def _same(one: Path, other: Path) -> bool:
         if one.expanduser().resolve() == other.expanduser().resolve():
             return True
         return one.expanduser().samefile(other.expanduser())
-    except (OSError, RuntimeError, ValueError):  # One of them is not there, a loop of links, ...
+    except (OSError, RuntimeError, ValueError):  # For example, one is missing, or a link loop.
         return False
 
 
 def check_writable(path: Path) -> None:
-    """Find out before a long run whether its report can be written; leaves no trace."""
+    """Raise an error if a report cannot be written; for use before a long run. Leaves no file."""
     target = _target(path)
     folder = next(parent for parent in target.parents if parent.exists())
     draft = _draft(folder, target)
@@ -279,22 +279,22 @@ def check_writable(path: Path) -> None:
 
 
 def _draft(folder: Path, target: Path) -> Path:
-    """Return a name that no run has used.
+    """Return a file name that no run has used.
 
-    One that was killed may have left its draft; its process number comes again, in a container
-    in every run. The end of a long name is left out: a name has a limit.
+    A killed run may leave its draft behind, and process ids repeat, in a container with every run.
+    The file name is cut, because the length of names is limited.
     """
     return folder / f".{target.name[:_NAME]}.{uuid.uuid4().hex}.tmp"
 
 
 def _target(path: Path) -> Path:
-    """Return the file itself where ``path`` is a link, so that the link stays."""
+    """Return the file that ``path`` resolves to, so that a symbolic link stays."""
     try:
         target = path.expanduser().resolve()
         if target.exists() and not target.is_file():
             kind = "a folder" if target.is_dir() else "no regular file"
             raise UserError(f"cannot write {path}: it is {kind}")
-    except (OSError, RuntimeError, ValueError) as error:  # A loop of links, a NUL, ...
+    except (OSError, RuntimeError, ValueError) as error:  # For example, a link loop or a NUL.
         raise _unwritable(path, error) from None
     return target
 
@@ -306,12 +306,14 @@ def _unwritable(path: Path, error: Exception) -> UserError:
 
 @contextmanager
 def locked(path: Path, wait: float = 60.0) -> Iterator[None]:
-    """Hold the lock of a file while it is read, changed and written; its folder is made.
+    """Hold an exclusive lock on a file while it is read, changed and written.
 
-    The folder is what is locked, since the file itself is replaced when it is written, and
-    nothing is left behind, also by a process that is killed. Where folders cannot be locked
-    (Windows, some network file systems) a file ``.NAME.lock`` beside it stands for the lock.
-    After ``wait`` seconds it is an error.
+    The lock is on the folder, which is created if needed, since writing replaces the file. It
+    leaves no file behind, even if the process is killed. If folders cannot be locked (Windows,
+    some network file systems), a file ``.NAME.lock`` next to the file is the lock.
+
+    Raises:
+        UserError: the lock cannot be taken, for example within ``wait`` seconds.
     """
     target = path.expanduser().resolve()
     try:
@@ -332,7 +334,7 @@ def locked(path: Path, wait: float = 60.0) -> Iterator[None]:
 
 
 def _lock_folder(path: Path, folder: Path, wait: float) -> int | None:
-    """Return what holds the lock; ``None`` where a folder cannot be locked."""
+    """Return the descriptor that holds the lock, or ``None`` if folders cannot be locked."""
     if fcntl is None:
         return None
     held = os.open(folder, os.O_RDONLY)
@@ -359,11 +361,11 @@ def _lock_folder(path: Path, folder: Path, wait: float) -> int | None:
 
 
 def _make_mark(path: Path, mark: Path, wait: float) -> int:
-    """Make the file that stands for the lock; Windows removes it also when a process is killed."""
+    """Create the lock file; Windows removes it even if the process is killed."""
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_TEMPORARY", 0)
     end = time.monotonic() + wait
     while True:
-        # Windows refuses permission while another process is removing it.
+        # Windows denies permission while another process removes the file.
         with suppress(FileExistsError, *([PermissionError] if os.name == "nt" else [])):
             return os.open(mark, flags, 0o600)
         if time.monotonic() > end:
@@ -375,7 +377,7 @@ def _make_mark(path: Path, mark: Path, wait: float) -> int:
 
 
 def hold_folder(folder: Path) -> Callable[[], None]:
-    """Make a folder that nobody else may read or replace by a link; return what lets go of it."""
+    """Create and hold a folder only for this user, and return a function that releases it."""
     while True:
         folder.mkdir(mode=0o700, exist_ok=True)
         if fcntl is None:
@@ -388,27 +390,27 @@ def hold_folder(folder: Path) -> Callable[[], None]:
         except BaseException:
             os.close(held)
             raise
-        # Another run took it for a leftover before it was held.
+        # Another run removed it as a leftover before it was locked.
         os.close(held)
 
 
 def remove_leftovers(place: Path, pattern: str) -> None:
     """Remove the folders of this user that killed runs left behind.
 
-    Without locks (Windows) it cannot be known that nobody uses them: they stay.
+    Without locks (Windows) a folder may still be in use, so all folders stay.
     """
     if fcntl is None:
         return
     for folder in place.glob(pattern):
         try:
             held = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
-        except OSError:  # A link, no folder, not ours to read, or gone meanwhile.
+        except OSError:  # A link, not a folder, not readable, or already removed.
             continue
         try:
             if os.fstat(held).st_uid == os.getuid():
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
-        except OSError:  # A run that goes on holds it.
+        except OSError:  # An active run holds it.
             continue
         finally:
             os.close(held)

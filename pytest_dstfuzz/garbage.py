@@ -1,4 +1,4 @@
-"""Python's search for unreachable objects, put off where there are none to be found."""
+"""A pause for Python's cyclic garbage collector."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Look for no garbage while something is built of which nearly all stays.
+    """Disable the cyclic garbage collector while code builds many objects that stay.
 
-    Each full search looks through all objects of the process, and torch alone has
-    150,000: reading data took more than twice as long with them. What is freed when it is
-    no longer referred to, nearly everything, is freed as before.
+    Each full collection visits all objects of the process, and torch alone has 150,000. Reading
+    data took more than twice as long with collections. Reference counting still frees objects.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""JSON in and out: dataclasses as plain values and back, and objects that say one thing a key."""
+"""JSON: dataclasses to plain values and back, and objects without duplicate keys."""
 
 from __future__ import annotations
 
@@ -20,27 +20,31 @@ _Kind = TypeVar("_Kind")
 _EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
 _LENGTH = re.compile(r"Expected `array` of length (\d+), got (\d+)")
 _MISSING = re.compile(r"Object missing required field `(.+?)`")
-#: A JSON text in an object, to be read later; written as it is.
+#: JSON text within an object, decoded later and written unchanged.
 RawJson = msgspec.Raw
-#: What messages call the types of JSON.
+#: The names of JSON types in messages.
 _NAMES = {"str": "text", "array": "list", "int": "whole number", "float": "number"}
-_NAMES |= {"string": "text", "integer": "whole number"}  # as JSON Schema calls them
+_NAMES |= {"string": "text", "integer": "whole number"}  # the names of JSON Schema
 _STEP = re.compile(r"([^.\[\]]+)(?!\])|\[(\d+)\]")
 _PLACE = re.compile(r" - at `\$\.?(.*)`$")
-#: Characters of a key and of a value that a message shows.
+#: Maximum number of characters of a key and of a value in a message.
 _SHOWN, _LONGEST = 40, 200
 
 
 def to_json(value: object) -> Any:
-    """Return a dataclass, or what holds some, as plain values: its fields in their order.
+    """Return a dataclass, or a container of dataclasses, as plain values with fields in order.
 
-    A mapping of a class of its own, such as a belief state, becomes a dictionary.
+    A custom mapping, such as a belief state, becomes a dictionary.
     """
     return _arrays(msgspec.to_builtins(value, enc_hook=_plain))
 
 
 def from_json(kind: type[_Kind], data: object) -> _Kind:
-    """Build what `to_json` made, less unknown keys; a ``ValueError`` says what is wrong where."""
+    """Build an object from the values of `to_json`; unknown keys are ignored.
+
+    Raises:
+        ValueError: the data have another shape; the message names the place.
+    """
     try:
         return msgspec.convert(data, kind, dec_hook=_built)
     except msgspec.ValidationError as error:
@@ -48,14 +52,14 @@ def from_json(kind: type[_Kind], data: object) -> _Kind:
 
 
 def json_encoded(value: object) -> bytes:
-    """Return what `to_json` makes as compact JSON text; floats keep their value."""
+    """Return the values of `to_json` as compact JSON text; floats are exact."""
     return msgspec.json.encode(value, enc_hook=_plain)
 
 
 def json_decoder(kind: type[_Kind]) -> Callable[[bytes | RawJson], _Kind]:
-    """Return what reads the texts of `json_encoded`, as this version of the package writes them.
+    """Return a decoder for texts that `json_encoded` of this version wrote.
 
-    It raises a ``ValueError`` for others.
+    The decoder raises a ``ValueError`` for any other text.
     """
     decoder = msgspec.json.Decoder(kind, dec_hook=_built)
 
@@ -71,10 +75,10 @@ def json_decoder(kind: type[_Kind]) -> Callable[[bytes | RawJson], _Kind]:
 def each_key_once(
     refuse: Callable[[str], Exception],
 ) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Return an ``object_pairs_hook`` of `json.loads` for objects without two values for a key.
+    """Return an ``object_pairs_hook`` for `json.loads` that refuses conflicting duplicate keys.
 
-    Of two it would not be known which is meant, and `json` takes the last without a word.
-    ``refuse`` makes the error of a key.
+    By default, `json` silently takes the last value. ``refuse`` makes the error for a key. A
+    duplicate with an equal value is accepted.
     """
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -103,9 +107,11 @@ def _finite(text: str) -> float:
 
 
 def parse_json(text: str) -> Any:
-    """Return the value that a JSON text holds: one for each key, all of them JSON's.
+    """Return the value of a JSON text, without conflicting duplicate keys, infinity or NaN.
 
-    The message of a `DataError` goes on from a name of the text: "is nested too deeply ...".
+    Raises:
+        DataError: the text is invalid. The message continues a sentence that begins with the name
+            of the text: "is nested too deeply ...".
     """
     try:
         return json.loads(
@@ -113,7 +119,7 @@ def parse_json(text: str) -> Any:
         )
     except RecursionError:
         raise DataError("is nested too deeply to be read") from None
-    except ValueError as error:  # Also numbers without end.
+    except ValueError as error:  # Also raised for very long integers.
         raise DataError(f"is not valid JSON, perhaps cut off: {error}") from None
 
 
@@ -130,17 +136,17 @@ def _arrays(value: Any) -> Any:
 
 
 def _built(kind: type[Any], data: object) -> object:
-    """Build a mapping of texts of a class of its own."""
+    """Build a custom mapping from text to text."""
     return kind(msgspec.convert(data, dict[str, str]))
 
 
 def shown_value(value: object) -> str:
-    """Return a value as messages show it: its beginning, where it is a long one."""
+    """Return a value for a message, cut if it is long."""
     return shorten(reprlib.repr(value), _LONGEST, placeholder="...")
 
 
 def _in_words(message: str, data: object) -> str:
-    """Return what `msgspec` says as messages are written here: the place first, the value shown.
+    """Return a `msgspec` message in the style of this package: first the place, then the value.
 
     >>> _in_words("Expected `int`, got `str` - at `$.edits[0].start`", {"edits": [{"start": "a"}]})
     "edits[0].start: 'a' where a whole number is expected"
@@ -164,7 +170,7 @@ def _in_words(message: str, data: object) -> str:
 
 
 def _at(data: Any, place: str) -> object:
-    """Return the value at a place; at ``[...]``, a key of a mapping, that is a `LookupError`."""
+    """Return the value at a place; raise `LookupError` for ``[...]``, a key of a mapping."""
     for name, number in _STEP.findall(place):
         data = data[name] if name else data[int(number)]
     if "[...]" in place:
@@ -173,7 +179,7 @@ def _at(data: Any, place: str) -> object:
 
 
 def with_article(kinds: Iterable[str]) -> str:
-    """Return the names of types of JSON as messages spell them: ``a text or null``."""
+    """Return the names of JSON types with articles for a message: ``a text or null``."""
     names = [_NAMES.get(kind, kind) for kind in kinds]
     return " or ".join(
         name if name == "null" else f"{'an' if name[0] in 'aeio' else 'a'} {name}" for name in names

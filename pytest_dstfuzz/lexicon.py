@@ -1,7 +1,7 @@
-"""Words to perturb with: the shipped lexicon, and sources of your own.
+"""Words for perturbations: the shipped lexicon and custom word sources.
 
-`load_lexicon` returns the shipped one; `Lexicon.with_sources` puts your own sources in the place
-of its synonyms, neighbours and insertions. A source is an object with the method of its protocol.
+`load_lexicon` returns the shipped lexicon. `Lexicon.with_sources` replaces its synonyms,
+neighbours or insertions with your own sources. A source has the method of its protocol.
 """
 
 from __future__ import annotations

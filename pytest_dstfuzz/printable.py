@@ -1,8 +1,8 @@
-r"""Text of others on a terminal: nothing in it moves the cursor, hides or gives commands.
+r"""Untrusted text on a terminal, without control characters and without commands.
 
-Ids, slots, values, utterances and the bodies of errors come from data and from services. All
-that is written to a terminal goes through `printable`: every message of this package's errors,
-the texts of failed tests, the summary, and what the commands print.
+Ids, slots, values, utterances and error bodies come from data and services. `printable` cleans
+everything that goes to a terminal: the messages of this package's errors, the texts of failed
+tests, the summary, and the output of the commands.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Final
 
 __all__ = ["counted", "listed", "printable", "shortened", "without_commands"]
 
-#: Controls but for line ends and tabs (C0, DEL, C1), those that turn the direction of writing,
-#: separators of lines and paragraphs, lone surrogates.
+#: Control characters except newline and tab (C0, DEL, C1), bidirectional controls, line and
+#: paragraph separators, lone surrogates.
 _CONTROLS: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff]"
 )
-#: What runners of continuous integration take for commands in the output of a step: GitHub's at
-#: the start of a line, blanks before it or not, its older ones and Azure's anywhere.
+#: Commands that CI runners recognise in the output of a step: GitHub's at the start of a line
+#: after optional blanks, its older ones and those of Azure and TeamCity anywhere.
 _COMMANDS: Final = re.compile(r"(?m)^(?P<blanks>[^\S\n]*):(?=:)|#(?=#\[|#vso\[|#teamcity\[)")
 
-#: Characters of a wrong value that a message shows.
+#: Maximum number of characters of a wrong value in a message.
 SHOWN: Final = 60
-#: An address in memory, which is another one in the next run.
+#: A memory address, which changes with every run.
 ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 
 
 def printable(text: str) -> str:
-    r"""Return ``text`` with all that a terminal or a runner would obey written by its number.
+    r"""Replace each character that a terminal or a CI runner would obey by its number.
 
-    Line ends and tabs stay. What is returned is left as it is when it comes here again.
+    Newlines and tabs stay. The function is idempotent.
 
     >>> printable("to \x1b[31mEly\n::error::no")
     'to <U+001B>[31mEly\n<U+003A>:error::no'
@@ -41,7 +41,7 @@ def printable(text: str) -> str:
 
 
 def without_commands(text: str) -> str:
-    """Return ``text`` without commands to a runner; what colours it stays."""
+    """Return ``text`` without commands to a CI runner; colour codes stay."""
     return _COMMANDS.sub(
         lambda found: (found["blanks"] or "") + by_number(found.group()[-1]),
         text,
@@ -49,28 +49,28 @@ def without_commands(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the beginning of a text, of so many characters at most, as messages show it."""
+    """Return a text cut to at most ``most`` characters, for messages."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things, in the plural unless it is one."""
+    """Return a number and its noun, in the plural unless the number is 1."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """Return names with commas between, so many at most, and how many more there are."""
+    """Return at most ``most`` names, separated by commas, and the number of the rest."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def by_number(char: str) -> str:
-    """Return what stands for a character that cannot be shown as it is."""
+    """Return the code point of a character as text."""
     return f"<U+{ord(char):04X}>"
 
 
 def repr_of(value: object) -> str:
-    """Return ``repr(value)``, also of a value that has none."""
+    """Return ``repr(value)``, or the name of the type if ``repr`` raises."""
     try:
         return repr(value)
     except Exception:  # noqa: BLE001 - a user's class may raise anything
@@ -78,7 +78,7 @@ def repr_of(value: object) -> str:
 
 
 def describe(value: object) -> str:
-    """Return type and beginning of a value that is not what it should be."""
+    """Return the type of an invalid value and the start of its repr."""
     if isinstance(value, FunctionType):
         return f"function {value.__qualname__}"
     shown = shortened(ADDRESS.sub("0x...", repr_of(value)), SHOWN)

@@ -1,7 +1,7 @@
-"""Things of one kind by name: those that ship, those that packages bring, those of a suite.
+"""Registries: shipped objects, objects of installed packages, objects of a test suite.
 
-A package brings one by an entry point of the kind's group; a suite registers one in its
-``conftest.py``, which is read before any option is looked at, in every worker of xdist too.
+A package provides an object by an entry point in the registry's group. A suite registers one in
+its ``conftest.py``, which pytest loads before it reads options, also in every xdist worker.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of, unknown_n
 
 T = TypeVar("T")
 _PACKAGE: Final = Path(__file__).parent
-#: Of this package, whose wings bring things by entry points, too.
+#: This distribution. Its optional parts also provide objects by entry points.
 _DISTRIBUTION: Final = "pytest-dstfuzz"
 
 
 class Registry(Generic[T]):
-    """The things of one kind, by name.
+    """All objects of one kind by name.
 
-    ``kind`` is what messages call one of them, ``group`` that of the entry points, ``families``
-    what else may be written in the place of a name. What ships is given, or returned by ``load``,
-    which is called when it is first needed.
+    Args:
+        kind: the noun for an object in messages.
+        group: the group of the entry points.
+        shipped: the shipped objects.
+        families: further valid names that stand for several objects.
+        load: returns more shipped objects; called when they are first needed.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class Registry(Generic[T]):
 
     @property
     def shipped(self) -> tuple[str, ...]:
-        """The names of those that ship."""
+        """The names of the shipped objects."""
         return tuple(self._shipped)
 
     @property
@@ -59,12 +62,12 @@ class Registry(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that may be written: shipped ones first, then those of packages and suites."""
+        """All valid names: shipped objects, families, then those of packages and suites."""
         return (*self._shipped, *self._families, *self._others)
 
     @property
     def single(self) -> tuple[str, ...]:
-        """The names that each stand for one, in the order of `names`."""
+        """The names of single objects, without families, in the order of `names`."""
         return (*self._shipped, *self._others)
 
     @property
@@ -72,7 +75,7 @@ class Registry(Generic[T]):
         return sorted({*self._points(), *self._registered} - set(self._shipped))
 
     def register(self, name: str, thing: T) -> None:
-        """Add one; a later one takes the place of an earlier one of its name."""
+        """Register an object; it replaces an earlier object with the same name."""
         if not isinstance(name, str) or not name.strip() or ":" in name:
             raise UserError(f"{name!r} is no name of a {self._kind}: write a word without a colon")
         self.refuse_shipped(name)
@@ -81,10 +84,14 @@ class Registry(Generic[T]):
     def check_shape(
         self, thing: object, where: str, method: str, answer: str, known_as: str = ""
     ) -> None:
-        """Refuse what is none of the kind: it needs a name of its own, and a method.
+        """Raise an error if an object lacks a name or a method, or has a shipped object's name.
 
-        ``where`` it comes from begins the message; ``method``, such as ``turn(task)``, and its
-        ``answer`` say what would be right. ``known_as``: the name under which it was found.
+        Args:
+            thing: the object.
+            where: its origin, at the start of the message.
+            method: the required method, such as ``turn(task)``.
+            answer: the return value of the method, for the message.
+            known_as: the name under which the object was found.
         """
         name, called = getattr(thing, "name", None), method.partition("(")[0]
         lacks = [] if isinstance(name, str) and name.strip() else ["a name"]
@@ -100,7 +107,7 @@ class Registry(Generic[T]):
             self.refuse_shipped(str(name), where)
 
     def refuse_shipped(self, name: str, where: str = "") -> None:
-        """Refuse the name of one that ships for somebody else's: reports tell them by it."""
+        """Raise an error if a shipped object has the name: reports identify objects by name."""
         if name in (*self._shipped, *self._families) or self._is_of_a_wing(name):
             said = f"{where}: " if where else ""
             raise UserError(
@@ -113,11 +120,15 @@ class Registry(Generic[T]):
         return any(dist is not None and dist.name == _DISTRIBUTION for dist in brought)
 
     def registered(self, name: str) -> T | None:
-        """Return what a suite, or a module that was loaded, registered under a name, if any."""
+        """Return the object that a suite or a loaded module registered, if any."""
         return self._registered.get(name)
 
     def find(self, name: str) -> T:
-        """Return the thing of a name."""
+        """Return an object by name; load its entry point if it is not registered.
+
+        Raises:
+            UserError: an unknown name, a name of two packages, or a broken entry point.
+        """
         for known in (self._shipped, self._registered):
             if name in known:
                 return known[name]
@@ -134,7 +145,7 @@ class Registry(Generic[T]):
 
     def _points(self) -> dict[str, list[metadata.EntryPoint]]:
         points: dict[str, list[metadata.EntryPoint]] = {}
-        # The order in which packages are found is that of folders, and one may be found twice.
+        # Sort, since the order depends on folders. A package may also be found twice.
         found = {(p.name, p.value): p for p in metadata.entry_points(group=self._group)}
         for (name, _), point in sorted(found.items()):
             points.setdefault(name, []).append(point)
@@ -143,14 +154,14 @@ class Registry(Generic[T]):
 
 @contextmanager
 def blamed(who: str) -> Iterator[None]:
-    """Turn an exception of somebody else's code into one message that says where it was raised."""
+    """Turn an exception of foreign code into a `UserError` that names the place."""
     try:
         yield
     except DstFuzzError:
         raise
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        # What they handed to this package is wrong in their line, not in the one that found it.
+        # If this package raised it because of a wrong argument, name the caller's line.
         theirs = [one for one in frames if not Path(one.filename).is_relative_to(_PACKAGE)]
         frame = (theirs or frames)[-1]
         kind = type(error).__name__

@@ -1,4 +1,4 @@
-"""Named random streams: the same names give the same numbers in every process."""
+"""Named random streams; the same names give the same numbers in every process."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["derive", "stream"]
 
 
 def derive(seed: int, *names: str | int) -> int:
-    """Return a 128-bit seed for the stream called ``names`` under ``seed``.
+    """Return a 128-bit seed for the stream ``names`` under ``seed``.
 
-    The value depends on nothing but its arguments (no hash randomisation, no
-    order of calls), so any worker can compute any stream on its own.
+    The value depends only on the arguments, not on hash randomisation or the order of calls, so
+    each worker can compute any stream.
     """
     text = "\x1f".join([str(seed), *(str(name) for name in names)])
     return int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:16], "big")
 
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:
-    """Return the generator of the stream called ``names`` under ``seed``."""
+    """Return the random generator of the stream ``names`` under ``seed``."""
     return np.random.Generator(np.random.PCG64(derive(seed, *names)))

@@ -1,16 +1,16 @@
-"""Which transformations and operators a run uses, by their names.
+"""The transformations and operators of a run, selected by name.
 
-The option ``--dst-edits`` takes a list. ``NAME`` uses only what is named so. ``+NAME`` adds to
-that, or to what the validity profile uses if nothing is named so. ``-NAME`` leaves out. The order
-does not matter: what is left out comes off last. A name is
+The option ``--dst-edits`` takes a list. ``NAME`` uses only the names without a sign. ``+NAME``
+adds to them, or to those of the validity profile if every name has a sign. ``-NAME`` removes. The
+order does not matter, since removals are applied last. A name is
 
-* a transformation: with its own operators, and left out, with all;
-* ``TRANSFORMATION/OPERATOR``: that operator, beside those that are named otherwise;
-* ``OPERATOR``: the shipped ones of that name, in whichever transformations they are, else those of
-  others; a transformation of that name goes first;
-* ``all``: the six that are shipped, with their own operators.
+* a transformation: its own operators, or all its operators if it is removed;
+* ``TRANSFORMATION/OPERATOR``: this operator, in addition to the other names;
+* ``OPERATOR``: the shipped operators with this name in all transformations, or else registered
+  ones. If a transformation has the same name, the name means the transformation.
+* ``all``: the six shipped transformations with their own operators.
 
-So ``+texting`` adds an operator, ``emoji`` uses one alone, and ``-emoji`` all others.
+So ``+texting`` adds an operator, ``emoji`` uses only one, and ``-emoji`` uses all others.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from pytest_dstfuzz.transformations import (
 class Selection(NamedTuple):
     """The transformations of a run and their operators."""
 
-    #: Word level first, the shipped ones of a level before the others.
+    #: Word level first; within a level the shipped ones first.
     transformations: tuple[Transformation, ...]
-    #: Those of each transformation that are in use: its own in its order, then others by name.
+    #: The operators in use of each transformation: its own in order, then others by name.
     operators: tuple[tuple[str, ...], ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the transformations."""
+        """The names of the transformations."""
         return tuple(item.name for item in self.transformations)
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The shortest list of names that `select` makes this of."""
+        """The shortest list of names for which `select` returns this selection."""
         found: list[str] = []
         for item, operators in zip(self.transformations, self.operators, strict=True):
             whole = operators[: len(item.operators)] == item.operators
@@ -57,7 +57,7 @@ class Selection(NamedTuple):
 
     @property
     def shipped(self) -> Selection:
-        """The part of it that every installation has: what a shipped agent knows."""
+        """The shipped part of this selection, which is all that a shipped agent knows."""
         found = [
             (item, own)
             for item, operators in zip(self.transformations, self.operators, strict=True)
@@ -67,7 +67,7 @@ class Selection(NamedTuple):
 
 
 class Edits(NamedTuple):
-    """What a list of names says, in three parts."""
+    """A list of names, grouped by sign."""
 
     only: tuple[str, ...]
     added: tuple[str, ...]
@@ -75,7 +75,7 @@ class Edits(NamedTuple):
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Edits:
-        """Tell the names apart by their signs."""
+        """Group the names by their signs."""
         return cls(
             tuple(name for name in names if name[:1] not in ("+", "-")),
             tuple(name[1:] for name in names if name[:1] == "+"),
@@ -84,21 +84,21 @@ class Edits(NamedTuple):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What is to be used, by its names."""
+        """The names in use, before any are removed."""
         return (*self.only, *self.added)
 
 
 @lru_cache(maxsize=128)
 def select(edits: tuple[str, ...] = (), base: tuple[str, ...] = (ALL,)) -> Selection:
-    """Return what a list of names chooses.
+    """Return the transformations and operators of a list of names.
 
     Args:
-        edits: see above; hyphens within a name stand for underscores. What is left out need not be
-            there.
-        base: the names to use if none stands without a sign; the shipped six.
+        edits: the names; see the module. A hyphen within a name stands for an underscore. A removed
+            name need not be in use.
+        base: the names to use if all names in ``edits`` have a sign; the shipped six.
 
     Raises:
-        UserError: an unknown name, one whose registration is broken, or nothing is left.
+        UserError: a name is unknown, its registration is broken, or nothing is left.
     """
     parts = Edits.of(edits)
     chosen: dict[str, set[str]] = {}
@@ -123,13 +123,13 @@ def select(edits: tuple[str, ...] = (), base: tuple[str, ...] = (ALL,)) -> Selec
 
 
 def written_edits(names: Sequence[str]) -> tuple[str, ...]:
-    """Return a list of names as short as it gets, each name once, in the order of application.
+    """Return the shortest equivalent list of names, without duplicates, in order of application.
 
     >>> written_edits(("-char-drop", "emoji", "-char_drop/any", "+filler", "-word_drop"))
     ('word_insert/filler', 'word_insert/emoji', '-word_drop', '-char_drop')
 
     Raises:
-        UserError: as `select`.
+        UserError: See `select`.
     """
     parts = Edits.of(names)
     named = select(parts.named).written if parts.named else ()
@@ -141,7 +141,7 @@ def written_edits(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _named(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the transformations and operators that names mean; ``""`` for all of its own."""
+    """Return pairs of a transformation and an operator; ``""`` means all its own operators."""
     found: list[tuple[str, str]] = []
     for given in names:
         name, _, part = given.replace("-", "_").partition("/")
@@ -159,7 +159,7 @@ def _named(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _owners(name: str) -> list[str]:
-    """Return the transformations that have operators of a name: shipped ones, else others."""
+    """Return the transformations with an operator of this name; if any are shipped, only those."""
     if owners := [item.name for item in SHIPPED if name in item.operators]:
         return owners
     known = operator_names()
@@ -173,12 +173,12 @@ def _owners(name: str) -> list[str]:
 
 
 def _rank(name: str, part: str) -> tuple[int, str]:
-    """Return what operators of a transformation are sorted by."""
+    """Return the sort key of an operator within a transformation."""
     own = find_transformation(name).operators
     return own.index(part) if part in own else len(own) if part else -1, part
 
 
 def _order(item: Transformation) -> tuple[bool, int, str]:
-    """Return what transformations are sorted by: not when, or whether, others are registered."""
+    """Return the sort key of a transformation, which does not depend on other registrations."""
     shipped = TRANSFORMATIONS.index(item.name) if item in SHIPPED else len(SHIPPED)
     return item.level != "word", shipped, item.name

@@ -1,14 +1,13 @@
 """Hypothesis strategies over the action space of the campaigns.
 
-``@given`` explores actions, variants and dialogues, and shrinks what breaks a test to the
-least: fewest transformations, each carried out once, at the first place, with the first
-choice; of dialogues the shortest beginning. Everything is lazy: locks and lexicon are
-loaded when the first example is drawn.
+``@given`` explores actions, variants and dialogues. It shrinks a failing example to the fewest
+transformations, each carried out once, at the first place, with the first choice, and to the
+shortest beginning of a dialogue. Everything is lazy: locks and lexicon are loaded when the first
+example is drawn.
 
-Importing this module registers the profile ``dstfuzz``, which has no deadline, since a
-tracker may take its time. As with every profile it is the user who loads it, with
-``settings.load_profile("dstfuzz")``; ``--hypothesis-profile=dstfuzz`` does so where a
-``conftest.py`` imports this module.
+Importing this module registers the profile ``dstfuzz``, which has no deadline, because a tracker
+may be slow. Load it with ``settings.load_profile("dstfuzz")``, or with
+``--hypothesis-profile=dstfuzz`` if a ``conftest.py`` imports this module.
 """
 
 from __future__ import annotations
@@ -59,9 +58,9 @@ __all__ = ["actions", "dialogues", "rewrites", "variants"]
 
 hypothesis_settings.register_profile("dstfuzz", deadline=None)
 
-#: A coordinate. From 0 up: the first place, the first operator, the first choice.
+#: A coordinate; 0 stands for the first place, the first operator or the first choice.
 _UNIT: Final = st.integers(0, GRID).map(lambda number: number / GRID)
-#: Importance 0 is that of transformations which are left out.
+#: Importance 0 means that a transformation is not used.
 _IMPORTANCE: Final = st.integers(1, GRID).map(lambda number: number / GRID)
 _NO_DATA: Final = DialogueSet("dialogues", "test", ())
 _MOST_NEWS: Final = 3
@@ -70,18 +69,17 @@ _MOST_NEWS: Final = 3
 def actions(transformations: int = 3, *, edits: Sequence[str] = ()) -> st.SearchStrategy[Action]:
     """Return a strategy for actions: points of the unit cube on its grid of 1/1024.
 
-    Coordinates that have no effect (of transformations that are left out, of repetitions
-    that are not active) are 0, so that equal actions look equal. Shrinks towards one
-    transformation that is carried out once, with all parameters 0.
+    Coordinates without effect are 0, so that equivalent actions are equal. They belong to unused
+    transformations or to inactive repetitions. Shrinks towards one transformation that is carried
+    out once, with all parameters 0.
 
     Args:
-        transformations: how many an action associates at most, 1 to 6, or more where ``edits``
-            names some of others.
-        edits: the transformations to choose among, to add or to leave out, as the option names
-            them; the shipped six when empty.
+        transformations: the maximum number in an action, 1 to 6, or more if ``edits`` names
+            registered ones.
+        edits: the transformations to choose from, as in ``--dst-edits``; the shipped six if empty.
 
     Raises:
-        UserError: no such number, an unknown transformation, or none is left.
+        UserError: an invalid number, an unknown transformation, or none is left.
     """
     space = ActionSpace(select(tuple(edits)))
     if not 1 <= transformations <= space.most:
@@ -92,7 +90,7 @@ def actions(transformations: int = 3, *, edits: Sequence[str] = ()) -> st.Search
 def _actions(
     space: ActionSpace, transformations: int, names: Sequence[str]
 ) -> st.SearchStrategy[Action]:
-    """Return a strategy for actions of some of the transformations of a space."""
+    """Return a strategy for actions of some transformations of a space."""
     chosen = st.lists(st.sampled_from(names), min_size=1, max_size=transformations, unique=True)
     return chosen.flatmap(lambda drawn: _steps(space, drawn)).map(space.encode)
 
@@ -108,25 +106,25 @@ def variants(
 ) -> st.SearchStrategy[Variant]:
     """Return a strategy for the valid variants of a turn's utterance.
 
-    The same as those of a campaign: same transformations, same locks, same limits. Shrinks
-    towards one edit: the one that breaks the test. To see what a tracker makes of a variant,
-    ask it for ``dialogue.context(turn_index, {turn_index: variant.text})``.
+    A campaign draws from the same variants, with the same transformations, locks and limits.
+    Shrinks towards the one edit that breaks the test. To get the prediction of a tracker for a
+    variant, ask it for ``dialogue.context(turn_index, {turn_index: variant.text})``.
 
     Args:
-        dialogue: where the turn is.
-        turn_index: which turn; ``None`` = the last.
-        data: the data set of the dialogue, for its ontology and cue words; ``None`` = only
-            the values of the turn's own label are known.
-        settings: of these ``transformations`` (here the most that a variant associates),
-            ``only``, ``without``, ``validity``, ``max_edit_rate``, ``flat_edit_rate`` and
-            ``lock`` count; ``None`` = the defaults.
-        lexicon: words to perturb with; ``None`` = those that are shipped.
-        clean: what the tracker predicts for the clean turn: its values are locked where the
-            data has no label or no ontology.
+        dialogue: the dialogue with the turn.
+        turn_index: the index of the turn; ``None`` = the last.
+        data: the data set of the dialogue, for its ontology and cue words; ``None`` = only the
+            values of the turn's own label are known.
+        settings: only the settings of variants count, such as ``edits``, ``validity``,
+            ``max_edit_rate`` and ``lock``. ``transformations`` is the maximum number in a variant.
+            ``None`` = the defaults.
+        lexicon: the words for edits; ``None`` = the shipped lexicon.
+        clean: the prediction for the clean turn; its values are locked if the data has no label
+            or no ontology.
 
     Raises:
-        UserError: there is no such turn; when the first example is drawn, a setting that
-            cannot be used, or an utterance that no transformation may touch.
+        UserError: the turn does not exist. When the first example is drawn: an invalid setting,
+            or an utterance that no transformation may change.
     """
     index = _index(dialogue, turn_index)
     data = data or _NO_DATA
@@ -143,29 +141,30 @@ def rewrites(
     data: DialogueSet | None = None,
     lexicon: Lexicon | None = None,
 ) -> st.SearchStrategy[Rewrite]:
-    """Return a strategy for what a relation makes of a turn, in the relation's own order.
+    """Return a strategy for the rewrites of a turn by a relation, in the relation's order.
 
-    Of each rewrite ``seen`` is what to ask a tracker, ``reference`` what its answer is compared
-    with, and ``expected.judge(answer to the reference, answer)`` says what came of it. Shrinks
-    towards the first rewrite.
+    For each rewrite, ask a tracker for ``seen`` and for ``reference``, then call
+    ``expected.judge(answer to the reference, answer)`` for the verdict. Shrinks towards the first
+    rewrite.
 
-    Made inside of a test, of a dialogue that is drawn, it rejects what the relation says nothing
-    about, as ``assume`` does; the statistics of hypothesis have the reasons.
+    If it is called within a test, for a drawn dialogue, turns to which the relation does not apply
+    are rejected, as by ``assume``. The statistics of hypothesis show the reasons.
 
     Args:
-        dialogue: where the turn is.
-        turn_index: which turn; ``None`` = the last, the only one for relations on dialogues.
-        relation: one that makes the edits itself, or its name.
-        states: the tracker's answers to the clean turns, up to this one at least; ``None`` = the
+        dialogue: the dialogue with the turn.
+        turn_index: the index of the turn; ``None`` = the last, the only one for relations on
+            dialogues.
+        relation: a relation that makes its own edits, or its name.
+        states: the tracker's answers to the clean turns, at least up to this turn; ``None`` = the
             labels.
-        data: the data set of the dialogue, for its ontology, its cue words and values of others;
-            ``None`` = the dialogue alone.
-        lexicon: words to edit with; ``None`` = those that are shipped.
+        data: the data set of the dialogue, for its ontology, its cue words and the values of other
+            dialogues; ``None`` = only this dialogue.
+        lexicon: the words for edits; ``None`` = the shipped lexicon.
 
     Raises:
-        UserError: there is no such turn or relation; when the first example is drawn, the relation
-            leaves the edits to a search, or, of a turn that was chosen outside of a test, it says
-            nothing about that, and why.
+        UserError: the turn or the relation does not exist. When the first example is drawn: the
+            relation leaves the edits to a search, or, outside of a test, it does not apply to the
+            turn; the message gives the reason.
     """
     index = _index(dialogue, turn_index)
     found = (
@@ -175,7 +174,7 @@ def rewrites(
     )
     known = data or replace(_NO_DATA, dialogues=(dialogue,))
     answers = [turn.state for turn in dialogue.turns] if states is None else list(states)
-    # A turn that is drawn may be another the next time; one that is written down never is.
+    # A test may draw another turn the next time. Outside of a test, the turn is fixed.
     drawn = currently_in_test_context()
 
     def made() -> st.SearchStrategy[Rewrite]:
@@ -207,7 +206,7 @@ def _rewrites(relation: Relation, scene: Scene, *, drawn: bool) -> st.SearchStra
 
 
 def _index(dialogue: Dialogue, turn_index: int | None) -> int:
-    """Return which turn of a dialogue is meant; ``None`` = the last."""
+    """Return the index of a turn, after a check that it exists; ``None`` = the last."""
     count = len(dialogue.turns)
     index = count - 1 if turn_index is None else turn_index
     if not 0 <= index < count:
@@ -222,13 +221,12 @@ def dialogues(source: DialogueSet | Ontology, *, max_turns: int = 5) -> st.Searc
     """Return a strategy for dialogues.
 
     Args:
-        source: a data set, of which a dialogue, or the beginning of one, is drawn; or an
-            ontology, of which dialogues are made up in which the user names a few values a
-            turn, and which are labelled with them.
-        max_turns: how many turns a dialogue has at most; shrinks towards one.
+        source: a data set, to draw a dialogue or the beginning of one. Or an ontology, to make up
+            dialogues in which the user names a few values in each turn, with those as labels.
+        max_turns: the maximum number of turns of a dialogue; shrinks towards one.
 
     Raises:
-        UserError: there is no dialogue, or no value, to draw from, or no turn is allowed.
+        UserError: there is no dialogue or no value to draw from, or ``max_turns`` is below 1.
     """
     if max_turns < 1:
         raise UserError(f"max_turns must be at least 1, not {max_turns}")
@@ -236,7 +234,7 @@ def dialogues(source: DialogueSet | Ontology, *, max_turns: int = 5) -> st.Searc
         known = {slot: source.values[slot] for slot in source.slots if source.values[slot]}
         if not known:
             raise UserError("the ontology has no slot with values to make dialogues of")
-        # The same slot again is a change of mind: its newest value counts.
+        # If a slot is drawn again in a later turn, its newest value counts.
         news = st.lists(
             st.sampled_from([(slot, value) for slot in known for value in known[slot]]),
             min_size=1,
@@ -256,19 +254,19 @@ def dialogues(source: DialogueSet | Ontology, *, max_turns: int = 5) -> st.Searc
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """What a perturber is made of; data, which are large, are compared by identity."""
+    """The arguments of a perturber, as a cache key; large data are compared by identity."""
 
     data: DialogueSet = field(compare=False)
     data_id: int
     settings: Settings
-    #: Each is equal to itself alone; ``None`` = the one that is shipped.
+    #: Equal only to itself; ``None`` = the shipped lexicon.
     lexicon: Lexicon | None
 
 
 @lru_cache(maxsize=8)
 def _perturber(key: _Made) -> Perturber:
-    """Return the perturber that a campaign would use, its places in reading order."""
-    # Neither the search nor the relation has a say in what is done to an utterance.
+    """Return the perturber that a campaign would use, with places in reading order."""
+    # Search and relation have no effect on the perturber, so use ones without settings.
     settings = key.settings.replace_options(search="random", relation="metamorphic")
     return CampaignSpec.of(settings.variant, key.data, key.lexicon or load_lexicon()).perturber
 
@@ -279,7 +277,7 @@ def _variants(
     perturber = _perturber(key)
     values = lock_values(key.data, turn, clean)
     source = perturber.prepare(turn.user, values, turn.system)
-    # What has no place in this utterance would only make vacuous variants.
+    # A transformation without a place in this utterance would only make vacuous variants.
     names = [name for name, menu in perturber.menus(source).items() if menu.operators]
     if not names:
         raise UserError(
@@ -291,10 +289,9 @@ def _variants(
 
 
 class _OfTurn:
-    """What variants are drawn with.
+    """The parts from which variants are drawn.
 
-    No data class: hypothesis writes strategies down, those in their fields too, and warns of
-    long ones.
+    Not a dataclass: hypothesis writes out strategies with their fields, and warns if they are long.
     """
 
     def __init__(
@@ -303,7 +300,7 @@ class _OfTurn:
         self.perturber, self.source, self.actions = perturber, source, actions
 
     def __repr__(self) -> str:
-        """Return it in short."""
+        """Return a short form."""
         return f"<variants of {self.source.text!r}>"
 
 
@@ -313,8 +310,8 @@ def _valid(draw: st.DrawFn, drawn: _OfTurn) -> Variant:
     variant = perturber.apply(source, draw(drawn.actions))
     count = len(variant.edits)
     if count > 1:
-        # An edit moves the places of those after it, so that an action cannot simply lose a
-        # step. Half of the draws, and the simpler ones, are therefore one of its edits alone.
+        # An edit moves the places of later edits, so an action cannot simply lose a step.
+        # Therefore half of the draws, the simpler ones, keep only one edit of the variant.
         alone = draw(st.integers(0, 2 * count - 1))
         if alone < count:
             others = set(range(count)) - {alone}
@@ -343,7 +340,7 @@ def _beginnings(dialogue: Dialogue, max_turns: int) -> st.SearchStrategy[Dialogu
 
 
 def _made_up(news: Sequence[Sequence[tuple[str, str]]]) -> Dialogue:
-    """Return the dialogue in which the user says, turn by turn, what is new."""
+    """Return a dialogue in which the user names new values turn by turn."""
     turns: list[Turn] = []
     state: dict[str, str] = {}
     for index, pairs in enumerate(news):

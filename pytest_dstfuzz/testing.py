@@ -1,4 +1,4 @@
-"""For the suite of whoever writes a tracker, a relation or a comparison: is it sound?
+"""Checks for test suites of trackers, relations and comparisons.
 
 ::
 
@@ -13,7 +13,7 @@
     def test_my_comparison_is_one():
         check_comparison(same, ["It is open.", "We are open."]).assert_passed()
 
-Needs neither an option of the plugin nor a running campaign.
+The checks need neither options of the plugin nor a campaign.
 """
 
 from __future__ import annotations
@@ -66,23 +66,24 @@ def check_tracker(
     repeatable: bool | None = None,
     outcome: OutcomeKind = "state",
 ) -> Conformance:
-    """Put all checks of the conformance kit to a tracker, and return what they found.
+    """Run all checks of the conformance kit on a tracker, and return the findings.
 
-    It is asked for each turn once, and for some of them again and again, in other orders and
-    batches: some 500 contexts more.
+    The tracker is asked once for each turn. Some turns are asked several times, in other orders
+    and batches, which adds about 500 contexts.
 
     Args:
-        tracker: a tracker, or whatever the plugin takes for one: a function from a context to
-            ``{slot: value}``, an object with ``reset()`` and ``update()``, ...
-        dialogues: what to ask for: loaded or built ones, a path, or the name of a data set;
-            those that ship by default.
-        batch_size: contexts that a run would ask for at once.
-        repeatable: whether it must give the same answer each time; ``None`` = what it says.
-        outcome: what is tested; of a system that replies, "reply", of one that calls tools,
-            "tool-calls".
+        tracker: a tracker, or any object that the plugin accepts as one: a function from a context
+            to ``{slot: value}``, an object with ``reset()`` and ``update()``, ...
+        dialogues: loaded or built dialogues, a path, or the name of a data set; the shipped
+            dialogues by default.
+        batch_size: the number of contexts in one batch of a run.
+        repeatable: whether the tracker must give the same answer each time; ``None`` = as the
+            tracker declares.
+        outcome: the tested part of an answer: "reply" for a system that replies, "tool-calls" for
+            one that calls tools.
 
     Raises:
-        UserError: there are no turns, or ``tracker`` is no tracker.
+        UserError: there are no turns, or ``tracker`` is not a tracker.
         DataError: the dialogues cannot be read.
     """
     data = _data(dialogues, outcome)
@@ -97,22 +98,23 @@ def check_relation(
     seed: int = 0,
     outcome: OutcomeKind | None = None,
 ) -> RelationCheck:
-    """Ask a relation about every turn of some dialogues, and return what is wrong with it.
+    """Apply a relation to every turn of some dialogues, and return the findings.
 
-    No tracker is asked: the labels stand for its answers, and turns without one count as turns at
-    which it failed. Checked are the rules that the relations that ship keep to: the same rewrites
-    in every order and at every asking, edits that lead from the utterance to what is seen, deltas
-    that begin with the state as it is, and a reason from the relation's list for every other turn.
+    No tracker is asked. The labels stand for its answers, and a turn without a label counts as one
+    at which the tracker failed. The checks are the rules of the shipped relations: The rewrites are
+    the same in every order and at every call. The edits lead from the utterance to the rewritten
+    one. Deltas begin with the current state. For every other turn there is a reason from the
+    relation's list.
 
     Args:
-        relation: a relation, a class of one that is made without arguments, or a name.
-        dialogues: what to ask about, as `check_tracker` takes it.
-        seed: of the random numbers that the relation is given.
-        outcome: whose labels stand for answers, such as "tool-calls"; ``None`` = the first kind
-            that the relation can speak of: the belief state mostly.
+        relation: a relation, its class if it needs no arguments, or a name.
+        dialogues: see `check_tracker`.
+        seed: the seed of the random numbers for the relation.
+        outcome: the kind of the labels, such as "tool-calls"; ``None`` = the first kind that the
+            relation supports, which is usually the belief state.
 
     Raises:
-        UserError: there is no such relation, or it is none.
+        UserError: the relation does not exist, or the object is not a relation.
         DataError: the dialogues cannot be read.
     """
     found = (
@@ -126,20 +128,19 @@ def check_relation(
 def check_comparison(
     comparison: object, texts: Iterable[str] = (), *, threshold: float | None = None
 ) -> ComparisonCheck:
-    """Compare texts with themselves and each other, and return what is wrong with the comparison.
+    """Compare texts with themselves and with each other, and return the findings.
 
-    A text must be the same as itself, two texts the same in both orders and at every asking, and
-    nothing may be raised: not for an empty text, an emoji, or 10,000 characters either, which are
-    asked about beside ``texts``.
+    A text must be the same as itself. Two texts must get the same verdict in both orders and at
+    every call. The comparison must not raise, even for an empty text, an emoji, or 10,000
+    characters, which are checked in addition to ``texts``.
 
     Args:
-        comparison: a function ``same(before, found)``, a `Comparison`, a class of one, or names.
-        texts: replies such as the system gives.
-        threshold: as the key of that name of ``--dst-compare``, for a function that returns
-            distances.
+        comparison: a function ``same(before, found)``, a `Comparison`, its class, or names.
+        texts: typical replies of the system.
+        threshold: the key of that name in ``--dst-compare``, for a function that returns distances.
 
     Raises:
-        UserError: there is no such comparison, or it is none.
+        UserError: the comparison does not exist, or the object is not a comparison.
     """
     settings = ReplySettings(threshold=threshold)
     return check_comparison_laws(
@@ -147,7 +148,7 @@ def check_comparison(
     )
 
 
-def assert_follows(  # noqa: PLR0913 - all but the first three are given by their names
+def assert_follows(  # noqa: PLR0913 - all but the first three are passed by name
     tracker: object,
     clean: Context,
     seen: Context,
@@ -160,30 +161,31 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are given by thei
     arguments: Mapping[str, object] | Iterable[str] = (),
     call_order: Literal["any", "exact"] = "any",
 ) -> None:
-    """Ask a tracker for two contexts, and check what became of the slots between the answers.
+    """Ask a tracker for two contexts, and check the changes of slots between the answers.
 
-    Tests that ``dstfuzz promote`` writes call it.
+    The tests that ``dstfuzz promote`` writes call this function.
 
     Args:
-        tracker: as `check_tracker` takes it.
-        clean: the dialogue as it is.
-        seen: the same with an edit, or with rounds moved.
-        expected: what is to become of slots, in any order; all others are to stay.
-        slots: the only ones that count; ``None`` = all.
-        normalisation: what slots and values are brought to before they are compared.
-        outcome: what of the answers is tested: ``reply`` = what a system says, under that slot;
-            ``tool-calls`` = the calls of its next message: ``book_table[0].people``.
-        compare: when two replies say the same: names with commas between them, a function of two
-            texts or a `Comparison`; ``None`` = the default of replies.
-        threshold: how far apart two replies may be that say the same; ``None`` = as calibrated.
-        arguments: how arguments of tools are compared, ``{"book_table.people": "number"}``, or
+        tracker: see `check_tracker`.
+        clean: the unmodified dialogue.
+        seen: the same dialogue with an edit, or with rounds in another order.
+        expected: the changes of slots, in any order; all other slots must stay.
+        slots: the only slots that count; ``None`` = all.
+        normalisation: the normalisation of slots and values before the comparison.
+        outcome: the tested part of an answer: ``reply`` = the reply, as a slot with that name;
+            ``tool-calls`` = the calls of the next message: ``book_table[0].people``.
+        compare: how to compare two replies: names separated by commas, a function of two texts, or
+            a `Comparison`; ``None`` = the default for replies.
+        threshold: the maximum distance of equivalent replies; ``None`` = the calibrated one.
+        arguments: rules for the arguments of tools, ``{"book_table.people": "number"}``, or for the
             slots of a belief state.
-        call_order: of tool calls, whether their order counts.
+        call_order: whether the order of tool calls counts.
 
     Raises:
-        AssertionError: a slot is not as expected; it says of each what it became and should have.
-        TrackerError: the tracker answers something that is no state.
-        UserError: ``tracker`` is no tracker.
+        AssertionError: a slot is not as expected; the message lists the actual and the expected
+            value of each.
+        TrackerError: an answer of the tracker is not a state.
+        UserError: ``tracker`` is not a tracker.
     """
     __tracebackhide__ = True
     made = as_tracker(tracker, normalisation=normalisation, outcome=outcome)
@@ -193,7 +195,7 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are given by thei
     counted = None if slots is None else frozenset(slots)
     kind = KINDS[outcome]
     if not kind.words.values:
-        # Whatever it was to become, that is now seen from what the system says today.
+        # A reply is free text, so measure the expected change from the reply of today.
         wanted = Expected(differs=tuple(one.slot for one in expected)).against(before.state)
         found = as_before(_of_replies(compare, threshold), clean, before.state, found)
     elif arguments and kind.has_slots:
@@ -220,7 +222,7 @@ def _of_states(arguments: object, normalisation: str) -> Comparison:
 
 
 def _named(seen: Context, found: Outcome) -> Outcome:
-    """Return calls by the names that the tools have in the data."""
+    """Return calls with the names of the tools in the data."""
     return found if seen.transcript is None else in_own_names(found, seen.transcript.names)
 
 
@@ -232,9 +234,9 @@ def _calls_alike(
     known: Outcome,
     wanted: Expected,
 ) -> Outcome:
-    """Return calls in the words of those before, or of what is wanted, where they say the same.
+    """Return calls in the words of the earlier or expected ones if they are equivalent.
 
-    Rules may be of ``known`` arguments, too.
+    ``known`` has further arguments that rules may name.
     """
     tools = () if clean.transcript is None else clean.transcript.tools
     turn = Turn(0, clean.system, clean.user, calls=Outcome({**known, **before, **found}))
@@ -246,7 +248,7 @@ def _calls_alike(
 def _alike(
     comparison: Comparison, clean: Context, before: Outcome, found: Outcome, wanted: Expected
 ) -> Outcome:
-    """Return an answer in the words of the one before, or of what is wanted, if they agree."""
+    """Return an answer in the words of the earlier or expected one if they are equivalent."""
     admitted = {
         delta.slot: [value for value in delta.after.values if value is not None]
         for delta in wanted.deltas
@@ -258,7 +260,7 @@ def _alike(
 def _data(
     dialogues: DialogueSet | Iterable[Dialogue] | str | Path, outcome: OutcomeKind = "state"
 ) -> DialogueSet:
-    """Return the data that are given, or those of a name or path."""
+    """Return the given data, or load them by name or path."""
     if isinstance(dialogues, str | Path):
         return load_dialogues(dialogues, outcome=outcome)
     if isinstance(dialogues, DialogueSet):

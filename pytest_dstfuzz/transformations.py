@@ -1,11 +1,11 @@
-"""Transformations and their operators as data, and the door for those of others.
+"""Transformations and their operators as data, and the registration of new ones.
 
-A transformation is what an action of the action space chooses; its operators are the ways to
-carry it out. Names, counts, help and the action space derive from `SHIPPED`. A package or a suite
-adds its own with `operator` and `register`: in a ``conftest.py``, or as entry points
+An action of the action space chooses transformations. The operators of a transformation are the
+ways to carry it out. Names, counts, help and the action space derive from `SHIPPED`. A package or
+a suite adds its own with `operator` and `register`: in a ``conftest.py``, or as entry points
 ``pytest_dstfuzz.transformations`` (``NAME``) and ``pytest_dstfuzz.operators``
-(``TRANSFORMATION/NAME``). What is added changes no variant of a run that does not name it; how it
-is named says `selection`.
+(``TRANSFORMATION/NAME``). An addition changes the variants of a run only if the run names it. The
+module `selection` describes the names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 Level = Literal["word", "char"]
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: What stands for all shipped transformations.
+#: The name for all shipped transformations.
 ALL: Final = "all"
 _LEVELS: Final = get_args(Level)
 _PARAMETERS: Final = (("position", "operator", "choice"), ("position", "operator"))
@@ -42,16 +42,15 @@ _OURS: Final = "pytest_dstfuzz."
 
 @dataclass(frozen=True, slots=True)
 class Transformation:
-    """One kind of change, as the action space has it.
+    """One kind of change in the action space.
 
     Attributes:
-        name: of lower-case letters, digits and underscores.
-        level: ``word`` or ``char``. Those of word level go first, and ``edit_w`` counts their
-            edits; ``edit_c`` counts those of char level.
-        operators: names of its own operators, in the order in which the operator parameter
-            counts them.
-        parameters: what an action says about each repetition, from 0 to 1: which place, which
-            operator and, but where there is nothing to choose, what is put there.
+        name: lower-case letters, digits and underscores.
+        level: ``word`` or ``char``. Transformations of word level come first. ``edit_w`` counts
+            edits of word level, ``edit_c`` those of char level.
+        operators: the names of its own operators, in the order of the operator parameter.
+        parameters: the numbers from 0 to 1 in an action for each repetition: the place, the
+            operator, and the inserted text if there is a choice.
     """
 
     name: str
@@ -68,8 +67,8 @@ SHIPPED: Final = (
     Transformation("char_replace", "char", ("look_alike", "keyboard", "swap")),
     Transformation("char_drop", "char", ("blank", "any"), ("position", "operator")),
 )
-#: More operators of theirs, which only runs use that name them, or whose profile does. They do what
-#: a noise model says, see `SLIP`.
+#: Further operators of shipped transformations. A run uses them only if it or its profile names
+#: them. They make the slips of a noise model, see `SLIP`.
 EXTRA: Final = (
     "word_replace/texting",
     "word_replace/contraction",
@@ -79,12 +78,12 @@ EXTRA: Final = (
     "char_drop/apostrophe",
     "char_drop/full_stop",
 )
-#: Their names, in the order in which they are applied.
+#: The names of the shipped transformations, in the order of application.
 TRANSFORMATIONS: Final = tuple(item.name for item in SHIPPED)
 
 
 class Typo(NamedTuple):
-    """One place in a word: ``word[start:end]`` becomes one of ``choices``."""
+    """A place in a word: ``word[start:end]`` becomes one of ``choices``."""
 
     start: int
     end: int
@@ -92,16 +91,16 @@ class Typo(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What an operator does, and what its function is asked."""
+    """The behaviour of an operator and the arguments of its function."""
 
     level: Level
-    #: Names of the words that its function takes.
+    #: The names of the words that the function takes.
     takes: tuple[str, ...]
-    #: Whether it answers with choices; else with yes or no.
+    #: Whether the function returns choices; otherwise it returns a boolean.
     chooses: bool = True
 
 
-#: What operators do. Words are in lower case, but for `typo` and `punctuate`, as typed.
+#: The kinds of operators. Words are in lower case, but for `typo` and `punctuate` as typed.
 KINDS: Final[Mapping[str, Kind]] = {
     "insert": Kind("word", ("left", "right")),
     "repeat": Kind("word", ("word",), chooses=False),
@@ -112,21 +111,21 @@ KINDS: Final[Mapping[str, Kind]] = {
     "punctuate": Kind("char", ("word",)),
     "join": Kind("char", ("left", "right"), chooses=False),
 }
-#: What those of `EXTRA` do: no function is asked where they may work, but the noise model.
+#: The kind of the operators in `EXTRA`: a noise model decides instead of a function.
 SLIP: Final = "slip"
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One way to carry a transformation out; see `operator`.
+    """One way to carry out a transformation; see `operator`.
 
     Attributes:
-        transformation: name of the transformation.
-        name: as edits record it.
+        transformation: the name of the transformation.
+        name: the name in records of edits.
         kind: one of `KINDS`, or `SLIP`.
-        function: what may be done, of the words that `KINDS` says, and of the `EditPolicy`.
-        asks: whether it is asked about words; else it says the same everywhere.
-        policy: whether it takes the policy.
+        function: returns the allowed changes, given the words in `KINDS` and the `EditPolicy`.
+        asks: whether the function takes words; otherwise its result is the same everywhere.
+        policy: whether the function takes the policy.
     """
 
     transformation: str
@@ -138,26 +137,26 @@ class Operator:
 
     @property
     def label(self) -> str:
-        """Transformation and operator, as reports and options have them."""
+        """The transformation and the operator, as in reports and options."""
         return f"{self.transformation}/{self.name}"
 
     @property
     def level(self) -> Level:
-        """``word`` or ``char``."""
+        """The level: ``word`` or ``char``."""
         if self.kind == SLIP:
             return find_transformation(self.transformation).level
         return KINDS[self.kind].level
 
     @property
     def shipped(self) -> bool:
-        """Whether it is of this package."""
+        """Whether this package defines the operator."""
         return self.function.__module__.startswith(_OURS)
 
 
 _TRANSFORMATIONS: Final = Registry(
     "transformation", "pytest_dstfuzz.transformations", {item.name: item for item in SHIPPED}
 )
-#: By their functions, which is what an entry point names.
+#: The functions, since an entry point names a function.
 _FUNCTIONS: Final[Registry[Callable[..., Any]]] = Registry(
     "operator", "pytest_dstfuzz.operators", {}
 )
@@ -166,32 +165,32 @@ _WORD_LEVEL: Final = {item.name: item.level == "word" for item in SHIPPED}
 
 
 def operator(transformation: str, kind: str, *, name: str = "") -> Callable[[F], F]:
-    """Return a decorator that makes a function an operator; the function stays as it is.
+    """Return a decorator that makes a function an operator; the function itself is unchanged.
 
-    The function is pure: the same words give the same answer, in every process. What it says is
-    held to the validity profile: in ``strict`` no word that is locked is touched, and none that
-    brings a lock with it is put in. Under the kind
+    The function must be pure: the same words give the same result in every process. Its results
+    must pass the validity profile. In ``strict``, a locked word is never changed, and a word that
+    brings a lock is never inserted. The kinds are
 
-    * ``insert`` it takes the words on both sides of a gap (``""`` at an edge) and returns words
-      to put between them; without arguments it says the same for every gap;
-    * ``replace`` and ``respell`` it takes a word and returns others for it; ``respell``, other
-      spellings of the same word, is a typing error, which words that say what a value is for
-      (``cheap restaurant``) may take too, and which makes no known word;
-    * ``drop`` and ``repeat`` it takes a word and says whether it may go, or be said twice;
-    * ``typo`` and ``punctuate`` it takes a word as typed and returns its `Typo` places: other
-      letters, or marks and blanks;
-    * ``join`` it takes two words and says whether the blank between them may go.
+    * ``insert``: takes the words on both sides of a gap (``""`` at an edge) and returns words to
+      insert. Without arguments, it returns the same words for every gap.
+    * ``replace`` and ``respell``: takes a word and returns replacements. Those of ``respell`` are
+      other spellings of the same word. They count as typing errors, must not be known words, and
+      are also allowed in words that name the kind of a value (``cheap restaurant``).
+    * ``drop`` and ``repeat``: takes a word and returns whether it may be dropped or repeated.
+    * ``typo`` and ``punctuate``: takes a word as typed and returns its `Typo` places, with other
+      letters, or with punctuation marks and blanks.
+    * ``join``: takes two words and returns whether the blank between them may be dropped.
 
-    One that has to know more of the validity profile takes ``policy``, the `EditPolicy`, too.
+    If the function also takes ``policy``, it gets the `EditPolicy` of the validity profile.
 
     Args:
-        transformation: name of the one it belongs to, or of a shipped one that it is added to.
-        kind: what it does; word-level transformations take the first five kinds.
-        name: as edits record it; the name of the function where not given.
+        transformation: the transformation of the operator, which may be a shipped one.
+        kind: the kind; the first five kinds are for transformations of word level.
+        name: the name in records of edits; by default the name of the function.
 
     Raises:
-        UserError: a name that cannot be used or is taken, an unknown kind, or a function of other
-            arguments; for an unknown transformation, when it is used.
+        UserError: an invalid name, a duplicate name, an unknown kind, or a function with the wrong
+            arguments. An unknown transformation is reported when the operator is used.
     """
 
     def decorate(function: F) -> F:
@@ -214,10 +213,10 @@ def operator(transformation: str, kind: str, *, name: str = "") -> Callable[[F],
 
 
 def register(transformation: Transformation) -> Transformation:
-    """Make a transformation known by its name, and return it.
+    """Register a transformation by its name, and return it.
 
     Raises:
-        UserError: it is described badly, or there is another one of that name.
+        UserError: an invalid description, or another transformation with the same name.
     """
     name, operators = transformation.name, transformation.operators
     for part in (name, *operators):
@@ -243,23 +242,23 @@ def register(transformation: Transformation) -> Transformation:
 
 
 def operator_names() -> tuple[tuple[str, str], ...]:
-    """Return the names of all operators that are known, each after that of its transformation."""
+    """Return the names of all known operators as pairs of transformation and operator."""
     labels = (label.partition("/") for label in (*EXTRA, *_FUNCTIONS.names))
     return tuple((transformation, name) for transformation, _, name in labels)
 
 
 def _unasked() -> tuple[()]:
-    """Propose nothing: the noise model does."""
+    """Return no changes, since the noise model makes them."""
     return ()
 
 
 def transformation_names() -> tuple[str, ...]:
-    """Return the names of all transformations: shipped, installed and registered ones."""
+    """Return the names of all shipped, installed and registered transformations."""
     return _TRANSFORMATIONS.names
 
 
 def find_transformation(name: str) -> Transformation:
-    """Return a transformation by its name: a shipped, a registered or an installed one."""
+    """Return a shipped, registered or installed transformation by its name."""
     found = _TRANSFORMATIONS.find(name)
     if not isinstance(found, Transformation) or found.name != name:
         raise UserError(f"the transformation {name!r} of an installed package is {found!r}")
@@ -269,7 +268,7 @@ def find_transformation(name: str) -> Transformation:
 
 
 def find_operator(transformation: str, name: str) -> Operator:
-    """Return an operator by the names of its transformation and its own."""
+    """Return an operator by the name of its transformation and its own name."""
     label, about = f"{transformation}/{name}", find_transformation(transformation)
     if label in EXTRA:
         return Operator(transformation, name, SLIP, _unasked, asks=False, policy=False)
@@ -295,7 +294,7 @@ def find_operator(transformation: str, name: str) -> Operator:
 
 
 def of_word_level(name: str) -> bool:
-    """Say whether the edits of the transformation ``name`` are of word level."""
+    """Return whether the edits of the transformation ``name`` are of word level."""
     known = _WORD_LEVEL.get(name)
     return find_transformation(name).level == "word" if known is None else known
 
@@ -328,7 +327,7 @@ def _check_name(name: str, what: str) -> None:
 
 
 def _origin(function: Callable[..., Any]) -> tuple[object, ...]:
-    """Return where a function is from; the same for a module that is imported once more."""
+    """Return the origin of a function, which stays the same if its module is imported again."""
     code = getattr(function, "__code__", None)
     return function.__qualname__, code.co_filename if code else function
 
