@@ -1,1 +1,1 @@
-"""Internal: Noise as people make it: a model of slips, drawn from, scored and fitted to logs."""
+"""Internal: Noise: a model of human slips that can be drawn from, scored and fitted to logs."""

@@ -11,22 +11,22 @@ from pytest_dstfuzz.noise.evidence import Evidence, Slipped, TextCounts, distinc
 from pytest_dstfuzz.noise.tables import Habits, NoiseKind, Tables, letter_slips
 from pytest_dstfuzz.perturb.words import Parts, Word, match_case, take_apart
 
-#: What is looked up where the word does not matter.
+#: The key in tables of kinds that do not depend on the word.
 ANY_WORD: Final = ""
-#: Kinds that write a word in another way, whatever stands beside it.
+#: Kinds that respell a word independently of its neighbours.
 RESPELLED: Final = ("misspelling", "apostrophe", "texting", "homophone")
 _I: Final = frozenset({"I", "I'm", "I'd", "I'll", "I've"})
 
 
 class Place(NamedTuple):
-    """Some words of an utterance that take one slip together, with the gap before them."""
+    """Words of an utterance that share one slip, with the gap before them."""
 
     utterance: str
     parts: Parts
-    #: Indices of its first word and of the last one.
+    #: Indices of the first and the last word.
     first: int
     last: int
-    #: Whether nothing but marks comes after it.
+    #: Whether only punctuation follows.
     ends: bool
 
     @property
@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 
 class WordSlip(NamedTuple):
-    """``utterance[start:end]`` becomes ``after``; ``value`` is before its kind is weighed."""
+    """``utterance[start:end]`` becomes ``after``; ``value`` is not yet scaled by its kind."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class WordSlip(NamedTuple):
 
 
 def places(utterance: str, tables: Tables) -> Iterator[Place]:
-    """Yield the places of an utterance in reading order; each word is in one of them."""
+    """Yield the places of an utterance in reading order; each word is in exactly one."""
     parts = take_apart(utterance)
     phrases = tables.words.get("contraction", {})
     words = parts.words
@@ -60,13 +60,13 @@ def places(utterance: str, tables: Tables) -> Iterator[Place]:
 
 
 def word_slips(kind: str, place: Place, tables: Tables) -> Iterator[WordSlip]:
-    """Yield the slips of one kind at a place, each with the value that the tables give it."""
+    """Yield the slips of one kind at a place, each with its value from the tables."""
     make = _MAKERS.get(kind, _respelled)
     yield from make(place, tables, tables.words.get(kind, {}))
 
 
 def apostrophe_form(word: str) -> str:
-    """Return a word in lower case with the apostrophe that the tables have."""
+    """Return a word in lower case with straight apostrophes, as in the tables."""
     return word.lower().replace("’", "'")
 
 
@@ -79,7 +79,7 @@ Forms = Mapping[str, Mapping[str, float]]
 
 
 def respelled(word: str, forms: Forms) -> Iterator[tuple[str, float]]:
-    """Yield the ways to write a word that a table has, with their values."""
+    """Yield the spellings of a word in a table, with their values."""
     for form, value in forms.get(apostrophe_form(word), {}).items():
         yield match_case(word, form), value
 
@@ -91,7 +91,7 @@ def _respelled(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]
 
 
 def _contracted(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """Write two words as one."""
+    """Yield contractions of two words."""
     if place.first == place.last:
         return
     start, end = place.words[0].start, place.words[-1].end
@@ -101,7 +101,7 @@ def _contracted(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip
 
 
 def _joined(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """Leave the blank before a word out."""
+    """Yield slips that drop the blank before a word."""
     factors = tables.factors.get("blank", {})
     for index in range(max(place.first, 1), place.last + 1):
         left, right = place.parts.words[index - 1 : index + 1]
@@ -122,7 +122,7 @@ def _small_i(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
 
 
 def _small_first(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """Begin with a small letter; not with `i`, which has its own kind, nor in capitals."""
+    """Yield a lower-case first letter, except for `I` and for words in capitals."""
     word = place.words[0]
     small = word.text[:1].lower()
     if place.first or word.text.replace("’", "'") in _I or len(small) != 1:
@@ -132,17 +132,17 @@ def _small_first(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSli
 
 
 def _unstopped(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """Leave the final full stop out: one, after a word, and nothing else."""
+    """Yield a dropped final full stop, if it is the only mark after the last word."""
     if place.ends:
         end = place.words[-1].end
         left = place.utterance[end:].rstrip()
-        # Text that was taken apart has a blank before it.
+        # In tokenised text, a blank precedes the full stop.
         if left.strip() == ".":
             yield WordSlip(end, end + len(left), "", 1.0)
 
 
 def _doubled(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """Write a word twice."""
+    """Yield doubled words."""
     for word in place.words:
         value = forms.get(word.lower, {}).get(ANY_WORD)
         if value is not None:
@@ -151,7 +151,7 @@ def _doubled(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
 
 
 def _dropped(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """Leave a word out, with the blank before it; the first one stays."""
+    """Yield dropped words with the blank before them; the first word stays."""
     for index, word in enumerate(place.words, place.first):
         value = forms.get(word.lower, {}).get(ANY_WORD)
         if value is not None and index and place.parts.gaps[index].endswith(" "):
@@ -159,7 +159,7 @@ def _dropped(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
 
 
 def _filled(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """Say a filler before a word."""
+    """Yield fillers before words."""
     for index, word in enumerate(place.words, place.first):
         for form, value in forms.get(ANY_WORD, {}).items():
             said = form if index else match_case(word.text, form)
@@ -167,7 +167,7 @@ def _filled(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
 
 
 def _restarted(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """Say the first words again; the forms say how many."""
+    """Yield repetitions of the first words; the table gives the numbers of words."""
     if place.first:
         return
     words, gaps = place.parts.words, place.parts.gaps
@@ -179,7 +179,7 @@ def _restarted(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]
 
 
 def _smiling(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
-    """End with an emoji."""
+    """Yield final emoji."""
     if place.ends:
         end = len(place.utterance.rstrip())
         for form, value in forms.get(ANY_WORD, {}).items():
@@ -200,9 +200,9 @@ _MAKERS: Final[Mapping[str, Callable[[Place, Tables, Forms], Iterator[WordSlip]]
 }
 
 
-#: What a word weighs whose forms were never typed, in times that it was.
+#: Prior weight of a word's forms, in uses of the word.
 _PRIOR_OF_HABITS: Final = 100.0
-#: Forms that are words of their own.
+#: Forms that are also valid words.
 _REAL: Final = frozenset({"cant", "wont", "id", "ill", "its", "lets"})
 _I_FORMS: Final = frozenset({"i", "i'm", "im", "i'd", "i'll", "i've", "ive"})
 
@@ -210,14 +210,14 @@ Words = Mapping[str, Mapping[str, float]]
 
 
 class Habit(NamedTuple):
-    """How often something was written one way and the other way."""
+    """The number of slips and of occasions."""
 
     slipped: int
     occasions: int
 
 
 def count_habits(texts: Iterable[str]) -> dict[str, Habit]:
-    """Return how often capitals and full stops are missing, of the kinds that have no table."""
+    """Count missing capitals and full stops, the kinds without a table."""
     counts: Counter[tuple[str, bool]] = Counter()
     for text in texts:
         words = take_apart(text).words
@@ -242,16 +242,16 @@ def count_habits(texts: Iterable[str]) -> dict[str, Habit]:
 def values_of(
     words: Words, counts: Counter[str], *, known: bool
 ) -> tuple[dict[str, dict[str, float]], float]:
-    """Return how often each form is written for its word, and how many were written in all.
+    """Return the value of each form of a word, and the expected number of slips.
 
-    A form that is a word of its own, or that careful people write too, gets the mean of the
-    others: its number in texts tells nothing.
+    If a form is also a valid word, or careful writers use it too, its count is not evidence. Such a
+    form gets the prior value.
 
     Args:
-        words: word, or two -> forms.
-        counts: of words and of pairs of words, in lower case.
-        known: the values of the forms are those of other texts, to start from; else they are not
-            read.
+        words: one or two words -> forms.
+        counts: counts of words and of pairs of words, in lower case.
+        known: whether the values of the forms come from other texts and are the prior; otherwise
+            the mean is the prior.
     """
     told = {
         (word, form): (counts[form], counts[word])
@@ -277,7 +277,7 @@ def values_of(
 def doubled_values(
     words: Words, texts: Iterable[str], *, known: bool
 ) -> tuple[dict[str, dict[str, float]], float]:
-    """Return how often each word is written twice, and how many were; see `values_of`."""
+    """Return the value of each doubled word, and the number of doubled words; see `values_of`."""
     twice: Counter[str] = Counter()
     times: Counter[str] = Counter()
     for text in texts:
@@ -298,7 +298,7 @@ def doubled_values(
 
 
 class HabitCounts(NamedTuple):
-    """What texts tell of casual writing."""
+    """The evidence for casual writing in texts."""
 
     #: Kind -> number of slips.
     seen: dict[str, float]
@@ -307,11 +307,11 @@ class HabitCounts(NamedTuple):
 
 
 def find_habits(texts: Sequence[str], words: Mapping[str, Words], *, known: bool) -> HabitCounts:
-    """Count the habits of texts; missing words and emoji are the caller's.
+    """Count the habits in texts, without dropped words and emoji.
 
     Args:
-        texts: one turn of a user each.
-        words: kind -> what it looks up.
+        texts: turns of users.
+        words: kind -> lookup table.
         known: see `values_of`.
     """
     counts = TextCounts.of(texts)
@@ -331,12 +331,12 @@ def _again(words: Sequence[Word], gaps: Sequence[str], index: int) -> bool:
 
 
 def weigh(seen: Mapping[str, float], tables: Tables, texts: Sequence[str]) -> tuple[NoiseKind, ...]:
-    """Return kinds with their shares, from how many slips there are of each.
+    """Return kinds with their shares, computed from numbers of slips.
 
     Args:
-        seen: kind -> number of slips, all counted (or supposed) in texts of one size.
-        tables: what the kinds look up.
-        texts: like those that the slips are of; they tell what the tables give a word.
+        seen: kind -> number of slips, counted or expected in texts of the same size.
+        tables: the lookup tables of the kinds.
+        texts: similar texts, to compute the table values per word.
     """
     total = math.fsum(seen.values())
     values: dict[str, list[float]] = {kind: [] for kind in seen}
@@ -352,22 +352,22 @@ def weigh(seen: Mapping[str, float], tables: Tables, texts: Sequence[str]) -> tu
     )
 
 
-#: Of the forms of a word that were seen: so much is taken off their counts, and so much is added
-#: to those of a list; a word counts as if it had been typed so many times more.
+#: For the seen forms of a word: the discount from each count, the count that the forms of a list
+#: share, and the prior count of the word.
 _DISCOUNT: Final = 0.75
 _LISTED: Final = 0.5
 _PRIOR_OF_FORMS: Final = 500.0
 _ROUNDS: Final = 30
-#: Dialogues that make a form known.
+#: Minimum number of dialogues for a form to be known.
 _KNOWN: Final = 2
 
 
 def known_forms(
     evidence: Evidence, slips: Iterable[Slipped], known: Forms
 ) -> dict[str, dict[str, float]]:
-    """Return word -> misspelled form -> how often it is typed for the word, about.
+    """Return word -> misspelled form -> approximate rate of the form.
 
-    Forms of a list, and those that at least two dialogues have.
+    Includes the forms of a list and those in at least two dialogues.
     """
     seen = distinct_slips(slips)
     forms: dict[str, dict[str, float]] = {w: dict(values) for w, values in known.items()}
@@ -383,13 +383,13 @@ def known_forms(
 
 
 def value_of(count: float, times: int, listed: int = 0) -> float:
-    """Return how often a form is typed for a word: seen ``count`` times, the word ``times``."""
+    """Return the rate of a form with ``count`` uses, for a word with ``times`` uses."""
     more = _LISTED / listed if listed else 0.0
     return (max(count - _DISCOUNT, 0.0) + more) / (times + _PRIOR_OF_FORMS)
 
 
 def forms_per_word(forms: Forms, counts: TextCounts) -> float:
-    """Return the mean value of the forms of a word, over all words of the texts."""
+    """Return the mean total value of a word's forms, over all words of the texts."""
     total = math.fsum(
         counts.words[word] * math.fsum(values.values()) for word, values in forms.items()
     )
@@ -405,19 +405,19 @@ def share_of_forms(
     start: float,
     weight: float,
 ) -> float:
-    """Return the share of slips that are known misspellings, by likelihood.
+    """Return the maximum-likelihood share of known misspellings among slips.
 
-    Each slip is judged by the forms that the *other* dialogues have, so that a form is no better
-    known for having been typed once.
+    Each slip is scored with the forms in *other* dialogues, so that a form gains nothing from being
+    typed once.
 
     Args:
-        kinds: of slips of letters, with their shares of those, and
-        tables: their factors.
+        kinds: the kinds of letter slips, with shares that sum to 1.
+        tables: the factors of the kinds.
         evidence: the texts.
-        slips: found in them.
+        slips: the slips in the texts.
         per_word: see `forms_per_word`.
-        start: a share that is known of others, and
-        weight: the number of slips that it counts as.
+        start: the prior share.
+        weight: the weight of the prior share, in slips.
     """
     if not per_word:
         return 0.0
@@ -434,7 +434,7 @@ def share_of_forms(
                 by_letters += scales[slip.kind] * value
         known_for = forms.get(word, {}).get(typed, 0.0)
         times = counts.words[word]
-        # Without one of the dialogues; one that is left alone would not make it known.
+        # Leave out one dialogue. The form must still be known from the others.
         left = value_of(count - 1, times) if count > _KNOWN else 0.0
         less = value_of(count, times) - left if count >= _KNOWN else 0.0
         pairs.append((count, by_letters, max(known_for - less, 0.0) / per_word))

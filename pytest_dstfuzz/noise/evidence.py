@@ -1,4 +1,4 @@
-"""Slips found in a log, as evidence for a noise model."""
+"""Slips found in a log, the evidence for a noise model."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.perturb.words import one_letter_away, word_list
 
-#: Slips with fewer letters are mostly abbreviations, endings and names.
+#: Minimum length of a slip; shorter ones are mostly abbreviations, endings and names.
 SHORTEST: Final = 4
-#: A word is meant where it is so many times as frequent as what stands there.
+#: A slip's intended word must be at least this many times more frequent than the slip.
 RARER: Final = 20
-#: What an unseen pair of words counts as.
+#: Count of an unseen pair of words.
 _UNSEEN: Final = 0.05
-#: Of the logarithm of a word's count, what is taken off where the words beside it are weighed.
+#: Weight of the log count of a word that is subtracted from the score of its neighbours.
 _COMMON: Final = 0.7
 
 
 class Slipped(NamedTuple):
-    """A word, what was typed for it, and in which dialogue (or text)."""
+    """A word, its typed form, and the dialogue or text of the slip."""
 
-    #: In lower case; of two words with a blank between them the blank is missing.
+    #: In lower case. If the slip is a missing blank, these are two words with a blank.
     word: str
     typed: str
     source: str
 
 
 class Text(NamedTuple):
-    """A text that somebody typed, and the dialogue it is of."""
+    """A text that a user typed, and its dialogue."""
 
     source: str
     text: str
@@ -40,14 +40,14 @@ class Text(NamedTuple):
 
 @dataclass(slots=True)
 class TextCounts:
-    """Words and neighbours of some texts, in lower case."""
+    """Counts of words and of adjacent pairs in texts, in lower case."""
 
     words: Counter[str] = field(default_factory=Counter)
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> TextCounts:
-        """Count them."""
+        """Count the words and pairs of texts."""
         counts = cls()
         for text in texts:
             words = word_list(text)
@@ -62,13 +62,13 @@ def propose(
     names: Iterable[str] = (),
     at_least: int = 5,
 ) -> dict[str, tuple[str, ...]]:
-    """Return slip -> words that may be meant, the most frequent first.
+    """Return slip -> words that may be intended, the most frequent first.
 
     Args:
-        counts: of the texts.
+        counts: the counts of the texts.
         is_word: whether a text is an English word.
-        names: in lower case; they are no slips, whatever they are near to.
-        at_least: how often a word that is meant stands in the texts.
+        names: names in lower case, which are never slips.
+        at_least: minimum count of an intended word in the texts.
     """
     known = frozenset(names)
     frequent = {word for word, count in counts.words.items() if count >= at_least and is_word(word)}
@@ -92,12 +92,12 @@ def propose(
 def find(
     texts: Iterable[Text], candidates: Mapping[str, Sequence[str]], counts: TextCounts
 ) -> list[Slipped]:
-    """Return the slips of texts, in their order.
+    """Return the slips in texts, in order.
 
     Args:
-        texts: what was typed.
-        candidates: slip -> words that may be meant.
-        counts: of the texts, or of others like them: they tell which word is meant.
+        texts: the typed texts.
+        candidates: slip -> words that may be intended.
+        counts: the counts of these or similar texts, to choose the intended word.
     """
     found = []
     for source, text in texts:
@@ -111,10 +111,10 @@ def find(
 
 
 def fit_of(left: str, word: str, right: str, counts: TextCounts) -> float:
-    """Return how well a word, or two, stands between others: a logarithm, up to a constant."""
+    """Return how well one or two words fit between others, as a logarithm up to a constant."""
     chain = [left, *word.split(" "), right]
     joints = math.fsum(math.log(counts.pairs[pair] + _UNSEEN) for pair in pairwise(chain))
-    # Less than all of it: a frequent word is meant more often, too.
+    # Subtract only a part: a frequent word is also intended more often.
     return joints - _COMMON * math.fsum(
         math.log(counts.words[inner] + RARER) for inner in chain[1:-1]
     )
@@ -126,11 +126,11 @@ def _is_spelled(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a model of typed text is fitted to."""
+    """The data to which a model of typed text is fitted."""
 
     counts: TextCounts
     slips: Sequence[Slipped]
-    #: Correct form -> misspelled ones, of a list.
+    #: Correct form -> misspelled forms, from a list.
     misspellings: Mapping[str, Sequence[str]]
     keyboard: Mapping[str, str]
 
@@ -142,11 +142,11 @@ class Evidence:
 
 
 def part_of(source: str, parts: int) -> int:
-    """Return in which of some parts a dialogue is."""
+    """Return the number of the part that a dialogue belongs to."""
     return int(hashlib.sha256(source.encode()).hexdigest()[:8], 16) % parts
 
 
 def distinct_slips(slips: Iterable[Slipped]) -> Counter[tuple[str, str]]:
-    """Return word and slip -> dialogues that have it, sorted."""
+    """Return (word, slip) -> number of dialogues with it, sorted."""
     places = {(slip.word, slip.typed, slip.source) for slip in slips}
     return Counter((word, typed) for word, typed, _ in sorted(places))

@@ -1,4 +1,4 @@
-"""Noise models fitted to logs of a team's own users."""
+"""Noise models fitted to the logs of a team's own users."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ from pytest_dstfuzz.noise.tables import (
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.words import take_apart, word_list
 
-#: Factors nearer to 1 are left out: natural logarithm.
+#: Factors closer to 1 are dropped, by the absolute value of their natural logarithm.
 _NEGLIGIBLE: Final = 0.03
 
 Features = tuple[str, ...]
 
 
 class Fitted(NamedTuple):
-    """Factors of one kind."""
+    """The factors of one kind."""
 
     factors: dict[str, float]
-    #: Mean, over all words, of the sum of the products of the factors.
+    #: Sum of the products of factors over the slips of a word, as the mean over all words.
     per_word: float
 
 
@@ -66,16 +66,16 @@ def fit_factors(
 ) -> Fitted:
     """Fit a factor for each feature, level by level.
 
-    A feature seen ``n`` times where the coarser factors expect ``e`` gets the factor
-    ``(n + kappa) / (e + kappa)``: the mean of a gamma posterior whose prior has the mean 1 and
-    weighs as much as ``kappa`` slips. What is never seen goes back to the coarser levels.
+    If a feature was seen ``n`` times and the coarser factors expect ``e``, its factor is
+    ``(n + kappa) / (e + kappa)``. This is the mean of a gamma posterior whose prior has the mean 1
+    and the weight of ``kappa`` slips. So unseen features fall back to the coarser levels.
 
     Args:
-        exposure: features -> how often there was an occasion; all have the same levels.
-        seen: features -> how often it happened.
-        kappa: above 0.
-        words: words that the exposure was counted on.
-        prior: factors to start from.
+        exposure: features -> number of occasions; all with the same levels.
+        seen: features -> number of slips.
+        kappa: strength of the prior, above 0.
+        words: number of words behind the exposure.
+        prior: initial factors.
     """
     start = prior or {}
     factors: dict[str, float] = dict(start)
@@ -103,14 +103,14 @@ def fit_factors(
     return Fitted(dict(sorted(factors.items())), math.fsum(current.values()) / max(words, 1.0))
 
 
-#: How often a letter is typed for one that is not beside it, to be a habit.
+#: Minimum number of times that a letter replaces another, non-adjacent one to count as a habit.
 _HABIT: Final = 3
-#: Where there are many different words, rarer ones give no occasions: most of them are names.
+#: In a large vocabulary, rarer words are no occasions, since most are names.
 _RARE: Final = 5
 _MANY: Final = 2000
-#: Strengths of the prior of which held-out likelihood chooses one.
+#: Strengths of the prior; held-out likelihood chooses one.
 KAPPAS: Final = (1.0, 3.0, 10.0, 30.0)
-#: Slips that the shares of a model to start from weigh as much as.
+#: Weight of the prior model's shares, in slips.
 PRIOR_SLIPS: Final = 20.0
 
 
@@ -123,10 +123,10 @@ def fit_typing(
     """Fit the kinds of typed text, their shares and tables.
 
     Args:
-        evidence: texts, lists, and slips.
-        slips: instead of those of the evidence.
-        kappa: slips that the coarser level weighs as much as.
-        prior: a model to start from, which was fitted to more.
+        evidence: the texts, lists, and slips.
+        slips: replaces the slips of the evidence.
+        kappa: the weight of the coarser level, in slips.
+        prior: a model to start from, fitted to more data.
     """
     given = list(evidence.slips if slips is None else slips)
     letters = [slip for slip in given if " " not in slip.word]
@@ -139,7 +139,7 @@ def fit_typing(
     words = float(sum(evidence.counts.words.values()))
     joined = fit_blanks(evidence.counts, blanks, kappa, words, known.factors.get("blank"))
     forms = known_forms(evidence, letters, known.words.get("misspelling", {}))
-    # Every kind is possible, even where it was never seen.
+    # Every kind stays possible, even if it was never seen.
     numbers = {
         name: count + before.slips * before.letters.get(name, 0.0) if prior else count + 0.5
         for name, count in numbers.items()
@@ -165,14 +165,14 @@ def fit_typing(
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What a model to start from says of the shares, and how many slips it weighs as much as."""
+    """The shares of a prior model, and their weight in slips."""
 
     slips: float
-    #: Of slips of letters, by kind.
+    #: Share of each kind in the letter slips.
     letters: Mapping[str, float]
-    #: Of slips of words, known misspellings.
+    #: Share of known misspellings in the word slips.
     listed: float
-    #: Of all slips, missing blanks.
+    #: Share of missing blanks in all slips.
     apart: float
 
     @classmethod
@@ -189,7 +189,7 @@ class _Before:
 def _confusions(
     seen: Mapping[tuple[str, str], int], keyboard: Mapping[str, str], known: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return letter -> letters written for it, but for those beside it."""
+    """Return letter -> letters written instead, except adjacent keys."""
     found: Counter[tuple[str, str]] = Counter()
     for (word, typed), count in seen.items():
         if len(word) == len(typed):
@@ -212,7 +212,7 @@ def _fit_letters(
     kappa: float,
     start: Mapping[str, Mapping[str, float]],
 ) -> tuple[dict[str, Fitted], dict[str, float]]:
-    """Fit the factors of each kind of slips of letters; and how many slips each has."""
+    """Return the factors of each kind of letter slips, and the number of slips."""
     exposure: dict[str, Counter[Features]] = {kind: Counter() for kind in LETTER_KINDS}
     happened: dict[str, Counter[Features]] = {kind: Counter() for kind in LETTER_KINDS}
     by_word: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -221,7 +221,7 @@ def _fit_letters(
         by_word[word][typed] = count
     for word, times in counts.words.items():
         typed_for = by_word.get(word, {})
-        # Slips in numbers are never found: no occasions.
+        # Slips in numbers are never found, so numbers are no occasions.
         if (times < rare and not typed_for) or not apostrophe_form(word).replace("'", "").isalpha():
             continue
         for slip in letter_slips(word, habits, every=True):
@@ -231,7 +231,7 @@ def _fit_letters(
     words = float(sum(counts.words.values()))
     fitted = {
         kind: fit_factors(
-            # Of a kind that explains nothing there is only how long the word is.
+            # The kind `other` has no features but the length of the word and the place.
             exposure[kind],
             happened[kind],
             kappa,
@@ -250,7 +250,7 @@ def fit_blanks(
     words: float,
     start: Mapping[str, float] | None,
 ) -> Fitted:
-    """Fit which blanks are left out."""
+    """Fit the factors of missing blanks."""
     exposure: Counter[Features] = Counter()
     for (left, right), times in counts.pairs.items():
         if left.isalpha() and right.isalpha():
@@ -261,7 +261,7 @@ def fit_blanks(
         seen[pair_features(left, right)] += count
         exposure.setdefault(pair_features(left, right), 1)
     fitted = fit_factors(exposure, seen, kappa, words, start)
-    # Words that nothing is known of: only what was seen, and what is rare in spite of its number.
+    # Keep seen and prior features. A low factor shows that a frequent word is rarely joined.
     named = {name for cell in seen for name in cell} | set(start or {})
     kept = {n: f for n, f in fitted.factors.items() if n in named or f < 0.5}
     mean = sum(
@@ -278,57 +278,57 @@ def model_file(
     kinds: Iterable[NoiseKind],
     tables: Tables,
 ) -> ModelFile:
-    """Put a model together; the shares are brought to the sum 1."""
+    """Build a model file; the shares are scaled to the sum 1."""
     known = [kind for kind in kinds if kind.share > 0.0 and kind.per_word > 0.0]
     total = math.fsum(kind.share for kind in known)
     shares = tuple(NoiseKind(kind.name, kind.share / total, kind.per_word) for kind in known)
     return ModelFile(FORMAT, name, slip_rate, tuple(sources), shares, tables)
 
 
-#: Of the turns of texts as they were typed at least so many have a capital, or end with a mark.
+#: Minimum share of turns with a capital, or with final punctuation, if texts are not preprocessed.
 _RAW: Final = 0.05
-#: A word in capitals inside of so many of its places is a name.
+#: A word is a name if more than this share of its uses within sentences is capitalised.
 _NAMED: Final = 0.5
 _KINDS_OF_CASE: Final = ("lower_i", "lower_first")
-#: Turns that are enough to see how often a table applies.
+#: Number of turns that suffices to estimate how often a table applies.
 _ENOUGH: Final = 20_000
-#: Words that the shipped models weigh as much as.
+#: Weight of the shipped models, in words.
 _PRIOR_WORDS: Final = 1000.0
-#: Where both shipped models are in use they share the slips.
+#: Share of each shipped model in the slips, if both are used.
 _HALF: Final = 0.5
-#: How strongly what is rare goes back to what is known of others: see `fit_factors`.
+#: Strength of the prior for rare features, see `fit_factors`.
 _KAPPA: Final = 3.0
 
 
 class Log(NamedTuple):
-    """What users typed, turn by turn, and words that are names."""
+    """The turns that users typed, and words that are names."""
 
     turns: tuple[Text, ...]
     names: frozenset[str]
 
 
 class LogModel(NamedTuple):
-    """A model that was fitted to logs, and what it was fitted to."""
+    """A model that was fitted to logs, with its evidence."""
 
     file: ModelFile
     words: int
-    #: Of letters, blanks and known misspellings.
+    #: Slips of letters, missing blanks and known misspellings.
     slips: tuple[Slipped, ...]
-    #: Kind of casual writing -> number, drawn towards what is known of others.
+    #: Kind of casual writing -> number, smoothed with the shipped rates.
     habits: dict[str, float]
-    #: Why some kinds could not be counted, for people.
+    #: Notes for people on kinds that could not be counted.
     notes: tuple[str, ...]
 
 
 def read_log(path: Path, split: str) -> Log:
-    """Read what users typed: dialogues in any layout, or JSON Lines with a text each.
+    """Read typed texts: dialogues in any layout, or JSON Lines with one text each.
 
     Args:
         path: a file or a folder.
-        split: of a data set that has some.
+        split: the split, if the data set has splits.
 
     Raises:
-        DataError: there is nothing to read, or it is damaged; the message names the place.
+        DataError: there is no text, or the data is damaged; the message names the place.
     """
     if path.is_file() and path.suffix == ".jsonl":
         lines = [(n, line) for n, line in enumerate(read_text(path).split("\n"), 1) if line.strip()]
@@ -380,7 +380,7 @@ def _log(path: Path, turns: Iterable[Text], values: Iterable[str]) -> Log:
 
 
 def _names(texts: Iterable[str]) -> frozenset[str]:
-    """Return words that mostly have a capital where no sentence begins."""
+    """Return words that are mostly capitalised within sentences."""
     inside: Counter[str] = Counter()
     capital: Counter[str] = Counter()
     for text in texts:
@@ -395,14 +395,14 @@ def _names(texts: Iterable[str]) -> frozenset[str]:
 def fit_log(
     log: Log, name: str, lexicon: Lexicon, typing: ModelFile, casual: ModelFile
 ) -> LogModel:
-    """Fit a model of typing and casual writing to logs; what they do not tell is as in the others.
+    """Fit a model of typing and casual writing to logs, with two models as priors.
 
     Args:
-        log: what users typed.
-        name: of the model.
-        lexicon: says what a word is.
-        typing: the model to start from, and
-        casual: likewise.
+        log: the typed texts.
+        name: the name of the new model.
+        lexicon: the list of valid words.
+        typing: the prior model of typing.
+        casual: the prior model of casual writing.
     """
     texts = [turn.text for turn in log.turns]
     counts = TextCounts.of(texts)
@@ -432,7 +432,7 @@ def fit_log(
 
 
 def _known_forms(lexicon: Lexicon, counts: TextCounts) -> dict[str, tuple[str, ...]]:
-    """Return misspelled forms that the texts have -> their words."""
+    """Return misspelled form -> its words, for the known forms in the texts."""
     found: dict[str, tuple[str, ...]] = {}
     for word, forms in sorted(lexicon.misspellings.items()):
         for form in forms:
@@ -442,7 +442,7 @@ def _known_forms(lexicon: Lexicon, counts: TextCounts) -> dict[str, tuple[str, .
 
 
 def _not_told(texts: Sequence[str], seen: dict[str, float]) -> Iterator[str]:
-    """Take out what texts that were changed before they were kept do not tell; say so."""
+    """Remove kinds that the preprocessing of the texts hides, and yield a note for each."""
     if sum(any(map(str.isupper, text)) for text in texts) < _RAW * len(texts):
         for kind in _KINDS_OF_CASE:
             seen.pop(kind, None)
@@ -458,7 +458,7 @@ def _not_told(texts: Sequence[str], seen: dict[str, float]) -> Iterator[str]:
 
 
 def _complete(seen: dict[str, float], casual: ModelFile, words: int) -> None:
-    """Draw the numbers of few words towards those of a model; add what cannot be counted."""
+    """Smooth the counts of casual slips with a model's rates; add kinds that cannot be counted."""
     rates = {kind.name: _HALF * casual.slip_rate * kind.share for kind in casual.kinds}
     for kind, count in seen.items():
         seen[kind] = _drawn(count, rates.get(kind, 0.0), words)
@@ -467,5 +467,5 @@ def _complete(seen: dict[str, float], casual: ModelFile, words: int) -> None:
 
 
 def _drawn(count: float, rate: float, words: int) -> float:
-    """Return a number in so many words, drawn towards a rate as if that were of `_PRIOR_WORDS`."""
+    """Return a count smoothed with a prior rate, which weighs `_PRIOR_WORDS` words."""
     return words * (count + rate * _PRIOR_WORDS) / (words + _PRIOR_WORDS)

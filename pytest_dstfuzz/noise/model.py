@@ -1,4 +1,4 @@
-"""The noise models: where slips may be, how likely each is, and mixtures."""
+"""Noise models: the possible slips, their probabilities, and mixtures of models."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ from pytest_dstfuzz.noise.tables import (
 )
 from pytest_dstfuzz.perturb.words import Edit, take_apart
 
-#: Largest probability that a site has a slip.
+#: Maximum probability of a slip at a site.
 MOST: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Slip(Edit):
-    """What a person may do to a word, as an edit of the clean utterance."""
+    """A possible slip in a word, as an edit of the clean utterance."""
 
-    #: As models have it: `keyboard`, `missing`, `blank`, `texting` ...
+    #: The kind in models: `keyboard`, `missing`, `blank`, `texting` ...
     kind: str
-    #: How often it is expected at slip rate 1; its probability at the rate ``r`` is ``r * weight``,
-    #: but where the weights of its site are very large together: see `Site.share`.
+    #: Expected number at slip rate 1. The probability at the rate ``r`` is ``r * weight``, unless
+    #: the weights of the site have a very large sum: see `Site.share`.
     weight: float
 
     @property
     def edit(self) -> Edit:
-        """The edit alone."""
+        """The edit without kind and weight."""
         return Edit(
             self.transformation, self.operator, self.start, self.end, self.before, self.after
         )
 
 
 class Change(NamedTuple):
-    """What a kind does to a text: ``text[start:end]`` becomes ``after``."""
+    """A change of a text by a kind: ``text[start:end]`` becomes ``after``."""
 
     kind: str
     start: int
@@ -73,48 +73,48 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Changes of one text that all give different texts; equal to themselves alone."""
+    """Changes of one text that all give different texts; compared by identity."""
 
-    #: What is changed.
+    #: The text before the changes.
     text: str
     changes: tuple[Change, ...]
-    #: Whether they are all that happens to one word, wherever it stands.
+    #: Whether these are all changes of a single word, independent of its place.
     of_word: bool = False
 
     @cached_property
     def sums(self) -> tuple[float, ...]:
-        """Sums of their weights, up to each."""
+        """Cumulative sums of the weights."""
         return tuple(accumulate(change.weight for change in self.changes))
 
     @cached_property
     def texts(self) -> Mapping[str, float]:
-        """What they give -> weight."""
+        """Changed text -> weight."""
         return {change.put_into(self.text): change.weight for change in self.changes}
 
     @cached_property
     def longer(self) -> tuple[int, ...]:
-        """By how many characters they make the text longer, sorted."""
+        """The differences in length between the changed texts and the text, sorted."""
         return tuple(sorted({len(text) - len(self.text) for text in self.texts}))
 
     @property
     def weight(self) -> float:
-        """All their weights together."""
+        """The sum of the weights."""
         return self.sums[-1] if self.sums else 0.0
 
 
 class Kept(NamedTuple):
-    """Changes given that some others do not happen."""
+    """Changes on the condition that some other changes do not happen."""
 
     changes: Changes
-    #: The weights of those others.
+    #: The weights of the other changes.
     lost: tuple[float, ...]
 
 
 def distinct(text: str, changes: Iterable[Change], *, of_word: bool = False) -> Changes:
-    """Make those of one that give the same text: their weights are added.
+    """Merge changes that give the same text, and add up their weights.
 
-    The likeliest of them says kind and place. What gives the text itself, or has no weight, is
-    left out.
+    The most likely change sets the kind and the place. Changes without effect or without weight are
+    dropped.
     """
     best: dict[str, Change] = {}
     sums: dict[str, float] = {}
@@ -123,7 +123,7 @@ def distinct(text: str, changes: Iterable[Change], *, of_word: bool = False) -> 
         if change.weight <= 0.0 or made == text:
             continue
         known = best.setdefault(made, change)
-        if known is not change:  # Few texts come about in two ways.
+        if known is not change:  # Rare: few texts arise in two ways.
             sums[made] = sums.get(made, known.weight) + change.weight
             if known.weight < change.weight:
                 best[made] = change
@@ -134,53 +134,53 @@ def distinct(text: str, changes: Iterable[Change], *, of_word: bool = False) -> 
 
 @dataclass(frozen=True)
 class Site:
-    """A part of an utterance that takes at most one slip."""
+    """A part of an utterance with at most one slip."""
 
     utterance: str
-    #: Its part of the clean utterance, in code points.
+    #: Its range in the clean utterance, in code points.
     start: int
     end: int
-    #: Where in the utterance a text begins -> changes of it, at least one; of all no two give the
-    #: same.
+    #: Offset in the utterance -> changes of the text there, at least one. No two changes of a
+    #: site give the same text.
     parts: tuple[tuple[int, Changes], ...]
 
-    #: Weight of what is not allowed, where probabilities are on that condition.
+    #: The weight of the excluded slips if probabilities are conditional.
     _lost: float = 0.0
 
     @cached_property
     def weight(self) -> float:
-        """Expected slips at slip rate 1; without those that are not allowed."""
+        """Expected slips at slip rate 1, without excluded ones."""
         total = 0.0
         for _, part in self.parts:
             total += part.weight
         return total
 
     def given(self, found: Sequence[Kept]) -> Site:
-        """Return the site given that of each of its parts no changes happen but those kept."""
+        """Return the site on the condition that only the kept changes of its parts happen."""
         pairs = zip(self.parts, found, strict=True)
         parts = tuple((at, kept.changes) for (at, _), kept in pairs if kept.changes.changes)
         lost = math.fsum(chain.from_iterable([kept.lost for kept in found]))
         return Site(self.utterance, self.start, self.end, parts, self._lost + lost)
 
     def probability_given(self, rate: float) -> float:
-        """Return how likely the condition is that the site was put under; 1 without one."""
+        """Return the probability of the condition from `given`; 1 without a condition."""
         return 1.0 - self._factor(rate) * self._lost
 
     @property
     def clean(self) -> str:
-        """What it is in the clean utterance."""
+        """The text of the site in the clean utterance."""
         return self.utterance[self.start : self.end]
 
     @cached_property
     def slips(self) -> tuple[Slip, ...]:
-        """What can happen here, in a fixed order."""
+        """All possible slips, in a fixed order."""
         return tuple(
             self._slip(offset, change) for offset, part in self.parts for change in part.changes
         )
 
     @property
     def texts(self) -> Mapping[str, float]:
-        """What the site can come out as, but for clean -> weight."""
+        """Text of the site after a slip -> weight."""
         return {
             made.join(self._around(at, part)): weight
             for at, part in self.parts
@@ -192,15 +192,15 @@ class Site:
         return min(rate, MOST / both) if both else 0.0
 
     def share(self, rate: float) -> float:
-        """Return what weights are multiplied by to be probabilities, at a slip rate."""
+        """Return the factor from weights to probabilities, at a slip rate."""
         return self._factor(rate) / self.probability_given(rate)
 
     def probability(self, rate: float) -> float:
-        """Return how likely any slip is here, at a slip rate."""
+        """Return the probability of any slip at this site, at a slip rate."""
         return self.share(rate) * self.weight
 
     def weight_of(self, text: str) -> float:
-        """Return the weight of what makes the site a text, 0 where nothing does."""
+        """Return the weight of the slip that turns the site into a text, or 0."""
         for at, part in self.parts:
             head, tail = self._around(at, part)
             inside = len(text) - len(tail)
@@ -211,23 +211,23 @@ class Site:
         return 0.0
 
     def _around(self, at: int, part: Changes) -> tuple[str, str]:
-        """Return what of the site is before a part, and what is after it."""
+        """Return the text of the site before and after a part."""
         return self.utterance[self.start : at], self.utterance[at + len(part.text) : self.end]
 
     def chance(self, text: str, rate: float) -> float:
-        """Return how likely the site comes out as a text."""
+        """Return the probability that the site becomes a text."""
         if text == self.clean:
             return 1.0 - self.probability(rate)
         return self.share(rate) * self.weight_of(text)
 
     @cached_property
     def longest(self) -> int:
-        """How long it can come out."""
+        """The maximum length of the site's text, with or without a slip."""
         longer = [part.longer[-1] for _, part in self.parts]
         return self.end - self.start + max([0, *longer])
 
     def readings(self, text: str, rate: float) -> Mapping[int, float]:
-        """Return with how many characters a text may begin with the site -> how likely."""
+        """Return length -> probability for all prefixes of a text that the site can produce."""
         share, size = self.share(rate), self.end - self.start
         found = {size: 1.0 - share * self.weight} if text.startswith(self.clean) else {}
         for at, part in self.parts:
@@ -243,12 +243,12 @@ class Site:
         return {length: found[length] for length in sorted(found) if found[length]}
 
     def pick(self, number: float, rate: float) -> Slip | None:
-        """Return the slip that a number from 0 to 1 draws; ``None`` where the site stays clean."""
+        """Return the slip for a number from 0 to 1, or ``None`` if the site stays clean."""
         share = self.share(rate)
         if number >= share * self.weight:
             return None
         place = number / share
-        # The last one where rounding says that none is left.
+        # Rounding may leave no slip: then take the last.
         reach = tuple(accumulate([part.weight for _, part in self.parts]))
         index = min(bisect_right(reach, place), len(reach) - 1)
         offset, part = self.parts[index]
@@ -264,66 +264,66 @@ class Site:
         )
 
 
-#: What was read at sites that is kept of an utterance.
+#: Maximum number of cached readings per utterance.
 _MOST_READINGS: Final = 1 << 9
 
 
 class _Step(NamedTuple):
-    """What is known of a text once some sites were read."""
+    """The state of the forward algorithm after some sites."""
 
-    #: Where the next site may begin -> how likely the text is up to there, over `log_scale`.
+    #: Start of the next site in the text -> probability of the text before, without `log_scale`.
     reached: Mapping[int, float]
     log_scale: float
-    #: How many characters of the text were looked at.
+    #: The number of characters that were inspected.
     looked: int
 
 
 @dataclass(frozen=True)
 class NoisyUtterance:
-    """The sites of an utterance, which slip or do not slip whatever the others do."""
+    """The sites of an utterance, with independent slips."""
 
     text: str
-    #: In reading order; together they are all of the text. None where it has no word.
+    #: In reading order. Together they cover the text, or there are none if it has no word.
     sites: tuple[Site, ...]
 
     def given(self, kept: Callable[[Site], Sequence[Kept]]) -> NoisyUtterance:
-        """Return the utterance given that no slip happens but those that are allowed.
+        """Return the utterance on the condition that only allowed slips happen.
 
-        All probabilities of what is returned are on that condition; `probability_given` says
-        how likely it is.
+        All probabilities of the result are conditional. `probability_given` returns the
+        probability of the condition.
 
         Args:
-            kept: returns what is allowed of each part of a site.
+            kept: returns the allowed changes for each part of a site.
         """
         return NoisyUtterance(self.text, tuple([site.given(kept(site)) for site in self.sites]))
 
     def probability_given(self, rate: float) -> float:
-        """Return how likely the condition is that the utterance was put under; 1 without one."""
+        """Return the probability of the condition from `given`; 1 without a condition."""
         _check_rate(rate)
         return math.prod(site.probability_given(rate) for site in self.sites)
 
     def probability_clean(self, rate: float) -> float:
-        """Return how likely nothing slips, at a slip rate in [0, 1]."""
+        """Return the probability of no slip, at a slip rate in [0, 1]."""
         _check_rate(rate)
         return math.prod(1.0 - site.probability(rate) for site in self.sites)
 
     def log_probability(self, text: str, rate: float) -> float:
-        """Return how likely the utterance comes out as ``text``, as a natural logarithm.
+        """Return the log probability that the utterance becomes ``text``.
 
-        It is the sum over all ways in which slips can make that text: the order of edits, and
-        which of them an operator made, do not matter.
+        The probability is the sum over all combinations of slips that give the text. The order of
+        edits and their operators do not matter.
 
         Args:
-            text: the variant; the clean utterance is one.
+            text: the variant, which may be the clean utterance.
             rate: expected slips per word, in [0, 1].
 
         Returns:
-            ``-inf`` for what cannot come about.
+            The natural logarithm; ``-inf`` for an impossible text.
         """
         _check_rate(rate)
         if not self.sites:
             return 0.0 if text == self.text else -math.inf
-        # Up to its first change it is read as the clean utterance is.
+        # Before its first change, the text reads like the clean utterance: use the cache.
         steps = self._clean_steps(rate)
         same = len(commonprefix((text, self.text)))  # noqa: RUF071 - texts, no paths
         read = bisect_right(steps, same, key=operator.attrgetter("looked")) - 1
@@ -337,7 +337,7 @@ class NoisyUtterance:
         return math.log(found) + step.log_scale if found else -math.inf
 
     def _further(self, step: _Step, number: int, text: str, rate: float) -> _Step | None:
-        """Read one more site of a text; ``None`` where it cannot be read on."""
+        """Read one more site of a text; return ``None`` if the text does not match."""
         site, looked, known = self.sites[number], step.looked, self._readings
         if len(known) >= _MOST_READINGS:
             known.clear()
@@ -352,13 +352,13 @@ class NoisyUtterance:
                 further[at + length] = further.get(at + length, 0.0) + probability * chance
         if not further:
             return None
-        # Kept near 1: the product over a long utterance would be too small for a float.
+        # Rescale to 1: the product over a long utterance would underflow.
         top = max(further.values())
         reached = {at: probability / top for at, probability in further.items()}
         return _Step(reached, step.log_scale + math.log(top), looked)
 
     def _clean_steps(self, rate: float) -> Sequence[_Step]:
-        """Read the clean utterance, as far as that does not depend on where it ends."""
+        """Read the clean utterance as far as the result does not depend on its end."""
         if rate not in self._clean:
             self._clean[rate] = self._read_clean(rate)
         return self._clean[rate]
@@ -372,24 +372,24 @@ class NoisyUtterance:
             steps.append(step)
         return steps
 
-    # Not `lru_cache`: an object whose cache calls it back is only freed by Python's search for
-    # what is unreachable, and utterances by the hundred would wait for that.
+    # Not `lru_cache`: it would make a reference cycle, so only the cyclic garbage collector
+    # could free hundreds of utterances.
 
     @cached_property
     def _clean(self) -> dict[float, Sequence[_Step]]:
-        """Slip rate -> the clean utterance as it is read."""
+        """Slip rate -> steps of reading the clean utterance."""
         return {}
 
     @cached_property
     def _readings(self) -> dict[tuple[int, str, float], Mapping[int, float]]:
-        """Site, text from it on and slip rate -> what is read; of most it is so in all variants."""
+        """(Site, rest of the text, slip rate) -> readings, which most variants share."""
         return {}
 
     def draw(self, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
-        """Draw what a person makes of it at a slip rate; no edits where nothing slips.
+        """Draw slips at a slip rate, as edits; return no edits if nothing slips.
 
-        The edits are from the last to the first, so that each stands at its place of the clean
-        utterance. One number of the generator is used for each site, whatever is drawn.
+        The edits are ordered from last to first, so that the offsets of each refer to the clean
+        utterance. Each site takes exactly one number from the generator.
         """
         _check_rate(rate)
         numbers = generator.random(len(self.sites))
@@ -399,7 +399,7 @@ class NoisyUtterance:
         return tuple(reversed([slip.edit for slip in slips if slip is not None]))
 
     def single(self, rate: float) -> tuple[tuple[Slip, float], ...]:
-        """Return the outcomes in which one slip happens and no other, with their probabilities."""
+        """Return the outcomes with exactly one slip, with their probabilities."""
         _check_rate(rate)
         clean = [1.0 - site.probability(rate) for site in self.sites]
         before = [1.0, *accumulate(clean, operator.mul)]
@@ -411,15 +411,15 @@ class NoisyUtterance:
         )
 
     def probability_several(self, rate: float) -> float:
-        """Return how likely two sites or more slip."""
+        """Return the probability that at least two sites slip."""
         _check_rate(rate)
         return self._several(rate)[0][0]
 
     def draw_several(self, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
-        """Draw what a person makes of it who slips twice or more; see `draw`.
+        """Draw edits on the condition that at least two sites slip; see `draw`.
 
         Raises:
-            ValueError: that cannot be: less than two sites can slip.
+            ValueError: fewer than two sites can slip.
         """
         needed, odds = 2, self._several(rate)
         if not odds[0][0]:
@@ -428,12 +428,12 @@ class NoisyUtterance:
         for index, (site, number) in enumerate(
             zip(self.sites, generator.random(len(self.sites)), strict=True)
         ):
-            # Given what is still needed: the chance that this site slips is another one.
+            # The probability of a slip here, given the number of slips still needed.
             chance = site.probability(rate)
             rest = odds[index + 1][2 - max(needed - 1, 0)] * chance
             given = rest / odds[index][2 - needed]
             if number < given:
-                # What is left of the number is uniform again, and chooses the slip.
+                # The rest of the number is again uniform, so it can choose the slip.
                 place = min(float(number / given) * chance, math.nextafter(chance, 0.0))
                 if (slip := site.pick(place, rate)) is not None:
                     slips.append(slip.edit)
@@ -441,7 +441,7 @@ class NoisyUtterance:
         return tuple(reversed(slips))
 
     def _several(self, rate: float) -> list[tuple[float, float, float]]:
-        """Return how likely the sites from each on have two slips, one, and any number, or more."""
+        """Return for each suffix of sites the probability of at least two, one and zero slips."""
         found = [(0.0, 0.0, 1.0)]
         for site in reversed(self.sites):
             chance, (two, one, any_) = site.probability(rate), found[-1]
@@ -456,42 +456,42 @@ def _check_rate(rate: float) -> None:
         raise UserError(f"the slip rate is {rate:g}: slips per word, a number from 0 to 1")
 
 
-#: The models that ship.
+#: The shipped models.
 SHIPPED: Final = ("typing", "casual", "speech")
 _FOLDER: Final = resources.files("pytest_dstfuzz") / "resources" / "noise"
 
 
 class NoiseModel:
-    """What slips people make, and how likely they are.
+    """A model of people's slips and their probabilities.
 
     Args:
-        file: its content, as `load` reads it.
+        file: the content of a model file, see `load`.
     """
 
     def __init__(self, file: ModelFile) -> None:
         self.file = file
         scales = {kind.name: kind.scale for kind in file.kinds}
-        # What is never drawn leaves its share to the others.
+        # The kind `other` is never drawn, so its share goes to the other kinds.
         drawn = 1.0 - math.fsum(kind.share for kind in file.kinds if kind.name == OTHER)
         others = {kind: scale / drawn for kind, scale in scales.items() if drawn and kind != OTHER}
         self._scales = {True: scales, False: others}
         self._habits = Habits(file.tables.keyboard, file.tables.confusions)
         self._words = lru_cache(maxsize=1 << 13)(self._word_changes)
-        # Words differ, what their slips have in common does not.
+        # Words differ, but their slips share features.
         self._factor = lru_cache(maxsize=1 << 14)(self._product)
         again = self.file.tables.words.get("restart", {}).get(ANY_WORD, {})
-        #: So many words at the start of an utterance are said again at most.
+        #: Maximum number of words at the start of an utterance that are repeated as a restart.
         self.again = max(map(int, filter(str.isdecimal, again)), default=0)
-        # What is around a word comes again as two words that stand together do.
+        # Changes around a word depend only on nearby words, so they repeat across utterances.
         self._here = lru_cache(maxsize=1 << 14)(self._parts)
         self._known = lru_cache(maxsize=1 << 8)(self._find)
 
     @classmethod
     def load(cls, name: str) -> NoiseModel:
-        """Return a shipped model, or the one in a file.
+        """Return a shipped model, or the model in a file.
 
         Raises:
-            UserError: there is no such model or file, or the file is no sound noise model.
+            UserError: the model or the file does not exist, or the file is not a valid model.
         """
         path = Path(name).expanduser()
         if name in SHIPPED:
@@ -507,48 +507,48 @@ class NoiseModel:
 
     @property
     def name(self) -> str:
-        """Name of the model, for reports."""
+        """The name of the model, for reports."""
         return self.file.name
 
     @property
     def slip_rate(self) -> float:
-        """Expected slips per word, where a run names no other rate."""
+        """Expected slips per word, if a run sets no other rate."""
         return self.file.slip_rate
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all that the probabilities depend on."""
+        """SHA-256 of everything that affects probabilities."""
         content = {**plain(self.file), "sources": [], "name": ""}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def of(self, utterance: str, *, every: bool = False) -> NoisyUtterance:
-        """Return what can become of an utterance: its sites, densities and draws.
+        """Return the possible outcomes of an utterance: its sites, probabilities and draws.
 
         Args:
-            utterance: any text; one without words has no site, and no slips.
-            every: also the slips of the kind `other`, any letter at all, which are there to give
-                what people typed a likelihood: they are never drawn.
+            utterance: any text; a text without words has no sites and no slips.
+            every: also include slips of the kind `other`, which allow any letter. They are never
+                drawn; they give a likelihood to texts that people typed.
         """
         return self._known(utterance, every)
 
     def slips(self, utterance: str) -> tuple[tuple[Slip, ...], ...]:
         """Return the slips of each site of an utterance, in a fixed order.
 
-        No two slips of a site give the same text: of several kinds that do, the likeliest names
-        the slip, and their weights are added.
+        No two slips of a site give the same text. If several kinds do, the most likely kind names
+        the slip, and the weights are added up.
         """
         return tuple(site.slips for site in self.of(utterance).sites)
 
     def probability_clean(self, utterance: str, rate: float) -> float:
-        """Return how likely an utterance is typed as it is; see `NoisyUtterance`."""
+        """Return the probability that an utterance has no slip; see `NoisyUtterance`."""
         return self.of(utterance).probability_clean(rate)
 
     def log_probability(self, utterance: str, text: str, rate: float) -> float:
-        """Return how likely an utterance comes out as ``text``; see `NoisyUtterance`."""
+        """Return the log probability that an utterance becomes ``text``; see `NoisyUtterance`."""
         return self.of(utterance).log_probability(text, rate)
 
     def draw(self, utterance: str, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
-        """Draw what a person makes of an utterance; see `NoisyUtterance`."""
+        """Draw the slips in an utterance, as edits; see `NoisyUtterance`."""
         return self.of(utterance).draw(generator, rate)
 
     def _find(self, utterance: str, every: bool) -> NoisyUtterance:
@@ -570,14 +570,14 @@ class NoiseModel:
     def _parts(
         self, left: str, clean: str, ahead: str, count: int, ends: bool, every: bool
     ) -> tuple[tuple[int, Changes], ...]:
-        """Return the changes of the words of a site, and those of what is around them.
+        """Return the changes of the words of a site, and those around them.
 
         Args:
-            left: the word before it; ``""`` at the start of the utterance.
+            left: the word before the site; ``""`` at the start of the utterance.
             clean: the text of the site.
-            ahead: at the start, what follows as far as it may be said again.
-            count: the number of its words.
-            ends: whether it is the last site.
+            ahead: for the first site, the following text that a restart may repeat.
+            count: the number of words in the site.
+            ends: whether this is the last site.
             every: see `of`.
         """
         start, text, first = len(left), left + clean + ahead, int(bool(left))
@@ -595,7 +595,7 @@ class NoiseModel:
         alone = Site(clean, 0, len(clean), tuple(words))
         if count == 1 and not any(map(alone.weight_of, around.texts)):
             return tuple((at, part) for at, part in [*words, (0, around)] if part.changes)
-        # A slip of a word and one of what is around it, or of two words, give the same text.
+        # Slips of different words, or of a word and its surroundings, may give the same text.
         moved = [
             change._replace(start=change.start + at, end=change.end + at)
             for at, part in [*words, (0, around)]
@@ -604,7 +604,7 @@ class NoiseModel:
         return ((0, distinct(clean, moved)),) if moved else ()
 
     def _word_changes(self, word: str, every: bool) -> Changes:
-        """Return what happens to a word as typed, wherever it stands."""
+        """Return the changes of a word as typed, independent of its place."""
         scales, factor = self._scales[every], self._factor
         changes = []
         for kind, start, end, after, features in letter_slips(word, self._habits, every=every):
@@ -617,17 +617,17 @@ class NoiseModel:
         return distinct(word, changes, of_word=True)
 
     def _product(self, kind: str, features: tuple[str, ...]) -> float:
-        """Return how likely a slip of letters is, before its kind is weighed."""
+        """Return the value of a letter slip before the scale of its kind."""
         known = self.file.tables.factors.get(kind, {})
         return math.prod(known.get(feature, 1.0) for feature in features)
 
 
 @lru_cache(maxsize=8)
 def load_models(names: tuple[str, ...]) -> NoiseModel:
-    """Return the model of some names or paths, each with its weight: ``("typing:3", "casual")``.
+    """Return the mixture of models by names or paths with weights: ``("typing:3", "casual")``.
 
     Raises:
-        UserError: there is no such model or file, or one is named twice.
+        UserError: a model or a file does not exist, or a name is repeated.
     """
     given = [weighed(text) for text in names]
     for name, _ in given:
@@ -640,10 +640,10 @@ def load_models(names: tuple[str, ...]) -> NoiseModel:
 
 
 def mixed(files: Sequence[ModelFile], weights: Sequence[float]) -> ModelFile:
-    """Return a model whose slips are those of several, shared by their weights.
+    """Return the mixture of several models by weight.
 
-    A kind that several have is made as the first of them does, as often as all of them together.
-    So are keys and letters that are confused.
+    A kind that several models have takes its tables from the first one, and its share from all.
+    Keyboards and confusions also come from the first model that has the letter.
     """
     total = math.fsum(weights)
     shares: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Tables of slips: how often letters and phrases are mistaken."""
+"""Tables of slips: the frequencies of errors in letters and phrases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_dstfuzz.files import read_versioned
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.words import match_case
 
-#: Kind -> transformation and operator, as edits record it.
+#: Kind -> transformation and operator in records of edits.
 LETTER_KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "keyboard": ("char_replace", "keyboard"),
     "confusion": ("char_replace", "confusion"),
@@ -22,27 +22,27 @@ LETTER_KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "keyboard_insert": ("char_insert", "keyboard_insert"),
     "missing": ("char_drop", "any"),
     "swap": ("char_replace", "swap"),
-    # For likelihoods alone: a letter that neither the keyboard nor a habit explains.
+    # Only for likelihoods: a letter that neither the keyboard nor a habit explains.
     "other": ("char_replace", "any"),
 }
 OTHER: Final = "other"
 
-#: Longer words are addresses and tokens, not typed by hand.
+#: Maximum length of a word. Longer ones are addresses and tokens, not typed by hand.
 LONGEST: Final = 40
 _VOWELS: Final = frozenset("aeiou")
 _LOW: Final = string.ascii_lowercase
-#: Nothing before the first letter, nothing after the last.
+#: The neighbour before the first and after the last letter.
 _EDGE: Final = "^"
 
 
 class LetterSlip(NamedTuple):
-    """``word[start:end]`` becomes ``after`` (in the case of the word)."""
+    """A slip: ``word[start:end]`` becomes ``after``, in the case of the word."""
 
     kind: str
     start: int
     end: int
     after: str
-    #: From coarse to fine.
+    #: Features from coarse to fine.
     features: tuple[str, ...]
 
     def put_into(self, word: str) -> str:
@@ -51,24 +51,25 @@ class LetterSlip(NamedTuple):
 
 
 class Habits(NamedTuple):
-    """What letters can be typed for which: the alphabet of slips."""
+    """Which letters can be typed instead of which: the alphabet of slips."""
 
     #: Letter or digit -> the keys around it.
     keyboard: Mapping[str, str]
-    #: Letter -> letters that people write for it, which are not beside it.
+    #: Letter -> letters that people write instead, except adjacent keys.
     confusions: Mapping[str, str]
 
 
 def letter_slips(word: str, habits: Habits, *, every: bool = False) -> Iterator[LetterSlip]:
-    """Yield the slips of letters of a word as typed; no two of them give the same text.
+    """Yield the slips of letters in a word as typed; no two give the same text.
 
-    Nothing is done to a letter of one alone but to hit it, or the key beside it, once more:
-    the word would be another. Characters that are no letters and no digits stay.
+    In a word of one letter, the letter is never replaced or dropped, since that would make another
+    word. It can only be repeated, or get a letter from an adjacent key. Characters that are neither
+    letters nor digits stay.
 
     Args:
-        word: as typed.
-        habits: which letters can stand for which.
-        every: also any other letter, which no keyboard and no habit explains.
+        word: the word as typed.
+        habits: which letters can be typed instead of which.
+        every: also yield all other letters, which neither keyboard nor habits explain.
     """
     low = word.lower()
     if len(low) != len(word) or len(low) > LONGEST:
@@ -83,7 +84,7 @@ def letter_slips(word: str, habits: Habits, *, every: bool = False) -> Iterator[
 
 def _missing(low: str, size: str) -> Iterator[LetterSlip]:
     for place, letter in enumerate(low):
-        # Of letters in a row it does not show which one is missing.
+        # In a run of equal letters, it is unknown which one is missing. Drop only the first.
         if not letter.isalnum() or (place and low[place - 1] == letter):
             continue
         before = low[place - 1] if place else _EDGE
@@ -109,7 +110,7 @@ def _swaps(word: str, low: str, size: str) -> Iterator[LetterSlip]:
         one, other = low[place], low[place + 1]
         if one == other or not (one.isalnum() and other.isalnum()):
             continue
-        # A capital stays where it is: `Hte` for `The`.
+        # Upper case stays in place: `Hte` for `The`.
         swapped = word[place + 1] + word[place]
         if word[place].isupper() and word[place + 1].islower():
             swapped = match_case(word[place : place + 2], swapped.lower())
@@ -147,7 +148,7 @@ def _inserted(
         left = low[place - 1] if place else _EDGE
         right = low[place] if place < len(low) else _EDGE
         where = _place(place, len(low))
-        # After the last of letters in a row: it does not show after which.
+        # In a run of equal letters, it is unknown which one is repeated. Repeat only the last.
         if place and left.isalnum() and left != right:
             twice = "of two" if low[place - 2 : place - 1] == left else "alone"
             again = (size, where, twice, f"class {_class(left)}", f"letter {left}")
@@ -168,14 +169,14 @@ def _inserted(
 
 
 def _size(length: int) -> str:
-    """Name the length of a word, longer ones in classes."""
+    """Return the name of a word length; longer lengths are grouped."""
     if length < 5:
         return f"length {length}"
     return "length 5 to 6" if length < 7 else "length 7 to 8" if length < 9 else "length 9"
 
 
 def _place(place: int, last: int) -> str:
-    """Name a place in a word: first, last, second, or inside."""
+    """Return the name of a place in a word: first, last, second, or inside."""
     if place == 0:
         return "first"
     return "last" if place >= last else "second" if place == 1 else "inside"
@@ -185,11 +186,11 @@ def _class(letter: str) -> str:
     return "v" if letter in _VOWELS else "c" if letter in _LOW else "d"
 
 
-#: Raised whenever the layout of the file changes.
+#: Version of the file; increased with every change of its layout.
 FORMAT: Final = 1
 WHAT: Final = "noise model"
 
-#: The kinds of slips of whole words and of what stands between them -> transformation, operator.
+#: Kinds of slips in words and in the gaps between them -> transformation and operator.
 WORD_KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "blank": ("char_drop", "blank"),
     "misspelling": ("word_replace", "misspelling"),
@@ -206,49 +207,49 @@ WORD_KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "filler": ("word_insert", "filler"),
     "restart": ("word_insert", "repeat"),
 }
-#: All kinds -> transformation and operator, as edits record them.
+#: All kinds -> transformation and operator in records of edits.
 SLIP_KINDS: Final[Mapping[str, tuple[str, str]]] = {**LETTER_KINDS, **WORD_KINDS}
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseKind:
-    """One kind of slips, and how many of all slips are of it."""
+    """One kind of slips and its share."""
 
     name: str
-    #: Of all slips, in [0, 1]; those of a model have the sum 1.
+    #: Share of all slips, in [0, 1]; the shares of a model have the sum 1.
     share: float
-    #: Mean, over the words of the texts that it was fitted to, of what its tables give a word.
+    #: Sum of the table values of a word's slips, as the mean over the words of the fitted texts.
     per_word: float
 
     @property
     def scale(self) -> float:
-        """What the tables' value of a slip is multiplied by: slips per word, at slip rate 1."""
+        """The factor from a table value to slips per word, at slip rate 1."""
         return self.share / self.per_word if self.per_word else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What the kinds look up."""
+    """The lookup tables of all kinds."""
 
-    #: Letter or digit -> keys around it.
+    #: Letter or digit -> adjacent keys.
     keyboard: Mapping[str, str] = field(default_factory=dict)
-    #: Letter -> letters that are written for it.
+    #: Letter -> letters that people write instead.
     confusions: Mapping[str, str] = field(default_factory=dict)
-    #: Kind of slips of letters, or `blank` -> feature -> factor; 1 where there is none.
+    #: Kind of letter slips, or `blank` -> feature -> factor; 1 if missing.
     factors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    #: Kind of slips of words -> word in lower case, or two -> what is written -> value.
+    #: Kind of word slips -> one or two words in lower case -> written form -> value.
     words: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """The content of a file."""
+    """The content of a model file."""
 
     format: int
     name: str
-    #: Expected slips per word, where a run names no other rate.
+    #: Expected slips per word, if a run sets no other rate.
     slip_rate: float
-    #: What it was fitted to and taken from, for people.
+    #: Names of the texts and lists behind the model, for people.
     sources: tuple[str, ...]
     kinds: tuple[NoiseKind, ...]
     tables: Tables
@@ -258,7 +259,8 @@ def read_model_file(path: Path) -> ModelFile:
     """Read the file of a noise model.
 
     Raises:
-        DataError: it cannot be read, or is no sound noise model; the message says where.
+        DataError: the file cannot be read or is not a valid noise model; the message names the
+            place.
     """
     content = read_versioned(path, WHAT, "format", FORMAT)
     try:
@@ -270,7 +272,7 @@ def read_model_file(path: Path) -> ModelFile:
 
 
 def _check(file: ModelFile) -> None:
-    """Raise ValueError for what a run could not work with."""
+    """Raise a ``ValueError`` for values that a run cannot use."""
     _between("slip_rate", file.slip_rate, 1.0)
     _check_kinds(file)
     for name, factors in file.tables.factors.items():
@@ -306,7 +308,7 @@ def _between(what: str, value: float, most: float = 1e9) -> None:
 
 
 def plain(file: ModelFile) -> dict[str, Any]:
-    """Return the content as JSON has it; numbers have four digits."""
+    """Return the content as plain values for JSON, with numbers of four significant digits."""
     found: dict[str, Any] = _rounded(to_json(file))
     return found
 

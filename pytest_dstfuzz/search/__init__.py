@@ -1,1 +1,1 @@
-"""Internal: Searches: who chooses the action that makes a variant."""
+"""Internal: Searches: they choose the actions that make variants."""

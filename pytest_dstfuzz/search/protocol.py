@@ -1,9 +1,9 @@
-"""What a search is: it chooses the actions that make the variants of a turn.
+"""The protocol of searches, which choose the actions that make the variants of a turn.
 
-A campaign goes through a dialogue in passes. In pass ``i`` every turn, in order, gets its
-variant number ``i``; a search that is ``adaptive`` is then told what each of them did,
-before the next pass begins. So a search learns from its earlier attempts at a turn, and
-the tracker is still asked for many turns at once.
+A campaign goes through a dialogue in passes. In pass ``i``, every turn gets its variant number
+``i``, in order. If a search is ``adaptive``, it gets the results of the pass before the next one
+begins. So a search can learn from its earlier attempts at a turn, and the tracker still gets
+many turns in one batch.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ __all__ = [
 
 
 class SearchTask(NamedTuple):
-    """One turn, as a search gets it: nothing in it is from inside the tracker."""
+    """One turn, as a search gets it, without access to the tracker's internals."""
 
     dialogue: Dialogue
     turn_index: int
-    #: The prediction on the clean turn; ``None`` where the tracker failed on it.
+    #: The prediction for the clean turn, or ``None`` if the tracker failed on it.
     clean: Prediction | None
-    #: Makes the variants; it holds the validity profile and its locks.
+    #: Makes the variants, and holds the validity profile with its locks.
     perturber: Perturber
     #: The clean utterance, prepared by ``perturber``.
     source: Source
-    #: How many variants the turn is to get.
+    #: The number of variants of the turn.
     variants: int = 1
 
     def stream(self, search: str, seed: int, *names: int | str) -> np.random.Generator:
-        """Return random numbers that are the search's own at this turn.
+        """Return a random generator for this search at this turn.
 
         Args:
-            search: its name.
-            seed: of the campaign.
-            names: what else they are for, such as the numbers of variant and draw.
+            search: the name of the search.
+            seed: the seed of the campaign.
+            names: further parts of the stream's name, such as the numbers of variant and draw.
         """
         return stream(seed, "search", search, self.dialogue.id, self.turn_index, *names)
 
     def proposal(self, action: Action) -> Proposal:
-        """Return the variant that an action makes of the utterance, as a proposal."""
+        """Return a proposal with the variant that an action makes of the utterance."""
         return Proposal(self.perturber.apply(self.source, action), action)
 
 
-#: Of a variant whose edits were drawn one by one.
+#: The action of a variant whose edits were drawn one by one.
 NO_ACTION: Final = Action((), 0)
 
 
@@ -72,28 +72,28 @@ class Proposal(NamedTuple):
     """A variant that a search wants to try."""
 
     variant: Variant
-    #: The point of the action space that made it, or its last edits; `NO_ACTION` where none did.
+    #: The point of the action space that made it, or its last edits; else `NO_ACTION`.
     action: Action
-    #: Of a search with a density: of all that people may make of the turn, how much it stands for;
-    #: probability by the noise model / probability that the search proposes it.
+    #: The importance weight, if the search has a density: the probability by the noise model,
+    #: divided by the probability that the search proposes it.
     weight: float | None = None
-    #: Of a relation that makes the edits itself, in the place of a search.
+    #: Set if the relation makes the edits itself, instead of a search.
     rewrite: Rewrite | None = None
 
 
 class Feedback(NamedTuple):
-    """What an earlier attempt at the same turn showed."""
+    """The result of an earlier attempt at the same turn."""
 
     proposal: Proposal
-    #: The tracker was asked: the variant was valid, no duplicate, and the tracker answered.
+    #: Whether the variant was valid, not a duplicate, and the tracker answered.
     answered: bool = False
-    #: It broke the relation, by more than what earlier turns had carried into it.
+    #: Whether it violated the relation, beyond violations carried over from earlier turns.
     broken: bool = False
-    #: Slots that differ from the clean prediction.
+    #: The number of slots that differ from the clean prediction.
     changes: int = 0
-    #: Impurity of the prediction minus that of the clean one, see `impurity_difference`.
+    #: The impurity of the prediction minus that of the clean one, see `impurity_difference`.
     impurity: float = 0.0
-    #: What the tracker answered; ``None`` where it was not asked, or had no answer.
+    #: The answer of the tracker, or ``None`` if it was not asked or had no answer.
     answer: Prediction | None = None
 
 
@@ -104,117 +104,116 @@ class TurnSearch(Protocol):
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return variant ``number`` of the turn.
 
-        A function of the arguments, the task and the search's seed, never of what was
-        asked before, so that turns may be run in any order and in any process.
+        The result must depend only on the arguments, the task and the seed of the search, not on
+        earlier calls, so that turns may run in any order and in any process.
 
         Args:
-            number: of the variant, from 0.
-            draw: 0, or how many proposals for this number were refused because they were
-                vacuous, a duplicate or not valid.
-            seen: what the variants ``0`` to ``number - 1`` showed, where the search is
-                adaptive; otherwise only what they were.
+            number: the number of the variant, from 0.
+            draw: the number of earlier proposals for this variant that were rejected as vacuous,
+                duplicate or invalid.
+            seen: the results of the variants ``0`` to ``number - 1`` if the search is adaptive;
+                otherwise only their proposals.
         """
 
 
 class Search(Protocol):
     """Chooses the points of the action space to try.
 
-    A class that inherits from it writes ``name`` and ``turn``, and the rest where it is to be
-    otherwise.
+    A subclass must define ``name`` and ``turn``. All other members have defaults.
     """
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name that the option ``search`` takes, and that reports show."""
+        """The name for the option ``search`` and for reports."""
 
     @property
     def order(self) -> str:
-        """What its position parameters count through: ``reading`` or ``distance``."""
+        """The order of places for position parameters: ``reading`` or ``distance``."""
         return "reading"
 
     @property
     def adaptive(self) -> bool:
-        """Whether it wants to know what earlier attempts showed."""
+        """Whether the search needs the results of earlier attempts."""
         return False
 
     @property
     def associates(self) -> bool:
-        """Whether the option ``transformations`` says how many it associates in a variant."""
+        """Whether the option ``transformations`` limits the number in one variant."""
         return True
 
     @property
     def by_density(self) -> bool:
-        """Whether its proposals have weights, by which failures of users are estimated.
+        """Whether proposals have weights, from which the failure rate of users is estimated.
 
-        Then none is drawn again, and the earlier turns of a context are as the noise model makes
-        them, most of them clean, and not variants.
+        If true, no proposal is drawn again. The earlier turns of a context are not variants: the
+        noise model draws them, and most are clean.
         """
         return False
 
     @property
     def waits(self) -> bool:
-        """Whether it may leave a turn alone for a pass, by proposing the clean utterance.
+        """Whether the search may skip a turn in a pass by proposing the clean utterance.
 
-        That is not drawn again, and later turns of the dialogue are seen with the last variant of
-        the turn that is valid.
+        A skipped turn is not drawn again. Later turns of the dialogue are shown after the last
+        valid variant of the skipped turn.
         """
         return False
 
     def context_variant(self, number: int) -> int:
-        """Return the number of the variants of earlier turns that a variant is seen with.
+        """Return the number of the variants of earlier turns that form the context of a variant.
 
-        ``number`` itself, or a lower one where several attempts are steps of one search
-        and have to be compared in the same context.
+        It is ``number`` itself, or a lower number if several attempts are steps of one search and
+        must be compared in the same context.
         """
         return number
 
     @abstractmethod
     def turn(self, task: SearchTask) -> TurnSearch:
-        """Begin a turn."""
+        """Start the attempts at a turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """How a search came to be."""
+    """The training of a search."""
 
-    what: str  #: What was trained, such as ``policy`` or ``scorer``.
-    fingerprint: str  #: Of its file.
+    what: str  #: The kind of the trained object, such as ``policy`` or ``scorer``.
+    fingerprint: str  #: The fingerprint of its file.
     tracker: str  #: The tracker it was trained against, as its user named it.
-    data: str  #: Data set and splits of the training dialogues.
-    held_out: tuple[str, ...]  #: Ids of the dialogues of the data that it never saw.
-    validity: str  #: Validity profile.
-    seed: int  #: Of the training.
-    calls: int  #: Contexts that the tracker was asked for, clean ones included.
-    code: str = ""  #: Fingerprint of the code that uses it; without one no result is kept.
+    data: str  #: The data set and the splits of the training dialogues.
+    held_out: tuple[str, ...]  #: Ids of the dialogues that were not used for training.
+    validity: str  #: The validity profile.
+    seed: int  #: The seed of the training.
+    calls: int  #: The number of contexts that the tracker was asked for, including clean ones.
+    code: str = ""  #: The fingerprint of the code that uses it; if empty, no result is cached.
 
 
 class SearchFamily(ABC):
-    """Searches that one name and an argument stand for: ``NAME`` and ``NAME:ARGUMENT``.
+    """Searches that share a name and differ by an argument: ``NAME`` and ``NAME:ARGUMENT``.
 
-    It is registered under ``NAME``, in the place of a factory. An argument may be the file of a
-    search that was trained.
+    A family is registered under ``NAME`` instead of a factory. The argument may be the file of a
+    trained search.
     """
 
-    #: What may be written, as messages list it, such as ``agent`` and ``agent:PATH``.
+    #: The valid forms of the name for messages, such as ``agent`` and ``agent:PATH``.
     forms: tuple[str, ...]
 
     @abstractmethod
     def make(self, name: str, *, seed: int, k: int) -> object:
-        """Return the `Search` of a name as the user wrote it; its own name is ``NAME`` alone."""
+        """Return the `Search` for a name as the user wrote it; its ``name`` is ``NAME`` alone."""
 
-    def trained(self, name: str) -> Trained | None:  # noqa: ARG002 - for those that were trained
-        """Return how a search came to be; ``None`` if it was not trained."""
+    def trained(self, name: str) -> Trained | None:  # noqa: ARG002 - for subclasses
+        """Return the training of a search, or ``None`` if it was not trained."""
         return None
 
 
 def impurity_difference(clean: Prediction, perturbed: Prediction) -> float:
-    """Return how much less sure the tracker is of the variant than of the clean turn.
+    """Return how much less certain the tracker is about the variant than about the clean turn.
 
-    The mean impurity over slots of the one minus that of the other, in (-1, 1); positive
-    where the variant is closer to a change of mind (``gini_dif`` of the thesis). A tracker
-    that generated nothing has no impurity on that side: 0, so that the scale stays. Where
-    neither side has any, the share of slots in which the states disagree, in [0, 1].
+    The value is the difference of the mean impurities over slots, in (-1, 1). It is positive if
+    the variant is closer to a change of the prediction (``gini_dif`` of the thesis). If one side
+    has no impurities because the tracker generated nothing, its mean is 0. If both have none, the
+    value is the share of slots in which the states differ, in [0, 1].
     """
     if clean.impurities or perturbed.impurities:
         return _mean_impurity(perturbed) - _mean_impurity(clean)

@@ -1,4 +1,4 @@
-"""Searches by name: those of the core, those of packages, those of a suite."""
+"""Searches by name: shipped ones, and those of packages and test suites."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from pytest_dstfuzz.trackers.tracker import NAMELESS
 
 __all__ = ["describe_trained", "search_by_name", "trained"]
 
-#: Called as ``factory(seed=..., k=...)``: the seed of the campaign, and how many transformations
-#: one variant associates.
+#: Called as ``factory(seed=..., k=...)`` with the seed of the campaign and the number of
+#: transformations in a variant.
 SearchFactory = Callable[..., object]
-#: A package brings a search by an entry point of this group that names its factory, or several
-#: searches by one that names a `SearchFamily`.
+#: The group of entry points for searches. An entry point names a factory, or a `SearchFamily`
+#: for several searches.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.searches"
 _SHIPPED: Final = (RandomSearch, NearValueSearch, HillClimbSearch, NoiseSearch)
 
 
 class _Searches(Registry[SearchFactory | SearchFamily]):
-    """Searches, of which some have an argument."""
+    """Searches, some with an argument."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that may be written: searches of the core first, then the forms of others."""
+        """All valid names: shipped searches first, then the forms of the others."""
         others = self.single[len(self.shipped) :]
         return (*self.shipped, *(form for name in others for form in self._forms(name)))
 
     def _forms(self, name: str) -> tuple[str, ...]:
-        # Of one that cannot be loaded its name is known.
+        # If an entry point cannot be loaded, only its name is known.
         with suppress(UserError):
             if isinstance(found := self.find(name), SearchFamily):
                 return found.forms
         return (name,)
 
     def of(self, name: str) -> SearchFactory | SearchFamily:
-        """Return what makes the search of a name as it is written."""
+        """Return the factory or family for the name of a search, with or without an argument."""
         base, colon, _ = name.partition(":")
         if not colon:
             return self.find(name)
@@ -80,21 +80,21 @@ SEARCHES: Final = _Searches(
 
 
 def register_search(name: str, factory: SearchFactory | SearchFamily) -> None:
-    """Make a search known by a name, such as in a ``conftest.py``.
+    """Register a search under a name, for example in a ``conftest.py``.
 
     Args:
-        name: that the option ``search`` takes.
-        factory: called as ``factory(seed=..., k=...)``, returns a `Search`; a class will do. A
-            `SearchFamily` makes searches of names with an argument, ``NAME:ARGUMENT``.
+        name: the name for the option ``search``.
+        factory: called as ``factory(seed=..., k=...)``, returns a `Search`; may be a class. A
+            `SearchFamily` makes searches for names with an argument, ``NAME:ARGUMENT``.
 
     Raises:
-        UserError: one that ships has this name, or it is none.
+        UserError: a shipped search has this name, or the name is invalid.
     """
     SEARCHES.register(name, factory)
 
 
 def search_by_name(name: str, *, seed: int, k: int) -> Search:
-    """Build the search that the option ``search`` names; for ``k`` see `SearchFactory`."""
+    """Build the search that the option ``search`` names; see `SearchFactory` for ``k``."""
     factory, where = SEARCHES.of(name), f"the search {name!r}"
     with blamed(f"the factory of {where}, called with seed= and k=,"):
         if isinstance(factory, SearchFamily):
@@ -109,22 +109,22 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
 
 
 def trained(name: str) -> Trained | None:
-    """Return how the search that the option ``search`` names came to be.
+    """Return the training of the search that the option ``search`` names.
 
-    ``None`` if it was not trained.
+    Returns ``None`` if the search was not trained.
 
     Raises:
-        UserError: there is no such search, or its file is missing or broken.
+        UserError: the search does not exist, or its file is missing or broken.
     """
     family = SEARCHES.of(name)
     return family.trained(name) if isinstance(family, SearchFamily) else None
 
 
 def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tuple[str, str]:
-    """Return the fingerprint of a trained search, and a note that says whose it is.
+    """Return the fingerprint of a trained search, and a note on its training.
 
-    Both are empty if it was not trained. ``model`` is the tracker under test, as the user named
-    it; ``None`` = a suite's own.
+    Both are empty if the search was not trained. ``model`` is the tracker under test as the user
+    named it, or ``None`` if the test suite provides it.
     """
     found = trained(name)
     if found is None:
@@ -140,17 +140,17 @@ def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tu
 
 
 def as_search(given: object, where: str, known_as: str = "") -> Search:
-    """Return a search that is safe to ask: somebody else's is checked whenever it proposes.
+    """Return a search whose proposals are checked, unless it is shipped.
 
-    Messages begin with ``where`` it comes from; ``known_as`` is the name under which it was found.
+    Messages begin with ``where``. ``known_as`` is the name under which the search was found.
     """
     if isinstance(given, CheckedSearch) or type(given) in _SHIPPED:
-        return given  # type: ignore[return-value]  # all of them are searches
+        return given  # type: ignore[return-value]  # each is a Search
     return CheckedSearch(given, where, known_as)
 
 
 class CheckedSearch(Search):
-    """Somebody else's search; its shape is checked, and what it proposes."""
+    """A search of a user, with checks of its attributes and proposals."""
 
     name = order = ""
     adaptive = by_density = waits = False
@@ -173,7 +173,7 @@ class CheckedSearch(Search):
             )
 
     def context_variant(self, number: int) -> int:
-        """Return the number of an attempt made so far; see `Search.context_variant`."""
+        """Return a number from 0 to ``number``; see `Search.context_variant`."""
         ask = getattr(self.wrapped, "context_variant", super().context_variant)
         with blamed(f"context_variant() of the search {self.name!r}"):
             found: object = ask(number)
@@ -185,7 +185,7 @@ class CheckedSearch(Search):
         return found
 
     def turn(self, task: SearchTask) -> TurnSearch:
-        """Begin a turn with what can propose."""
+        """Start the attempts at a turn, after a check of the returned object."""
         with blamed(f"turn() of the search {self.name!r}"):
             begun = self.wrapped.turn(task)
         if not callable(getattr(begun, "propose", None)):
@@ -197,14 +197,14 @@ class CheckedSearch(Search):
 
 
 class CheckedTurn(TurnSearch):
-    """The attempts of somebody else's search at one turn."""
+    """The attempts of a user's search at one turn."""
 
     def __init__(self, search: str, begun: Any) -> None:
         self._search = search
         self._begun = begun
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return what it proposes, if that is a proposal."""
+        """Return the proposal of the search after a check of its type."""
         with blamed(f"propose() of the search {self._search!r}"):
             found: object = self._begun.propose(number, draw, seen)
         if not isinstance(found, Proposal):

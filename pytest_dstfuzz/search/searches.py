@@ -1,4 +1,4 @@
-"""Searches that do not learn: random, near-value, greedy, dialtest, noise."""
+"""Searches without training: random, near-value, greedy, dialtest, noise."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ from pytest_dstfuzz.search.protocol import (
 )
 from pytest_dstfuzz.transformations import of_word_level
 
-#: Draws of which the best is taken.
+#: Number of draws from which the best is chosen.
 DRAWS: Final = 8
-#: Percent of flips: beside a value, two or three words away, further.
+#: Percent of edits that flip the prediction, by distance to a value: next to it, two or three
+#: words away, further.
 _TYPO: Final = (6.0, 3.0, 1.5)
 _WORD: Final = (5.4, 2.0, 0.5)
-#: In or at a word right beside a value that says what the value is for.
+#: The same for edits within or at a cue word directly beside a value.
 _CUE_TYPO: Final = 15.8
 _CUE_PUNCTUATION: Final = 10.6
 _FAR: Final = 4
 
 
 class RandomSearch(Search):
-    """Draws every action uniformly from a stream of its own."""
+    """Draws every action uniformly, from its own random stream."""
 
     name = "random"
 
@@ -59,20 +60,20 @@ class RandomTurn:
     search: RandomSearch
     task: SearchTask
 
-    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - it does not learn
-        """Return the variant that a uniform action makes."""
-        # The stream of the first draw is that of the variant itself.
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - not adaptive
+        """Return the variant for a uniformly drawn action."""
+        # The first draw uses the stream of the variant itself.
         redraw = (draw,) if draw else ()
         rng = self.task.stream(self.search.name, self.search.seed, number, *redraw)
         return self.task.proposal(self.task.perturber.space.sample(rng, self.search.k))
 
 
 class NearValueSearch(RandomSearch):
-    """Takes the draw whose edits are nearest to slot values."""
+    """Chooses the draw with edits nearest to slot values."""
 
     name = "near-value"
-    #: The order does not matter to a search that looks at what its draws did; it needs
-    #: the distances, though.
+    #: This search scores the edits of its draws, so the order itself does not matter. But only
+    #: this order provides the distances.
     order = "distance"
 
     def turn(self, task: SearchTask) -> TurnSearch:
@@ -86,7 +87,7 @@ class NearValueTurn(RandomTurn):
     __slots__ = ()
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return the most promising of a few variants that is not there yet."""
+        """Return the most promising of several new variants."""
         task = self.task
         rng = task.stream(self.search.name, self.search.seed, number, draw)
         known = {earlier.proposal.variant.text for earlier in seen}
@@ -97,12 +98,12 @@ class NearValueTurn(RandomTurn):
             new = variant.valid and variant.text not in known
             score = heuristic_score(task.source, variant) if new else -1.0
             drawn.append((score, proposal))
-        # Of equally promising ones, the first.
+        # If several are equally promising, take the first.
         return max(drawn, key=lambda item: item[0])[1]
 
 
 def heuristic_score(source: Source, variant: Variant) -> float:
-    """Return how promising a variant is: the sum over its edits, in percent of flips."""
+    """Return how promising a variant is: the sum of the flip rates of its edits, in percent."""
     spans = source_spans(variant.edits)
     return sum(
         _edit_score(source, edit, span) for edit, span in zip(variant.edits, spans, strict=True)
@@ -127,14 +128,14 @@ def _edit_score(source: Source, edit: Edit, span: tuple[int, int]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class HillClimb:
-    """The rules of a climb."""
+    """The rules of a hill climb."""
 
-    name: str  #: Of the search.
-    #: What a step may do: transformation -> its operators; ``None`` = all in use.
+    name: str  #: The name of the search.
+    #: The allowed edits of a step: transformation -> operators; ``None`` = all in use.
     moves: Mapping[str, tuple[str, ...]] | None
-    steps: int  #: Attempts of one climb, after which the next begins.
-    kept: int  #: Most edits that are kept in one climb.
-    threshold: float  #: An edit is kept where it raises the impurity by more than this.
+    steps: int  #: The number of attempts in one climb, before the next climb begins.
+    kept: int  #: The maximum number of edits kept in one climb.
+    threshold: float  #: An edit is kept if it raises the impurity by more than this.
 
 
 _SYNONYMS_AND_WORDS: Final = {
@@ -146,7 +147,7 @@ DIALTEST: Final = HillClimb("dialtest", _SYNONYMS_AND_WORDS, steps=8, kept=5, th
 
 
 class HillClimbSearch(Search):
-    """Climbs by the rules of a `HillClimb`."""
+    """Adds one edit per step by the rules of a `HillClimb`."""
 
     name = ""
     adaptive = True
@@ -174,7 +175,7 @@ class HillClimbTurn:
     task: SearchTask
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return the variant that this climb has reached with one more edit."""
+        """Return the variant that this climb has reached, with one more edit."""
         rules, task = self.search.rules, self.task
         start = self.search.context_variant(number)
         base = self._base(seen[start:number])
@@ -182,14 +183,14 @@ class HillClimbTurn:
         action = task.perturber.space.sample(rng, 1)
         step = self._step(action, rng, base)
         if step is None:
-            # Nothing is left to do: the same once more, which is not run.
+            # No edit is left. Repeat the variant; the duplicate is not run.
             text = task.source.text
             clean = Variant(text, text, (), 0.0, 0.0, "vacuous")
             return Proposal(base.variant if base else clean, action)
         return Proposal(task.perturber.grow(task.source, step, base).variant, step)
 
     def _base(self, steps: Sequence[Feedback]) -> PartialVariant | None:
-        """Return the variant that the climb has reached, built from the steps that were kept."""
+        """Return the variant that the climb has reached, built from the kept steps."""
         rules, task = self.search.rules, self.task
         base: PartialVariant | None = None
         score, kept = 0.0, 0
@@ -204,7 +205,7 @@ class HillClimbTurn:
     def _step(
         self, action: Action, rng: np.random.Generator, base: PartialVariant | None
     ) -> Action | None:
-        """Turn ``action`` into one edit that can still be made on ``base``, if there is any."""
+        """Turn ``action`` into one edit that is still possible on ``base``, or return ``None``."""
         space, moves = self.task.perturber.space, self.search.rules.moves
         menus = self.task.perturber.menus(self.task.source, base)
         found = []
@@ -218,25 +219,25 @@ class HillClimbTurn:
         name, allowed, count = found[int(rng.integers(len(found)))]
         (step,) = space.decode(space.single(action, name))
         position, which, *choice = step.repetitions[0]
-        # In the middle of what selects the operator, so that the grid does not matter.
+        # Use the middle of the operator's range, so that rounding to the grid does not matter.
         which = round((allowed[pick(which, len(allowed))] + 0.5) / count * GRID) / GRID
         return space.encode([step._replace(repetitions=((position, which, *choice),))])
 
 
 Floats = npt.NDArray[np.float64]
-#: A turn that is distorted as often as one of so many words, of which none is locked, or oftener,
-#: gets all variants that a turn may get.
+#: A turn gets the full number of variants if it is distorted at least as often as this number of
+#: words without locks.
 WORDS: Final = 12
 
 
 class NoiseSearch(Search):
-    """Draws what people make of a turn, by the noise model of the profile ``natural``."""
+    """Draws what people type for a turn, by the noise model of the profile ``natural``."""
 
     name = "noise"
     by_density = True
     associates = False
 
-    def __init__(self, seed: int, k: int) -> None:  # noqa: ARG002 - as many edits as people make
+    def __init__(self, seed: int, k: int) -> None:  # noqa: ARG002 - the model decides on the number
         self.seed = seed
 
     def turn(self, task: SearchTask) -> NoiseTurn:
@@ -245,7 +246,7 @@ class NoiseSearch(Search):
 
 
 class Drawn(NamedTuple):
-    """An outcome that is in the sample."""
+    """An outcome in the sample."""
 
     edits: tuple[Edit, ...]
     weight: float
@@ -260,16 +261,16 @@ class NoiseTurn(TurnSearch):
 
     @cached_property
     def sample(self) -> tuple[Drawn, ...]:
-        """The outcomes that are tried; fewer than the turn is to have where there are no more."""
+        """The outcomes to try; fewer than requested if there are not enough."""
         task, support = self.task, self.task.source.support
-        if support is None:  # An utterance that is too long to be edited.
+        if support is None:  # The utterance is too long to be edited.
             return ()
         rng = task.stream(self.search.name, self.search.seed)
         outcomes = Outcomes(support.noisy, task.perturber.noise.rate)
         return outcomes.draw(outcomes.size(task.variants), rng)
 
-    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - nothing is drawn again
-        """Return the variant that an outcome of the sample is."""
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - no redraws
+        """Return the variant for an outcome of the sample."""
         task = self.task
         if number >= len(self.sample):
             text = task.source.text
@@ -279,10 +280,10 @@ class NoiseTurn(TurnSearch):
 
 
 class Outcomes:
-    """In which ways an utterance may be distorted, and how likely each is.
+    """The possible distortions of an utterance and their probabilities.
 
     Args:
-        noisy: the utterance, given that no lock is touched.
+        noisy: the utterance, conditional on slips that touch no lock.
         rate: slips per word.
     """
 
@@ -292,20 +293,20 @@ class Outcomes:
         single = noisy.single(rate)
         self._slips = [slip for slip, _ in single]
         chances = [chance for _, chance in single]
-        #: Of one slip and no other, in reading order, and of more slips than one.
+        #: Probabilities of exactly one slip, in reading order, then that of several slips.
         self.chances: Floats = np.array([*chances, noisy.probability_several(rate)])
 
     def size(self, most: int) -> int:
-        """Return how many of at most so many variants the utterance is to get, at least 1."""
+        """Return the number of variants for the utterance, at least 1 and at most ``most``."""
         often = 1.0 - (1.0 - self._rate) ** WORDS
         share = float(self.chances.sum()) / often if often else 0.0
         return max(1, math.ceil(most * min(share, 1.0)))
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Drawn, ...]:
-        """Draw a sample of ``size`` outcomes, at least 1; fewer where there are no more.
+        """Draw a sample of at least 1 and at most ``size`` outcomes.
 
-        In reading order, those with several slips last. The sum of their weights is, on average,
-        the probability that the utterance is distorted.
+        They are in reading order; outcomes with several slips are last. The expected sum of their
+        weights is the probability that the utterance is distorted.
         """
         found = []
         for place, weight in self.draw_places(size, rng):
@@ -317,7 +318,7 @@ class Outcomes:
         return tuple(found)
 
     def draw_places(self, size: int, rng: np.random.Generator) -> list[tuple[int, float]]:
-        """Draw a sample as places in `chances`, each with its weight."""
+        """Draw a sample as indices into `chances`, each with its weight."""
         sizes = inclusion(self.chances, size)
         reach = np.cumsum(sizes)
         points = rng.random() + np.arange(size)
@@ -326,10 +327,11 @@ class Outcomes:
 
 
 def inclusion(chances: Floats, size: int) -> Floats:
-    """Return how often each outcome is expected in a sample of a size.
+    """Return the expected number of each outcome in a sample of a given size.
 
-    In proportion to their chances, but none more than once: what would be is in every sample, and
-    the others share the rest. The last one stands for many outcomes, and may be hit more often.
+    The numbers are proportional to the probabilities, but at most 1: an outcome that would exceed
+    1 is in every sample, and the others share the rest. The last outcome stands for many, so it may
+    be drawn more often.
     """
     sure = np.zeros(len(chances), dtype=bool)
     while True:
