@@ -182,8 +182,7 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
         call_order: whether the order of tool calls counts.
 
     Raises:
-        AssertionError: a slot is not as expected; the message lists the actual and the expected
-            value of each.
+        AssertionError: a slot is not as expected; the message lists actual and expected values.
         TrackerError: an answer of the tracker is not a state.
         UserError: ``tracker`` is not a tracker.
     """
