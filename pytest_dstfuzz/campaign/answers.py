@@ -1,4 +1,4 @@
-"""Answers to a context, several if a bot varies, and which of them say the same."""
+"""Answers to a context, repeated answers, and the comparison of answers."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ __all__ = ["Answer", "TrackerFailure"]
 
 
 class OptionalRequest(list[Context]):
-    """Contexts without whose answers a dialogue is done as well, with less to say."""
+    """Contexts that improve the result of a dialogue but are not required for it."""
 
 
 class PatientRequest(list[Context]):
-    """Contexts that can wait until other dialogues have come as far."""
+    """Contexts that can wait until other dialogues have caught up."""
 
 
-#: A prediction, or what stands in the place of one where there is none.
+#: A prediction or a failure.
 _Given = TypeVar("_Given")
-#: Comparisons that are remembered: a pair is looked at in each round of a vote.
+#: Size of the caches below. Each round of a vote compares the same pairs again.
 _REMEMBERED: Final = 1 << 15
 
 
 class Folding:
-    """Folds answers by a comparison."""
+    """Normalises answers: texts that a comparison accepts as the same become one text."""
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
@@ -46,17 +46,17 @@ class Folding:
         self._align = lru_cache(_REMEMBERED)(comparison.align)
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Compare two texts; what is equal is the same, whatever the comparison."""
+        """Compare two texts. Equal texts are the same under every comparison."""
         if before == found:
             return Compared(same=True)
         return self._compare(path, before, found, asked)
 
     def apart(self, path: str, before: str, found: str, asked: Context) -> float | None:
-        """Return the distance of two texts; ``None`` where the comparison has none."""
+        """Return the distance of two texts, or ``None`` if the comparison has no distances."""
         return 0.0 if before == found else self.compare(path, before, found, asked).distance
 
     def agree(self, before: Outcome, found: Outcome, asked: Context) -> bool:
-        """Whether two answers say the same, path by path."""
+        """Return whether two answers have the same paths and the same text at each path."""
         if self.exact or before == found:
             return before == found
         aligned = self._align(before, found)
@@ -65,15 +65,14 @@ class Folding:
         )
 
     def under(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return an answer under the paths of another one."""
+        """Return ``found`` with its paths aligned to those of ``before``."""
         return found if self.exact else self._align(before, found)
 
     def prepare(self, asked: Iterable[tuple[Context, Sequence[object], Sequence[object]]]) -> None:
-        """Let the comparison get ready for answers that are about to be folded.
+        """Let the comparison prepare for all pairs of answers that differ, in one batch.
 
         Args:
-            asked: clean contexts, each with all answers to it, and answers that are held against
-                those.
+            asked: clean contexts, each with all answers to it and the answers to compare with them.
         """
         if self.exact:
             return
@@ -90,9 +89,9 @@ class Folding:
             self.comparison.prepare(list(pairs))
 
     def alike(self, given: Sequence[_Given], asked: Context) -> Sequence[_Given]:
-        """Return answers to one context, each text as the first of them that says the same.
+        """Return answers to one context, with each text replaced by the first equivalent text.
 
-        ``given`` are predictions, and failures, which stay as they are.
+        Failures in ``given`` are returned unchanged.
         """
         if self.exact:
             return given
@@ -122,20 +121,20 @@ class Folding:
         expected: Expected = UNCHANGED,
         seen: Context | None = None,
     ) -> Sequence[_Given]:
-        """Return answers to a variant, each text as that of the clean turn if it says the same.
+        """Return answers to a variant, with each text replaced by the clean text if they agree.
 
-        A text that says the same as any of the ``clean`` answers is one of the system's own ways
-        to say it, and one that says what is expected counts as that. All others count as one, the
-        first of them: a changed reply that is worded anew each time is a changed reply still.
+        A text counts as the clean text if it agrees with any of the ``clean`` answers. A text that
+        agrees with an expected value becomes that value. All other texts of a path become the first
+        of them, so a changed reply counts as one answer even if its wording differs each time.
 
         Args:
             given: predictions and failures.
-            clean: all answers to the clean context, as they were given.
-            settled: what those of the clean context count as.
+            clean: all answers to the clean context, unmodified.
+            settled: the result of the majority vote on the clean context.
             asked: the clean context.
-            expected: what is to become of some paths.
-            seen: the context of the variant; slips of the user's that a reply to it repeats are
-                undone before it is compared, where nothing is to change.
+            expected: the expected changes.
+            seen: the context of the variant. If a reply repeats a typing error of the user, the
+                error is undone before the comparison. Ignored if ``expected`` has changes.
         """
         if self.exact:
             return given
@@ -175,9 +174,9 @@ class Folding:
         asked: Context,
         seen: Context | None = None,
     ) -> Outcome:
-        """Return an answer as it was given, of what it counts as, under the paths of that.
+        """Return the first original answer that agrees with ``counted``, under its paths.
 
-        ``seen``: see `to_clean`.
+        ``seen`` is the same as in `to_clean`.
         """
         if self.exact:
             return counted
@@ -196,7 +195,7 @@ class Folding:
     def unsure(
         self, paths: Iterable[str], clean: Sequence[object], given: Sequence[object], asked: Context
     ) -> bool:
-        """Whether nobody can tell an answer from one to the clean context, under some paths."""
+        """Return whether the comparison is unsure about any pair of answers at some paths."""
         return not self.exact and any(
             self.compare(path, one.state[path], found[path], asked).unsure
             for one in _predictions(clean)
@@ -207,7 +206,7 @@ class Folding:
         )
 
     def told(self, change: ChangedSlot, asked: Context) -> ChangedSlot:
-        """Return a change with how far its texts are apart, and what sets them apart."""
+        """Return a change with the distance of its texts and the reason why they differ."""
         if self.exact or change.before == change.after:
             return change
         if change.before is None or change.after is None:
@@ -217,7 +216,10 @@ class Folding:
         return replace(change, distance=compared.distance, why=compared.why)
 
     def spread(self, clean: Sequence[object], asked: Context) -> Spread | None:
-        """Return how far the answers to one clean context lie apart; ``None`` of only one."""
+        """Return the spread of the answers to a clean context.
+
+        Returns ``None`` if there are fewer than two answers or if the comparison is exact.
+        """
         found = [one.state for one in clean if isinstance(one, Prediction)]
         if self.exact or len(found) < 2:
             return None
@@ -237,16 +239,19 @@ class Folding:
         )
 
     def _first(self, path: str, known: Iterable[str], text: str, asked: Context) -> str | None:
-        """Return the first of some texts that says the same as a text; ``None`` = none does."""
+        """Return the first of the ``known`` texts that agrees with ``text``, or ``None``."""
         return next((one for one in known if self.compare(path, one, text, asked).same), None)
 
 
-#: Answers are compared as they are: the way of belief states.
+#: Compares answers for equality, as belief states need it.
 AS_GIVEN: Final = Folding(EXACT)
 
 
 def _undone(path: str, text: str, asked: Context, seen: Context | None, known: str) -> str:
-    """Return a reply without the slips of ``seen`` that it repeats; other texts as they are."""
+    """Return a reply without the typing errors of ``seen`` that it repeats.
+
+    Other texts are returned unchanged.
+    """
     if path != REPLY or seen is None:
         return text
     return without_slips(text, asked, seen, known)
@@ -262,7 +267,7 @@ def _added(known: list[str], text: str) -> str:
 
 
 def _with_state(one: _Given, change: Callable[[Outcome], Outcome]) -> _Given:
-    """Return an answer with another state; a failure, and one that stays the same, as it is."""
+    """Return a prediction with a changed state. Failures are returned unchanged."""
     if not isinstance(one, Prediction):
         return one
     state = change(one.state)
@@ -271,13 +276,13 @@ def _with_state(one: _Given, change: Callable[[Outcome], Outcome]) -> _Given:
 
 @dataclass(frozen=True, slots=True)
 class TrackerFailure:
-    """What stands in the place of a prediction where the tracker failed."""
+    """The failure of a tracker, in place of a prediction."""
 
-    #: What it did, in one line, the same in every process.
+    #: The error in one line, the same in every process.
     reason: str
-    #: ``False`` where the tracker was not even asked, because it never answers.
+    #: ``False`` if the tracker was not called, because it never answers.
     asked: bool = True
-    #: How often it answered with something that cannot be read.
+    #: Number of answers that could not be parsed.
     malformed: int = 0
 
 
@@ -285,15 +290,15 @@ Answer = Prediction | TrackerFailure
 
 
 def count_asked(contexts: Collection[Context], answers: Mapping[Context, Answer]) -> int:
-    """Return how many of some distinct contexts the tracker was asked for."""
+    """Return for how many of the distinct contexts the tracker was called."""
     found = (answers.get(context) for context in contexts)
     return sum(answer is not None and getattr(answer, "asked", True) for answer in found)
 
 
 def malformed_answers(asked: Iterable[Context], answers: Mapping[Context, Answer]) -> int:
-    """Return how many answers to some contexts could not be read, those asked for again among them.
+    """Return how many answers to some contexts could not be parsed, retries included.
 
-    What came from a cache had none.
+    Answers from a cache count as 0.
     """
     return sum(answers[context].malformed for context in asked if context in answers)
 
@@ -304,7 +309,7 @@ def check_answer(
     normalisation: str = "plain",
     outcome: OutcomeKind = "state",
 ) -> Answer:
-    """Return the prediction, or why it is none; see `check_prediction`."""
+    """Return the prediction, or a failure with the reason; see `check_prediction`."""
     try:
         found = check_prediction(answered, ontology, normalisation=normalisation, outcome=outcome)
     except TrackerError as error:
@@ -312,27 +317,27 @@ def check_answer(
     impurities = found.impurities or {}
     if all(type(value) is float for value in impurities.values()):
         return found
-    # What another process or run is given is a Python float, and results must not differ.
+    # Predictions from a cache have Python floats. Fresh ones must give equal results.
     return replace(found, impurities={slot: float(value) for slot, value in impurities.items()})
 
 
-#: Why a turn to which a system replies something else each time is not tested.
+#: Why a turn is not tested if the system gives a different reply each time.
 UNSTABLE: Final = "unstable: its replies to the very same messages agree in no two"
 
 
 def all_answers(context: Context, answers: Mapping[Context, Answer]) -> list[Answer]:
-    """Return all answers to a context, in the order in which they were asked for."""
+    """Return all answers to a context, in the order of the calls."""
     return [answers[one] for one in all_asked([context], answers)]
 
 
 def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) -> list[Context]:
-    """Return contexts and their repetitions, as far as they were answered."""
+    """Return contexts and their repetitions, as long as they have answers."""
     found = []
     for context in contexts:
         one, number = context, 0
         while one in answers:
             found.append(one)
-            if isinstance(context, Again):  # No votes are taken on a repetition.
+            if isinstance(context, Again):  # Repetitions have no repetitions.
                 break
             number += 1
             one = context.again(number)
@@ -342,9 +347,9 @@ def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) ->
 def kinds_of_answers(
     context: Context, answers: Mapping[Context, Answer], folding: Folding = AS_GIVEN
 ) -> tuple[int, ...]:
-    """Return for each answer to a context which of its different states it was, by appearance.
+    """Return for each answer to a context the number of its state, counted by first appearance.
 
-    Numbers from 0, and -1 for a failure; nothing for a context that was asked once.
+    Numbers start at 0, and failures are -1. Empty if the context has fewer than two answers.
     """
     given = folding.alike(all_answers(context, answers), context)
     numbers: dict[Outcome, int] = {}

@@ -1,4 +1,4 @@
-"""The variants of a dialogue and the contexts they are seen in, pass by pass."""
+"""The variants of a dialogue and their contexts, pass by pass."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ __all__ = ["Attempt", "TurnAttempts", "attempt_turn", "begin_turn", "lock_values
 def folded_label(
     folding: Folding, label: Outcome, clean: Outcome, found: Outcome, asked: Context
 ) -> Outcome:
-    """Return a label in the words of two answers: each text as that of an answer that agrees.
+    """Return a label in the wording of two answers: each text as an answer that agrees has it.
 
     Args:
-        folding: when two texts say the same.
-        label: as the data has it.
-        clean: the answer that is held against.
-        found: the other answer, under the paths of the clean one. Where both agree with the label
-            in other words, this one counts.
+        folding: compares texts.
+        label: from the data.
+        clean: the reference answer.
+        found: the other answer, aligned to the paths of the clean one. It wins if both agree with
+            the label.
         asked: the clean context.
     """
     if folding.exact:
@@ -81,7 +81,7 @@ def folded_label(
 
 
 def judge_by_label(label: Outcome, changes: Iterable[SlotChange]) -> Mapping[str, ByLabel]:
-    """Return what a label, in the words of both answers, says of each slot that changes.
+    """Compare each changed slot with a label in the wording of both answers.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
     >>> changes = [SlotChange("area", "south", "north"), SlotChange("food", "thai", None)]
@@ -101,18 +101,18 @@ def judge_by_label(label: Outcome, changes: Iterable[SlotChange]) -> Mapping[str
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One variant of a turn, in the context it is seen in."""
+    """A variant of a turn, in its context."""
 
     #: Number of the variant.
     index: int
-    #: Number of the variants of earlier turns that it is seen with.
+    #: Number of the variants of earlier turns in its context.
     context_variant: int
     proposal: Proposal
-    #: How often a variant of this number was drawn, the last of them counted: at least 1.
+    #: Number of draws for this variant, the accepted one included. At least 1.
     draws: int
-    #: Number of the first valid variant of the turn with the same text, when lower.
+    #: Lower number of the first valid variant of the turn with the same text, if there is one.
     duplicate_of: int | None
-    #: Earlier turns that are seen perturbed: index -> text.
+    #: Perturbed utterances of earlier turns: index -> text.
     users: Mapping[int, str]
     context: Context
     context_edits: tuple[ContextEdits, ...]
@@ -129,71 +129,71 @@ class Attempt:
 
     @property
     def to_run(self) -> bool:
-        """Whether the tracker has to be asked: valid, and no copy of another one."""
+        """Whether the tracker must be called: the variant is valid and no duplicate."""
         return self.variant.valid and self.duplicate_of is None
 
 
 @dataclass(slots=True)
 class TurnAttempts:
-    """A turn, what the tracker said about it, and its variants so far."""
+    """A turn, the tracker's answer to it, and its variants so far."""
 
     rules: CampaignSpec
     dialogue: Dialogue
     turn: Turn
     clean_context: Context
     clean: Answer
-    #: What the relation makes of the turn; ``None`` where it was not asked, or the tracker failed.
+    #: The result of the relation. ``None`` if it was not called or the tracker failed.
     begun: TurnBegun | None
-    #: Its utterance, prepared, and the search at it; ``None`` where the relation makes the edits.
+    #: The prepared utterance and its search. ``None`` if the relation makes the edits.
     source: Source | None
     search: TurnSearch | None
     attempts: dict[int, Attempt] = field(default_factory=dict)
-    #: What was proposed for each number and, once the search was told, what it showed.
+    #: The proposal for each number, with its results once the search has received them.
     seen: list[Feedback] = field(default_factory=list)
-    #: Text of a valid variant, or all that is asked by a rewrite -> number of the first one.
+    #: Text of a valid variant, or all contexts of a rewrite -> number of the first one.
     numbers: dict[str | tuple[Context, ...], int] = field(default_factory=dict)
 
     @property
     def applicable(self) -> bool:
-        """Whether the relation says anything about the turn."""
+        """Whether the relation applies to the turn."""
         return self.begun is not None and not isinstance(self.begun, Inapplicable)
 
     @property
     def inapplicable(self) -> str:
-        """Why the relation says nothing about the turn; ``""`` where it does."""
+        """Why the relation does not apply to the turn, or ``""`` if it does."""
         return self.begun.reason if isinstance(self.begun, Inapplicable) else ""
 
     @property
     def unstable(self) -> bool:
-        """Whether nothing can be held against what the system says to the clean turn."""
+        """Whether the answers to the clean turn are too unstable to compare with."""
         return self.inapplicable == UNSTABLE
 
     def expected(self, attempt: Attempt) -> Expected:
-        """Return what is to become of the slots that the tracker answers."""
+        """Return the expected changes of the answer."""
         rewrite = attempt.proposal.rewrite
         return UNCHANGED if rewrite is None else rewrite.expected
 
     def reference(self, attempt: Attempt) -> Context:
-        """Return the context whose answer that to an attempt is compared with: a clean one.
+        """Return the clean context whose answer an attempt is compared with.
 
-        Where a rewrite is between two others, it is what the other one shows.
+        If the rewrite compares two rewrites, this is the context of the other one.
         """
         rewrite = attempt.proposal.rewrite
         return self.clean_context if rewrite is None else rewrite.reference
 
     def asked(self, attempt: Attempt) -> tuple[Context, ...]:
-        """Return what the tracker is asked for because of an attempt: no clean context."""
+        """Return the contexts that an attempt needs, without clean ones."""
         rewrite = attempt.proposal.rewrite
         return (attempt.context,) if rewrite is None else rewrite.asks
 
     def verdict(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Verdict:
-        """Say whether an answer to an attempt, or to a part of it, is as the relation wants it."""
+        """Return the verdict of the relation on an answer to an attempt, or to a part of it."""
         if isinstance(self.begun, BySearch):
             return self.begun.judge(clean, found, self._label(attempt, clean, found))
         expected = self.expected(attempt)
         clean, found = self._against_recorded(attempt, clean, found)
         if expected.differs and is_fallback(self.rules.kind.text(clean), self.rules.reply.fallback):
-            return Verdict("held")  # What is no answer need not become another one.
+            return Verdict("held")  # A fallback reply is no answer, so it need not change.
         verdict = expected.judge(clean, found)
         if verdict.kind == "violation" and expected.stays and self._is_clean(attempt, found):
             return Verdict("held")
@@ -205,7 +205,7 @@ class TurnAttempts:
     def by_label(
         self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Iterable[SlotChange]
     ) -> Mapping[str, ByLabel]:
-        """Return what the label says of the slots that change; nothing where it does not count."""
+        """Compare the changed slots with the label. Empty if there is no label to compare with."""
         clean, found = self._against_recorded(attempt, clean, found)
         label = self._label(attempt, clean, found)
         return {} if label is None else judge_by_label(label, changes)
@@ -213,12 +213,15 @@ class TurnAttempts:
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome
     ) -> tuple[Outcome, Outcome]:
-        """Return what is compared: with the recorded answer as the clean one, where that counts."""
+        """Return the two answers to compare.
+
+        If the recorded answer is the reference, it replaces the clean answer.
+        """
         rewrite, rules = attempt.proposal.rewrite, self.rules
         if rules.reply.reference != "answer" or rewrite is None or not rewrite.case:
             return clean, found
         if rewrite.between:
-            return clean, found  # Between two rewrites neither is the recorded one.
+            return clean, found  # Neither of two rewrites is the recorded dialogue.
         label = rules.kind.label(self.dialogue, len(rewrite.reference.exchanges) - 1)
         if label is None:
             return clean, found
@@ -227,23 +230,26 @@ class TurnAttempts:
     def faults(
         self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Sequence[SlotChange]
     ) -> list[SlotChange]:
-        """Return the changes but those that the label calls right; all of them if it calls all."""
+        """Return the changes without those that the label calls corrected.
+
+        Returns all changes if the label calls all of them corrected.
+        """
         told = self.by_label(attempt, clean, found, changes)
         return [one for one in changes if told.get(one.slot) != "corrected"] or list(changes)
 
     def _is_clean(self, attempt: Attempt, found: Outcome) -> bool:
-        """Whether of two rewrites that differ this one is answered as the clean context is."""
+        """Return whether ``found`` agrees with the clean answer, if two rewrites are compared."""
         rewrite = attempt.proposal.rewrite
         if rewrite is None or not rewrite.between or not isinstance(self.clean, Prediction):
             return False
         return self.rules.folding.agree(self.clean.state, found, self.clean_context)
 
     def _label(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Outcome | None:
-        """Return what is right for an attempt, in the words of two answers, if it is known."""
+        """Return the right answer to an attempt in the wording of two answers, or ``None``."""
         reference, rules = self.reference(attempt), self.rules
         rewrite = attempt.proposal.rewrite
         if rewrite is not None and (rewrite.between or not rewrite.expected.stays):
-            return None  # What is right between two rewrites is not known.
+            return None  # The label says nothing about this rewrite.
         label = rules.kind.label(self.dialogue, len(reference.exchanges) - 1)
         if label is None:
             return None
@@ -251,21 +257,21 @@ class TurnAttempts:
 
     @property
     def to_run(self) -> tuple[Attempt, ...]:
-        """The attempts that the tracker is asked about."""
+        """The attempts that need a call of the tracker."""
         return tuple(attempt for attempt in self.attempts.values() if self.asks(attempt))
 
     @property
     def wanted(self) -> set[Context]:
-        """What the tracker is asked for because of the attempts."""
+        """The contexts that the attempts need."""
         return {context for attempt in self.to_run for context in self.asked(attempt)}
 
     @property
     def noise(self) -> TurnNoise | None:
-        """What people make of the turn; ``None`` in profiles without a noise model."""
+        """The noise rates of the turn. ``None`` in profiles without a noise model."""
         if self.source is None or not PROFILES[self.rules.settings.validity].noise:
             return None
         support = self.source.support
-        if support is None:  # Too long to be edited.
+        if support is None:  # The utterance is too long to be edited.
             return None
         noise = self.rules.perturber.noise
         return TurnNoise(
@@ -277,11 +283,14 @@ class TurnAttempts:
         )
 
     def asks(self, attempt: Attempt) -> bool:
-        """Say whether the tracker is asked about an attempt."""
+        """Return whether an attempt needs a call of the tracker."""
         return attempt.to_run and self.applicable and isinstance(self.clean, Prediction)
 
     def draw(self, number: int) -> tuple[Proposal, int]:
-        """Let the search propose a variant, again if it would not be run; return it and draws."""
+        """Return the search's proposal for a variant and the number of draws.
+
+        Draws again if the variant is invalid or a duplicate, up to the limit of the settings.
+        """
         assert self.search is not None  # noqa: S101 - own edits are drawn elsewhere
         redraws = 0 if self.rules.search.by_density else self.rules.settings.redraws
         for draw in range(redraws + 1):
@@ -297,18 +306,18 @@ class TurnAttempts:
         return proposal, draw + 1
 
     def same_as(self, proposal: Proposal, asked: str | tuple[Context, ...]) -> int | None:
-        """Return the first attempt that asks what a valid proposal does, if there is one."""
+        """Return the number of the first attempt with the same contexts, if there is one."""
         first = self.numbers.get(asked) if proposal.variant.valid else None
-        # One that was made and is not run has no result that another could share.
+        # A proposal without an attempt has no result to share.
         return first if first in self.attempts else None
 
     def shown(self, number: int) -> Variant | None:
-        """Return what a later turn sees of this one in the context ``number``; ``None`` = clean.
+        """Return the variant of this turn in the context ``number``, or ``None`` if it stays clean.
 
-        Its variant of that number where the attack design says so and the variant is valid; what
-        the noise model draws where the search is one by density, most often nothing. Where
-        the tracker failed on the clean turn its variants stay out: without its prediction they
-        may lack their locks.
+        If the attack design perturbs the turn, this is its variant of that number, provided that
+        the variant is valid. If the search has a density, it is a draw from the noise model, which
+        is usually clean. If the tracker failed on the clean turn, it stays clean: without a
+        prediction, its variants may lack locks.
         """
         settings, place = self.rules.settings, (self.dialogue.id, number, self.turn.index)
         if not isinstance(self.clean, Prediction):
@@ -321,9 +330,10 @@ class TurnAttempts:
         return other.variant if other is not None and other.variant.valid else None
 
     def seen_with(self, number: int) -> Attempt | None:
-        """Return the attempt that later turns are seen with in the context ``number``, if any.
+        """Return the attempt that later turns see in the context ``number``, if any.
 
-        The one of that number; where the search waited then, the last one before it that is valid.
+        This is the attempt of that number. If the search waited in that pass, it is the last valid
+        attempt before it.
         """
         found = self.attempts.get(number)
         if found is None or found.variant.edits or not self.rules.search.waits:
@@ -332,7 +342,7 @@ class TurnAttempts:
         return next((one for one in made if one is not None and one.variant.valid), found)
 
     def _noisy(self, number: int) -> Variant | None:
-        """Return what people make of the turn, for a context; ``None`` = it stays clean."""
+        """Return a draw from the noise model for a context, or ``None`` if the turn stays clean."""
         rules, source = self.rules, self.source
         if source is None or source.support is None:
             return None
@@ -351,15 +361,15 @@ def begin_turn(
     *,
     ask: bool = True,
 ) -> TurnAttempts:
-    """Return a turn without any attempt yet.
+    """Return a turn without attempts.
 
     Args:
         rules: of the campaign.
         dialogue: of the turn.
         index: of the turn, from 0.
-        clean: the answer to it.
-        states: the answers to the turns before it, with it; ``None`` = they are not known.
-        ask: whether the relation is asked about it.
+        clean: the answer to the clean turn.
+        states: the answers up to and including this turn. If ``None``, earlier answers are unknown.
+        ask: whether to call the relation.
     """
     turn = dialogue.turns[index]
     prediction = clean if isinstance(clean, Prediction) else None
@@ -389,7 +399,7 @@ def begin_turn(
 
 
 def _is_left(rules: CampaignSpec, utterance: str) -> bool:
-    """Say whether the profile edits nothing in an utterance: its locks know English alone."""
+    """Return whether the profile skips an utterance because its locks only know English."""
     perturber = rules.perturber
     locks = perturber.profile.locks
     return locks and perturber.guards.is_other_language(take_apart(utterance))
@@ -398,8 +408,8 @@ def _is_left(rules: CampaignSpec, utterance: str) -> bool:
 def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Attempt:
     """Make variant ``number`` of the turn ``turns[place]`` and put it in its context.
 
-    The turns before it have had theirs. Where the variant is to be run alone, those of lower
-    numbers are made first: a search may look at what it has proposed already.
+    The turns before it must have their variants. Missing variants with lower numbers are drawn
+    first, because a search may depend on its earlier proposals.
     """
     turn = turns[place]
     for earlier in range(len(turn.seen), number):
@@ -432,10 +442,10 @@ def lock_values(
 
 
 def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) -> bool:
-    """Say whether an earlier turn is seen as its variant and not clean.
+    """Return whether an earlier turn appears as its variant, not clean.
 
-    Under ``non-cumulative`` never, ``cumulative`` always, ``hybrid`` by one fair coin for each
-    (dialogue, variant, turn), the same for every later turn.
+    Never for ``non-cumulative``, always for ``cumulative``. For ``hybrid``, a fair coin decides for
+    each (dialogue, variant, turn), the same for every later turn.
     """
     if attack == "hybrid":
         return derive(seed, "design", dialogue_id, variant, turn) % 2 == 1
@@ -444,20 +454,20 @@ def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) 
     return attack == "cumulative"
 
 
-#: Why dialogues are not begun once more with a tracker that need not repeat itself.
+#: Why dialogues are not started again if the tracker is not repeatable.
 _VARIES: Final = "the tracker need not give the same answer twice"
 
 
 def begin_own(
     rules: CampaignSpec, dialogue: Dialogue, clean: Sequence[Answer], place: int, last: int
 ) -> TurnAttempts:
-    """Return turn ``place`` of a dialogue of ``last + 1`` turns, its rewrites in a drawn order.
+    """Return turn ``place`` of a dialogue of ``last + 1`` turns, its rewrites in random order.
 
-    Of whole dialogues only the last turn has any.
+    If the relation works on whole dialogues, only the last turn has rewrites.
     """
     whole = rules.relation.unit == "dialogue"
     states = [answer.state if isinstance(answer, Prediction) else None for answer in clean]
-    # A turn is edited without a look at those after it.
+    # A relation of turns must not depend on later turns.
     ask = not whole or place == last
     turn = begin_turn(rules, dialogue, place, clean[place], states[: place + 1], ask=ask)
     if isinstance(turn.begun, list):
@@ -466,7 +476,7 @@ def begin_own(
 
 
 class _Listed(TurnRelation):
-    """The rewrites of a turn, where none of them hangs on what others showed."""
+    """The rewrites of a turn, if the relation is not adaptive."""
 
     def __init__(self, rewrites: Sequence[Rewrite]) -> None:
         self._rewrites = rewrites
@@ -479,9 +489,9 @@ class _Listed(TurnRelation):
 def _in_order(
     rules: CampaignSpec, turn: TurnAttempts, rewrites: Sequence[Rewrite]
 ) -> _Listed | Inapplicable:
-    """Return rewrites in the order in which they are tried, each once.
+    """Return distinct rewrites in the order of their attempts.
 
-    Of those that ask the same the first one stays: its moves or edits tell it.
+    If several rewrites have the same contexts, only the first is kept.
     """
     different = {rewrite.asks: rewrite for rewrite in map(_as_asked, reversed(rewrites))}
     found = [different[asks] for asks in reversed(different)]
@@ -490,16 +500,16 @@ def _in_order(
         if not found:
             return Inapplicable(_VARIES)
     if all(isinstance(rewrite.seen, Again) for rewrite in found):
-        return _Listed(found)  # A dialogue is held again from its beginning.
+        return _Listed(found)  # Starting the dialogue again is the only rewrite.
     seed, name = rules.settings.seed, rules.relation.name
     rng = stream(seed, "rewrites", name, turn.dialogue.id, turn.turn.index)
     return _Listed([found[place] for place in rng.permutation(len(found))])
 
 
 def attempt_own(turn: TurnAttempts, number: int) -> Attempt | None:
-    """Make rewrite ``number`` of a turn; ``None`` = it has no more.
+    """Make rewrite ``number`` of a turn, or return ``None`` if it has no more.
 
-    Where it is to be run alone, those of lower numbers are made first.
+    Missing rewrites with lower numbers are drawn first.
     """
     for earlier in range(len(turn.seen), number):
         _draw(turn, earlier)
@@ -521,12 +531,12 @@ def attempt_own(turn: TurnAttempts, number: int) -> Attempt | None:
 
 
 def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | None:
-    """Return a rewrite, also as a proposal, and how many it took; ``None`` = there are no more."""
+    """Return a rewrite, its proposal and the number of draws, or ``None`` if there are no more."""
     begun = turn.begun
     if begun is None or isinstance(begun, tuple | list):
-        return None  # The relation says nothing about the turn.
+        return None  # The relation does not apply to the turn.
     if len(turn.seen) < number:
-        return None  # It had no more before.
+        return None  # An earlier number had no rewrite.
     shown = [_shown(one) for one in turn.seen]
     found = None
     for draw in range(turn.rules.settings.redraws + 1):
@@ -545,7 +555,7 @@ def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | No
 
 
 def _as_asked(rewrite: Rewrite) -> Rewrite:
-    """Return a rewrite as it is asked: with an answer of its own, where it is asked again."""
+    """Return a rewrite with the context to request, which is a repetition if it starts again."""
     if any(move.kind == "again" for move in rewrite.moves):
         return replace(rewrite, seen=rewrite.seen.again(RESTART))
     return rewrite
@@ -558,7 +568,7 @@ def _shown(feedback: Feedback) -> Shown:
 
 
 def _variant_of(rewrite: Rewrite) -> Variant:
-    """Return what a rewrite makes of the newest utterance, with the edit rates."""
+    """Return the newest utterance of a rewrite as a variant with edit rates."""
     clean, text = rewrite.reference.user, rewrite.seen.user
     status: Status = "vacuous" if rewrite.seen == rewrite.reference else "valid"
     word_rate = edit_w(distinct_words(clean), text)

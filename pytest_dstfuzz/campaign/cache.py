@@ -1,4 +1,4 @@
-"""Predictions that are kept from run to run and shared by processes, in SQLite."""
+"""A cache of predictions in SQLite, shared by runs and processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SUFFIX: Final = "alive"
 
 
 class Alive:
-    """The file that shows others that this process lives."""
+    """A locked file that shows other processes that this one is alive."""
 
     def __init__(self, path: Path, owner: str) -> None:
         self._path = _file_of(path, owner)
@@ -44,26 +44,26 @@ class Alive:
                 self.end()
 
     def end(self) -> None:
-        """Give the lock back, and take the file away."""
+        """Release the lock and remove the file."""
         if self._held is not None:
             self.leave()
             with suppress(OSError):
                 self._path.unlink()
 
     def leave(self) -> None:
-        """Let go of the file; where it was forked, the lock stays with the parent."""
+        """Close the file. After a fork, the lock stays with the parent."""
         held, self._held = self._held, None
         if held is not None:
             os.close(held)
 
 
 def is_dead(path: Path, owner: str) -> bool:
-    """Whether a process is known to have ended without saying so."""
+    """Return whether a process is known to have ended without releasing its claims."""
     file = _file_of(path, owner)
     try:
         found = os.open(file, os.O_RDWR)
     except OSError:
-        # It shows nothing: perhaps it never could.
+        # Without a file nothing is known: perhaps it could not be created.
         return False
     dead = _lock(found)
     os.close(found)
@@ -78,7 +78,7 @@ def _file_of(path: Path, owner: str) -> Path:
 
 
 def _lock(file: int) -> bool:
-    """Lock an open file without waiting; return whether that could be done."""
+    """Lock an open file without waiting and return whether that succeeded."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
@@ -91,15 +91,14 @@ def _lock(file: int) -> bool:
 
 T = TypeVar("T")
 
-#: Says whose file it is ("dstf"), and which tables it has.
+#: Identifies the file as ours ("dstf"), and the version of its tables.
 _APPLICATION: Final = 0x64737466
 _VERSION: Final = 1
 #: Seconds to wait for another process that writes.
 _BUSY: Final = 20.0
-#: Seconds after which whoever claimed a key, and kept nothing since, is not waited for any more:
-#: it hangs, or it is not known whether it lives.
+#: Seconds after which a claim without progress expires: its process hangs, or may be dead.
 _CLAIM_HOLDS: Final = 60.0
-#: What is left of the allowed size once the oldest values were removed.
+#: Share of the size limit that remains after the oldest values are removed.
 _KEPT: Final = 0.9
 _CHECKSUM: Final = 8
 _SECONDS_A_DAY: Final = 86_400
@@ -115,68 +114,69 @@ _SCHEMA: Final = (
 
 
 class _DamagedError(Exception):
-    """A value is not what was written."""
+    """A value differs from the one that was written."""
 
 
 class _ForeignError(Exception):
-    """The file is a database, but none of ours: it is left alone."""
+    """The file is a database of another application and is left alone."""
 
 
 class Store:
-    """A bounded table of values, in a file that is made when the store is first used.
+    """A bounded table of values in a file, which is created on first use.
 
-    It may take some ``limit`` bytes; what was not used for the most days goes first.
+    If the values exceed ``limit`` bytes, those with the oldest day of use are removed first.
     """
 
     def __init__(self, path: Path, limit: int) -> None:
         self.path = path
-        #: What went wrong, as sentences for the user.
+        #: Problems so far, as sentences for the user.
         self.problems: list[str] = []
         self._limit = limit
         self._open: sqlite3.Connection | None = None
-        #: What the path named when it was opened.
+        #: Device and inode of the file when it was opened.
         self._file: tuple[int, int] | None = None
         self._off = False
-        #: By owner: what shows that this process lives, which has claimed something under it.
+        #: Owner of claims -> file that shows that this process is alive.
         self._alive: dict[str, Alive] = {}
         if hasattr(os, "register_at_fork"):
-            # A connection must not be carried into a forked process.
+            # A forked process must not inherit a connection.
             os.register_at_fork(
                 before=_while_alive(self._disconnect), after_in_child=_while_alive(self._leave)
             )
 
     @property
     def usable(self) -> bool:
-        """Whether values can be kept, as far as is known; opens the file."""
+        """Whether values can be stored, as far as is known. Opens the file."""
         self._try(lambda _: None, None)
         return not self._off
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the values of those keys that have one."""
+        """Return the values of the keys that have one."""
         return self._try(lambda base: self._get(base, keys), {}) if keys else {}
 
     def put(self, values: Mapping[bytes, bytes], *, owner: str = "") -> None:
-        """Keep values, all of them or none; those that are there already stay as they are.
+        """Store values, all or none. Existing values stay.
 
-        It shows that the claims of ``owner`` are alive.
+        Renews the claims of ``owner``.
         """
         if values:
             self._try(lambda base: self._put(base, values, owner), None)
 
     def claim(self, run: str, owner: str, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim keys that have no value, so that no other process of a run computes them too.
+        """Claim keys that have no value, so that no other process of the run computes them too.
 
-        Not those that another process has claimed and is alive; all where the file cannot be used.
+        Returns the claimed keys. They exclude keys that another live process has claimed. If the
+        file cannot be used, returns all keys.
         """
         return self._try(lambda base: self._claim(base, run, owner, keys), set(keys))
 
     def release(self, run: str, owner: str) -> None:
-        """Give up all claims of a process."""
+        """Release all claims of a process."""
         delete = "DELETE FROM claims WHERE run = ? AND owner = ?"
         self._try(lambda base: base.execute(delete, (run, owner)), None)
 
     def close(self) -> None:
-        """Close the file, and let others have what was claimed; it is opened again when needed."""
+        """Close the file and let other processes take the claims. It reopens on the next use."""
         for alive in self._alive.values():
             alive.end()
         self._alive.clear()
@@ -185,20 +185,18 @@ class Store:
     def _disconnect(self) -> None:
         base, self._open = self._open, None
         if base is not None:
-            # Another thread's connection cannot be closed here.
+            # A connection of another thread cannot be closed here.
             with suppress(sqlite3.Error):
                 base.close()
 
     def _leave(self) -> None:
-        """Let a forked process not look like the one that it comes from."""
+        """Close the files of the parent in a forked process."""
         for alive in self._alive.values():
             alive.leave()
         self._alive.clear()
 
-    # -- when something goes wrong ------------------------------------------------------
-
     def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """Do something with the file; return ``otherwise`` where it cannot be done."""
+        """Call ``work`` with the connection, or return ``otherwise`` if the file cannot be used."""
         for anew in (False, True):
             if self._off:
                 break
@@ -218,11 +216,11 @@ class Store:
         )
 
     def _set_aside(self, error: Exception) -> bool:
-        """Move a damaged file out of the way; return whether that could be done."""
+        """Move a damaged file out of the way and return whether that succeeded."""
         self._disconnect()
         aside = self.path.with_name(f"{self.path.name}.damaged")
         try:
-            # Another process may have done it, and this may be the new file already.
+            # Another process may have moved it already, and this may be the new file.
             if _identity(self.path) == self._file:
                 for suffix in ("-wal", "-shm"):
                     self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
@@ -235,14 +233,12 @@ class Store:
         )
         return True
 
-    # -- the file -----------------------------------------------------------------------
-
     def _connection(self) -> sqlite3.Connection:
         if self._open is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch()
             self._file = _identity(self.path)
-            # Transactions are begun and ended in so many words.
+            # Transactions begin and end explicitly.
             self._open = sqlite3.connect(self.path, timeout=_BUSY, isolation_level=None)
             _prepare(self._open)
         return self._open
@@ -272,14 +268,14 @@ class Store:
                 base.execute("UPDATE claims SET since = ? WHERE owner = ?", (time.time(), owner))
             shrunk = self._shrink(base)
         if shrunk:
-            # Takes a step for each page, and `execute` makes one.
+            # The pragma takes one step per page, and `execute` makes only one step.
             base.executescript("PRAGMA incremental_vacuum")
 
     def _claim(
         self, base: sqlite3.Connection, run: str, owner: str, keys: Sequence[bytes]
     ) -> set[bytes]:
         if owner not in self._alive:
-            # From now on others see when this process ends.
+            # From now on other processes can detect the end of this one.
             self._alive[owner] = Alive(self.path, owner)
         now, mine = time.time(), set[bytes]()
         with _transaction(base):
@@ -298,7 +294,7 @@ class Store:
         return mine
 
     def _shrink(self, base: sqlite3.Connection) -> bool:
-        """Remove the oldest values where there are too many; return whether there were."""
+        """Remove the oldest values if the file exceeds its limit. Return whether it did."""
         pages, free, size = (
             _number(base, f"PRAGMA {name}")
             for name in ("page_count", "freelist_count", "page_size")
@@ -317,11 +313,11 @@ class Store:
 
 
 def _prepare(base: sqlite3.Connection) -> None:
-    """Give a new file its tables, and one of another version those of this one."""
+    """Create the tables of a new file, and replace those of another version."""
     identity = ("PRAGMA application_id", "PRAGMA user_version")
     ours = [_APPLICATION, _VERSION]
     if [_number(base, question) for question in identity] != ours:
-        # Only while there is no table; makes it possible to give room back.
+        # Only possible before the first table. Lets the file shrink later.
         base.execute("PRAGMA auto_vacuum = INCREMENTAL")
         with _transaction(base):
             # Another process may have been first.
@@ -333,18 +329,18 @@ def _prepare(base: sqlite3.Connection) -> None:
                 for statement in _SCHEMA:
                     base.execute(statement)
     _write_ahead(base)
-    # A crash of the machine may lose the last values, but does no damage.
+    # A crash of the machine may lose the last values but does not damage the file.
     base.execute("PRAGMA synchronous = NORMAL")
 
 
 def _write_ahead(base: sqlite3.Connection) -> None:
-    """Switch to write-ahead mode; no other process may use the file at that moment."""
+    """Switch to write-ahead mode, which fails while another process uses the file."""
     end = time.monotonic() + _BUSY
     while True:
         try:
             base.execute("PRAGMA journal_mode = WAL").fetchall()
         except sqlite3.OperationalError as error:
-            # SQLite does not wait here by itself.
+            # SQLite's own timeout does not apply here.
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                 raise
             time.sleep(0.01)
@@ -354,13 +350,13 @@ def _write_ahead(base: sqlite3.Connection) -> None:
 
 @contextmanager
 def _transaction(base: sqlite3.Connection) -> Generator[None]:
-    """Do all of something or nothing of it, whatever interrupts it."""
+    """Commit the statements of a block together, or roll all of them back on any exception."""
     base.execute("BEGIN IMMEDIATE")
     try:
         yield
         base.execute("COMMIT")
     except BaseException:
-        # A full disk has ended the transaction already.
+        # If the disk is full, the transaction has ended already.
         with suppress(sqlite3.Error):
             base.execute("ROLLBACK")
         raise
@@ -383,11 +379,11 @@ def _checksum(key: bytes, value: bytes) -> bytes:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether an error says that the file is not what this module writes."""
+    """Return whether an error shows that the contents of the file are not from this module."""
     if isinstance(error, _DamagedError | UnicodeDecodeError):
         return True
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    # The last ones: other columns, a trigger; what is written here breaks no rule of its own.
+    # The last three mean other columns or a trigger: our own statements violate no constraint.
     return code in (
         *(sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR),
         *(sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_MISMATCH),
@@ -413,20 +409,20 @@ def _today() -> int:
 
 Name = TypeVar("Name")
 
-#: Raised when what is kept changes its form.
+#: Increase it when the format of the values changes.
 _FORMAT: Final = 2
-#: Seconds between two looks whether another process has the answer that it asked for.
+#: Seconds between two checks whether another process has the answer.
 _PATIENCE: Final = 0.02
 
 
 def scope_of(
     tracker: Sequence[str], data: DialogueSet, reply: ReplySettings | None = None
 ) -> bytes:
-    """Return what a kept prediction depends on besides its context.
+    """Return a digest of everything that a cached prediction depends on, except its context.
 
-    What tells this tracker from every other one, and what answers are checked against:
-    normalisation and, where it is complete, ontology of the data. Of replies that they are some,
-    and whose replies the system is shown; never how they are compared.
+    For belief states, this includes the identity of the tracker, the normalisation of the data and,
+    if it is complete, the ontology. For other answers, it includes the tracker, the kind of answer
+    and the source of the history. How answers are compared does not matter.
     """
     if reply is not None and not KINDS[reply.outcome].has_slots:
         parts = [_FORMAT, __version__, list(tracker), reply.outcome, reply.history]
@@ -438,10 +434,10 @@ def scope_of(
 
 
 class PredictionCache:
-    """The predictions of one tracker in a store, which may hold those of others too.
+    """The predictions of one tracker in a store, which other trackers may share.
 
-    ``run`` names the run, where other processes of it share the store: a context that one of them
-    is asking for is not asked for by another one. ``""`` = there are none.
+    ``run`` is the name of the run if several of its processes share the store. They do not ask for
+    the same context at the same time. ``""`` if there is only one process.
     """
 
     def __init__(self, store: Store, scope: bytes, run: str = "") -> None:
@@ -449,11 +445,11 @@ class PredictionCache:
         self._scope = hashlib.sha256(scope)
         self._run = run
         self._owner = uuid.uuid4().hex if run else ""
-        #: The data whose digest was asked for last, and that digest.
+        #: The last data whose digest was requested, with the digest.
         self._told: tuple[DialogueSet, str | None] | None = None
 
     def recall(self, contexts: Iterable[Context]) -> dict[Context, Prediction]:
-        """Return the predictions that are kept."""
+        """Return the cached predictions of some contexts."""
         keys = {self._key(context): context for context in contexts if not restarts(context)}
         found = self._store.get(list(keys))
         kept = {keys[key]: json.loads(value) for key, value in found.items()}
@@ -463,7 +459,7 @@ class PredictionCache:
         }
 
     def keep(self, answers: Mapping[Context, Answer]) -> None:
-        """Keep the predictions among some answers."""
+        """Store the predictions among some answers."""
         values = {
             self._key(context): _bytes([answer.state.to_json(), to_json(answer.impurities)])
             for context, answer in answers.items()
@@ -472,38 +468,38 @@ class PredictionCache:
         self._store.put(values, owner=self._owner)
 
     def texts(self, keys: Mapping[Name, object]) -> dict[Name, bytes]:
-        """Return texts that are kept for this tracker, each by the name that its key was given."""
+        """Return the cached texts of this tracker by the names of their keys."""
         digests = {self._digest(key): name for name, key in keys.items()}
         return {digests[key]: text for key, text in self._store.get(list(digests)).items()}
 
     def keep_texts(self, texts: Iterable[tuple[object, bytes]]) -> None:
-        """Keep texts by keys, which are values of JSON."""
+        """Store texts by keys, which are JSON values."""
         values = {self._digest(key): text for key, text in texts}
         self._store.put(values, owner=self._owner)
 
     def digest_of(
         self, data: DialogueSet, digest: Callable[[DialogueSet], str | None]
     ) -> str | None:
-        """Return the digest of data, which the campaigns of a session share: it is made once."""
+        """Return the digest of data. It is computed once for all campaigns of a session."""
         if self._told is None or self._told[0] is not data:
             self._told = data, digest(data)
         return self._told[1]
 
     def claim(self, contexts: Sequence[Context]) -> list[Context]:
-        """Return the contexts to ask for now: those that no other process is asking for.
+        """Return the contexts to request now, without those that another process has claimed.
 
-        One that is left out has been answered elsewhere, or will be, or will not: then
-        it can be claimed later.
+        The other process usually stores the missing answers. If it does not, the contexts can be
+        claimed later.
         """
         if not (self._run and contexts):
             return list(contexts)
-        # Nobody else's answer stands for that to a dialogue that is begun once more.
+        # A restarted dialogue needs fresh answers, so it is never shared.
         keys = {context: self._key(context) for context in contexts if not restarts(context)}
         mine = self._store.claim(self._run, self._owner, list(keys.values()))
         return [one for one in contexts if one not in keys or keys[one] in mine]
 
     def release(self) -> None:
-        """Give up all claims: what was claimed is answered and kept, or others may try."""
+        """Release all claims. Other processes may now request contexts without a stored answer."""
         if self._run:
             self._store.release(self._run, self._owner)
 
@@ -518,10 +514,10 @@ class PredictionCache:
         *,
         varies: bool = False,
     ) -> Disagreement | None:
-        """Return what the preflight measured on the contexts that it asks for.
+        """Return the preflight's measurement on some contexts, from the cache if possible.
 
-        Where nothing is kept one process of the run measures; what that raises passes through.
-        ``varies``: it measures how a tracker varies that need not be repeatable.
+        If it is not cached, one process of the run calls ``measure``, whose exceptions propagate.
+        Set ``varies`` if the tracker need not be repeatable.
         """
         kind = "preflight of one that varies" if varies else "preflight"
         key = self._digest([kind, [context.key() for context in contexts]])
@@ -540,7 +536,7 @@ class PredictionCache:
                 self.release()
 
     def _key(self, context: Context) -> bytes:
-        # One that is asked for again, for a vote, has an answer of its own.
+        # Each repetition for a vote has a separate answer.
         return self._digest([*context.key(), getattr(context, "repetition", 0)])
 
     def _digest(self, value: object) -> bytes:
@@ -550,10 +546,10 @@ class PredictionCache:
 
 
 def restarts(context: Context) -> bool:
-    """Say whether a context is of a dialogue that is begun once more: its answer is never kept."""
+    """Return whether a context belongs to a restarted dialogue. Its answer is never cached."""
     return isinstance(context, Again) and context.repetition <= RESTART
 
 
 def _bytes(value: Any) -> bytes:
-    # ASCII, as an utterance may hold half of a surrogate pair. Floats come back as they were.
+    # ASCII, because an utterance may contain a lone surrogate. Floats survive a round trip.
     return json.dumps(value, separators=(",", ":")).encode("ascii")

@@ -1,7 +1,7 @@
-"""A campaign from Python, without pytest: a tracker and dialogues in, one result a turn out.
+"""Campaigns from Python, without pytest.
 
-It is run by the engine that runs the robustness tests of pytest, so that the same settings on
-the same dialogues give the same results.
+They use the engine of the pytest plugin, so the same settings on the same dialogues give the same
+results.
 """
 
 from __future__ import annotations
@@ -45,37 +45,38 @@ from pytest_dstfuzz.trackers.validation import PREFLIGHT_CONTEXTS, bounded, pref
 
 
 class Campaign:
-    """Robustness tests of a tracker from Python, turn by turn.
+    """A robustness test of a tracker, run from Python.
 
     ::
 
         for result in Campaign(track, "conversations.jsonl", Settings.of(turns=50)):
             print(result.id, result.outcome)
 
-    To iterate asks the tracker, in full batches, and yields the results in the order of the
-    dialogues, of several relations one after the other; clean turns are asked once. Whoever stops
-    early has what was found in `results`; who iterates again gets it again without asking, and then
-    the rest. The same arguments give the same results. Of the settings those of tracker, data,
-    variants and budget count; reports, gate, cache and regressions are for pytest.
+    Iteration calls the tracker in full batches and yields one result per turn, in the order of the
+    dialogues. If there are several relations, it finishes one before the next, and clean turns are
+    requested once. If you stop early, `results` has the results so far. If you iterate again, these
+    are yielded without calls of the tracker, and then the rest. The same arguments give the same
+    results. Only the settings of tracker, data, variants and budget apply: reports, gate, cache and
+    regressions need pytest.
 
     Args:
-        tracker: what ``--dst-model`` takes (a registered name, ``package.module:attribute``, an
-            address), or the thing itself: a tracker, a function from a `Context` to
-            ``{slot: value}``, an object with ``reset()`` and ``update()``.
-        dialogues: what ``--dst-data`` takes (a name or a path), or dialogues; ``None`` = those
-            that the settings name.
-        settings: what to do; ``None`` = the defaults.
-        search: who chooses the variants; ``None`` = the search that the settings name.
-        relation: what must hold: a relation, a name or names with commas between them, or some
-            relations; ``None`` = what the settings name.
-        compare: when two replies say the same: names with commas between them, a function of two
-            texts or a `Comparison`; ``None`` = what the settings name. Of replies alone.
-        lexicon: words for the perturbations; ``None`` = those that ship.
-        listener: told what happens, see `pytest_dstfuzz.campaign.results`.
+        tracker: a value of ``--dst-model`` (a registered name, ``package.module:attribute``, an
+            address) or an object: a tracker, a function from a `Context` to ``{slot: value}``, an
+            object with ``reset()`` and ``update()``.
+        dialogues: a value of ``--dst-data`` (a name or a path) or dialogues. ``None`` = the data of
+            the settings.
+        settings: the settings of the campaign; ``None`` = the defaults.
+        search: chooses the variants; ``None`` = the search of the settings.
+        relation: a relation, a name, several names separated by commas, or a sequence of relations;
+            ``None`` = the relations of the settings.
+        compare: decides whether two replies agree: names separated by commas, a function of two
+            texts or a `Comparison`; ``None`` = the comparison of the settings. For replies only.
+        lexicon: words for the perturbations; ``None`` = the shipped ones.
+        listener: receives events, see `pytest_dstfuzz.campaign.results`.
 
     Raises:
-        UserError: tracker, dialogues or settings cannot be used. What only shows when the tracker
-            is asked is raised by the first iteration.
+        UserError: tracker, dialogues or settings cannot be used. Errors that only calls of the
+            tracker reveal are raised by the first iteration.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Campaign:
         named = settings.variant.relation if relation is None else relation
         self._relations = _relations(named, self.data, settings.reply.outcome)
         self._lexicon = load_lexicon() if lexicon is None else lexicon
-        # Refuses what the settings name and there is not.
+        # Fail early if the settings name something that does not exist.
         for one in self._relations:
             CampaignSpec.of(
                 settings.variant,
@@ -131,7 +132,7 @@ class Campaign:
                 settings.tracker.concurrency,
             )
         )
-        #: By the name of a relation: an engine with its rules and nothing to run.
+        #: Name of a relation -> an engine with its rules and an empty plan.
         self._first: dict[str, CampaignEngine] = {}
         self._started = False
 
@@ -146,7 +147,7 @@ class Campaign:
 
     @property
     def results(self) -> tuple[TurnResult, ...]:
-        """What was found so far, in the order of `__iter__`; the tracker is not asked."""
+        """The results so far, in the order of `__iter__`, without calls of the tracker."""
         engines = self._engines if self._started else ()
         return tuple(result for engine in engines for result in engine.known())
 
@@ -154,8 +155,8 @@ class Campaign:
         """Return the figures of `results`.
 
         Raises:
-            UserError: there are several relations. What fails because it moved and what fails
-                because it did not are never added up: see `summaries`.
+            UserError: there are several relations. Failures of turns that should change and of
+                turns that should not are never added up: see `summaries`.
         """
         if len(self._relations) > 1:
             raise UserError(
@@ -165,7 +166,7 @@ class Campaign:
         return summarise(self.results)
 
     def summaries(self) -> dict[str, Summary]:
-        """Return the figures of `results` of each relation, by its name."""
+        """Return the figures of `results` for each relation, by its name."""
         found = self.results
         return {
             relation.name: summarise(one for one in found if one.relation == relation.name)
@@ -174,35 +175,35 @@ class Campaign:
 
     @property
     def drawn(self) -> Sequence[Planned]:
-        """The dialogues that were drawn, each with its last turn, in the order of the data."""
+        """The sampled dialogues, each with its last turn, in the order of the data."""
         return self._drawn
 
     @property
     def plan(self) -> Sequence[Planned]:
-        """Those of them that are run: all, or the part that the settings name (``shard``)."""
+        """The sampled dialogues to run: all, or the ``shard`` of the settings."""
         return self._plan
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        """What must hold, in the order in which it is asked."""
+        """The relations to test, in this order."""
         return self._relations
 
     @property
     def comparison(self) -> Comparison:
-        """What says of two answers whether they are the same."""
+        """Decides whether two answers agree."""
         return self._comparison
 
     @property
     def lexicon(self) -> Lexicon:
-        """The words that utterances are changed with."""
+        """The words for perturbations."""
         return self._lexicon
 
     @cached_property
     def predictor(self) -> Predictor:
-        """The way to the tracker, once a preflight has shown that results would mean something.
+        """Access to the tracker, after a preflight.
 
         Raises:
-            UserError: they would not.
+            UserError: the preflight found that results would be meaningless.
         """
         settings, data, budget = self.settings, self.data, self._budget
         first = islice(
@@ -231,9 +232,9 @@ class Campaign:
         )
 
     def engine(self, relation: Relation, plan: Sequence[Planned]) -> CampaignEngine:
-        """Return what runs a part of the plan under one of the relations.
+        """Return an engine that runs a part of the plan under one of the relations.
 
-        All that a campaign gives share the `predictor`; rules are made once a relation.
+        All engines share the `predictor`. The rules of a relation are built once.
         """
         if relation.name not in self._first:
             self._first[relation.name] = CampaignEngine(
@@ -257,7 +258,7 @@ class Campaign:
 
 
 def _comparison(given: object, settings: ReplySettings, data: DialogueSet) -> Comparison:
-    """Return how two answers are compared: replies as somebody gave it, or as the settings say."""
+    """Return the comparison of answers, from the argument or from the settings."""
     if KINDS[settings.outcome].words.values:
         if given is not None:
             raise UserError(
@@ -270,7 +271,7 @@ def _comparison(given: object, settings: ReplySettings, data: DialogueSet) -> Co
 
 
 def _relations(given: object, data: DialogueSet, outcome: OutcomeKind) -> tuple[Relation, ...]:
-    """Return the relations of a campaign, by name or as they are."""
+    """Return the relations of a campaign, given as names or as objects."""
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     found: list[Relation] = []
     for one in several:
