@@ -1,48 +1,48 @@
-r"""What the answers of a tracker that varies come to: by a vote, or by a sequential test.
+r"""Decisions from the answers of a tracker that is not repeatable: a vote or a sequential test.
 
 A vote
 ------
-A service may answer one question now so and now so. Of such a tracker each clean turn is asked
-several times before anything else (``votes``, three by default), and again until one value of each
-slot leads by as many answers. A variant whose first answer breaks the relation is asked again until
-the change leads by ``2 * votes - 1`` answers, or is ``votes`` behind: a sequential probability
-ratio test (Wald, 1945). Where the change stands, the clean value must lead by two more. Where
-answers are wrong with chance w and always in the same way, a lead of d comes about by accident with
-odds of ``(w / (1 - w)) ** d``. A variant whose first answer kept the relation is not asked again.
-What is left of the noise is estimated, see `noise`.
+A service may answer the same question differently each time. For such a tracker, each clean turn is
+first requested ``votes`` times (three by default). More answers are requested until one value of
+each slot leads the others by ``votes`` answers. If the first answer to a variant breaks the
+relation, the variant is requested again until the change leads by ``2 * votes - 1`` answers or
+trails by ``votes``. This is a sequential probability ratio test (Wald, 1945). If the change wins,
+the lead of the clean value must be two answers larger. If answers are wrong with probability w, and
+always in the same way, a lead of d arises by chance with odds of ``(w / (1 - w)) ** d``. A variant
+whose first answer keeps the relation is not requested again. The remaining noise is estimated, see
+`summary.Noise`.
 
 A sequential test
 -----------------
-Each clean turn is asked ``floor`` times before it is perturbed: how often its answers are not the
-usual one is the noise floor. Of a variant each answer keeps the relation or breaks it. Let r clean
-answers be the usual one and q others, and c answers to the variant break the relation and s keep
-it. To both contexts the system gives its usual answer but for a share w, which is not known and may
-lie anywhere between 0 and 1/2. Either both have one usual answer, or they have different ones.
-Which of the two clean answers is the usual one is as open as w, so the likelihoods are integrals
-over all w from 0 to 1, and their ratio is::
+Each clean turn is requested ``floor`` times before any edit. The share of its answers that differ
+from the usual answer is the noise floor. Each answer to a variant keeps or breaks the relation. Let
+r clean answers be the usual one and q others, and let c answers to the variant break the relation
+and s keep it. For both contexts, a share w of the answers differs from the usual one. w is unknown
+and may have any value between 0 and 1/2. Either both contexts have the same usual answer, or their
+usual answers differ. It is also unknown which of the two clean answers is the usual one, so the
+likelihoods are integrals over all w from 0 to 1. Their ratio is::
 
     \Lambda = (r + c)! (q + s)! / ((r + s)! (q + c)!)
 
-It is Wald's sequential probability ratio test with a weight function in the place of a known w
-(Wald, Sequential Analysis, 1947, section 4.1.3). With error rates \alpha and \beta it ends with a
-change where \Lambda >= (1 - \beta) / \alpha, and without one where \Lambda <= \beta / (1 - \alpha);
-between the two more is asked. So of variants that are answered as the clean turn is, at most
-\alpha / (1 - \beta) are taken for changed ones, whenever one stops to look (Ville's inequality),
-and of changed ones at most \beta / (1 - \alpha) are missed. That holds on average over w, for
-answers that do not depend on each other, and for changes that last: a change that shows in half of
-the answers, or a w near 1/2, is what it leaves undecided. Where r is not more than q, the usual
-answer is none, and nothing is decided. A failure to answer is neither.
+This is Wald's sequential probability ratio test with a weight function in place of a known w (Wald,
+Sequential Analysis, 1947, section 4.1.3). With error rates \alpha and \beta, it finds a change if
+\Lambda >= (1 - \beta) / \alpha and no change if \Lambda <= \beta / (1 - \alpha). Otherwise it
+requests more answers. The false-positive rate is at most \alpha / (1 - \beta), even with repeated
+looks at the data (Ville's inequality). The rate of missed changes is at most \beta / (1 - \alpha).
+Both bounds hold on average over w, for independent answers and for changes that last. The test
+leaves a variant undecided if half of its answers change or if w is near 1/2. If r is not greater
+than q, there is no usual answer, and nothing is decided. Failures count for neither side.
 
-Asking once more
-----------------
-A tracker that must repeat itself is taken at its word, but for a few contexts asked once more.
+Repeated requests
+-----------------
+A tracker that must be repeatable gets one request for each context, except for a few checks.
 
-The preflight sees trackers that answer at random, but not one that does so once in a hundred times,
-nor one that keeps something from one dialogue to the next only later on. So of every second turn
-that is broken a violation, and of every eighth one a variant that held, are asked for again, with
-the clean turn, when their dialogue is done. Which ones is drawn by the seed for each turn, so that
-the result of a turn does not depend on the others. A cache keeps second answers apart from first
-ones, and none stands for the other.
+The preflight detects trackers with random answers. It misses a tracker that is random once in a
+hundred times, or one that only later carries data from one dialogue into the next. Therefore, when
+a dialogue is finished, some variants are requested again together with their clean turns. This
+happens to one violation in half of the turns with violations, and to one held variant in an eighth
+of the turns with held variants. The seed selects them for each turn, so the result of a turn does
+not depend on other turns. The cache stores second answers under separate keys.
 """
 
 from __future__ import annotations
@@ -81,18 +81,18 @@ from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 Answers = Mapping[Context, Answer]
-#: Whether an answer breaks the relation: of the clean outcome, and of what was found.
+#: Whether an answer breaks the relation. Takes the clean outcome and the new one.
 Breaks = Callable[[Outcome, Outcome], bool]
-#: One context is asked at most so many times the answers of a vote, however its answers go.
+#: Maximum number of requests for one context, as a multiple of ``votes``.
 _MOST: Final = 11
-#: A sequential test asks one context at most so many times.
+#: Maximum number of requests for one context in a sequential test.
 MOST: Final = 32
-#: Times that a clean turn is asked, and rates of both errors, where nothing else is said.
+#: Default number of requests for a clean turn, and default for both error rates.
 FLOOR: Final = 5
 ERROR_RATE: Final = 0.05
-#: By how many answers more than a variant its clean turn must be sure.
+#: Margin by which the clean turn's lead must exceed that of a variant.
 _AHEAD: Final = 2
-#: Outcome of a variant -> share of the turns with one such in which one is asked again.
+#: Outcome of a variant -> share of the turns with such a variant that request one again.
 SHARES: Final = {"violation": 1 / 2, "held": 1 / 8}
 
 
@@ -107,7 +107,7 @@ class _Judged(Protocol):
 
 
 class AskedTurn(Protocol):
-    """What a decider needs of a turn; it passes attempts on as they are."""
+    """A turn as a decider sees it. Attempts are opaque to the decider."""
 
     @property
     def rules(self) -> _Rules:
@@ -115,65 +115,65 @@ class AskedTurn(Protocol):
 
     @property
     def clean_context(self) -> Context:
-        """What the turn itself asks."""
+        """The context of the clean turn."""
 
     @property
     def attempts(self) -> Mapping[int, Any]:
         """The attempts by number, each with its ``context``."""
 
     def expected(self, attempt: Any) -> Expected:
-        """Return what the relation expects of an attempt."""
+        """Return the expected changes of an attempt."""
 
     def reference(self, attempt: Any) -> Context:
-        """Return what an attempt is held against."""
+        """Return the context whose answer an attempt is compared with."""
 
     def asks(self, attempt: Any) -> bool:
-        """Say whether an attempt is asked for."""
+        """Return whether an attempt needs a call of the tracker."""
 
     def verdict(self, attempt: Any, clean: Outcome, found: Outcome) -> Verdict:
-        """Return what the relation says of an answer."""
+        """Return the verdict of the relation on an answer."""
 
 
 class Sides(NamedTuple):
-    """The two sides that a relation compares."""
+    """The two answers that a relation compares."""
 
     clean: Outcome
     answer: Answer
-    #: Whether there are answers for either side, and too few for any: only a test says so.
+    #: Whether a sequential test needs more answers to decide.
     undecided: bool = False
-    #: Whether it is undecided with answers for both.
+    #: Whether it is undecided and has answers that keep the relation and others that break it.
     split: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """A majority of so many answers, or the one answer that there is."""
+    """A majority vote, or a single answer if ``votes`` is 1."""
 
-    #: Answers of a vote on what breaks the relation once; 1 = there is no vote.
+    #: Minimum number of answers in a vote on a violation. 1 = no vote.
     votes: int = 1
-    #: Whether what to ask next depends on how a variant looks so far.
+    #: Whether the next requests depend on the provisional outcome of a variant.
     by_outcome: ClassVar[bool] = True
 
     @property
     def again(self) -> bool:
-        """Whether anything is asked again."""
+        """Whether any context is requested again."""
         return self.votes > 1
 
     @property
     def floor(self) -> int:
-        """How often a clean turn is asked at least."""
+        """Minimum number of requests for a clean turn."""
         return self.votes
 
     def clean_wanted(self, context: Context, answers: Answers, folding: Folding) -> list[Context]:
-        """Return what to ask next about a clean turn."""
+        """Return the next requests for a clean turn."""
         return clean_wanted(context, answers, self.votes, folding)
 
     def unstable(self, context: Context, answers: Answers, folding: Folding) -> bool:
-        """Whether a system says nothing for good to a clean turn: there is nothing to compare."""
+        """Return whether the answers to a clean turn are too unstable to compare with."""
         return unstable(context, answers, self.votes, folding)
 
     def clean_outcome(self, context: Context, answers: Answers, folding: Folding) -> Outcome:
-        """Return what the answers to a clean turn, the first of which is sound, count as."""
+        """Return the majority answer to a clean turn, whose first answer must not be a failure."""
         return settled_clean(context, answers, folding)
 
     def sides(
@@ -185,23 +185,23 @@ class Vote:
         answers: Answers,
         expected: Expected = UNCHANGED,
     ) -> Sides:
-        """Return what the answers to a clean context and to another one count as.
+        """Return the majority answers to a clean context and to another one.
 
         Args:
             turn: of the attempt.
-            attempt: whose relation it is.
-            clean: what is held against.
+            attempt: the attempt, whose relation a test calls. A vote ignores it.
+            clean: the reference context.
             context: of the attempt, or of a part of it.
-            answers: to all that was asked.
-            expected: what a vote counts as a change is what is not as expected; a test asks the
-                relation.
+            answers: all answers so far.
+            expected: the expected changes. A vote counts any other value as a change. A test
+                ignores it and calls the relation.
         """
         return Sides(*settled(clean, context, answers, expected, turn.rules.folding))
 
     def wanted(
         self, turn: AskedTurn, attempt: Any, answers: Answers, outcome: VariantOutcome
     ) -> list[Context]:
-        """Return what to ask next about an attempt; ``outcome`` is what it looks like so far."""
+        """Return the next requests for an attempt with the provisional ``outcome``."""
         carried, context = outcome == "carried", attempt.context
         if outcome in ("error", "improved"):
             return []
@@ -224,7 +224,7 @@ class Vote:
         context: Context,
         answers: Answers,
     ) -> list[Context]:
-        """Return what to ask next about a part of an attempt that first broke the relation."""
+        """Return the next requests for a part of an attempt that broke the relation at first."""
         clean, folding = turn.clean_context, turn.rules.folding
         return variant_wanted(
             clean, context, answers, votes=self.votes, lead=self.votes, folding=folding
@@ -237,66 +237,65 @@ class Vote:
         answers: Answers,
         changes: Sequence[ChangedSlot],
     ) -> Votes | None:
-        """Return how the answers to an attempt voted; ``None`` where there is only one."""
+        """Return the votes on an attempt, or ``None`` if there is only one answer."""
         clean, expected = turn.reference(attempt), turn.expected(attempt)
         return count_votes(clean, attempt.context, answers, changes, expected, turn.rules.folding)
 
 
 class AnswerTally(NamedTuple):
-    """The answers to a clean turn and to a variant of it, as they count."""
+    """Numbers of answers to a clean turn and to a variant."""
 
-    #: Of the clean turn: those with the usual outcome, and the others.
+    #: Answers to the clean turn: the usual one, and all others.
     usual: int
     others: int
-    #: Of the variant: those that break the relation, and those that keep it.
+    #: Answers to the variant: those that break the relation, and those that keep it.
     changed: int
     kept: int
 
     @property
     def ratio(self) -> Fraction:
-        """How much likelier they are if the usual answers differ than if they are one."""
+        """The likelihood ratio of different usual answers to the same usual answer."""
         r, q, c, s = self
         return Fraction(factorial(r + c) * factorial(q + s), factorial(r + s) * factorial(q + c))
 
 
 class Ruling(NamedTuple):
-    """What the answers to a clean turn and to a variant come to."""
+    """The decision from the answers to a clean turn and to a variant."""
 
-    #: What the clean turn's answers count as.
+    #: The usual answer to the clean turn.
     clean: Outcome
-    #: The most frequent answer of the side that has it; what failed where the first answer did.
+    #: The most frequent answer on the winning side, or a failure if the first answer is one.
     answer: Answer
-    #: Whether the variant is answered otherwise; ``None`` = that cannot be told.
+    #: Whether the answers to the variant differ; ``None`` = undecided.
     changed: bool | None
     tally: AnswerTally
-    #: How often the variant was asked, and its clean turn: failures are among it.
+    #: Number of requests for the variant and for its clean turn, failures included.
     asked: int
     clean_asked: int
 
 
 @dataclass(frozen=True, slots=True)
 class SequentialTest:
-    """The test, with its error rates."""
+    """A sequential test with its error rates."""
 
     floor: int = FLOOR
-    #: Share of the unchanged variants that may be taken for changed, and of the changed ones that
-    #: may be missed.
+    #: Maximum false-positive rate, and maximum rate of missed changes.
     false_rate: float = ERROR_RATE
     missed_rate: float = ERROR_RATE
-    #: As many answers as an estimate of the calls goes by.
+    #: Number of answers that estimates of the calls assume.
     votes: ClassVar[int] = 3
     again: ClassVar[bool] = True
     by_outcome: ClassVar[bool] = False
 
     def decided(self, tally: AnswerTally) -> bool | None:
-        """Whether some answers show a change (``True``) or none (``False``); ``None`` = neither."""
+        """Return whether the answers show a change, or ``None`` if they are undecided."""
         upper, lower = _bounds(self.false_rate, self.missed_rate)
         if not tally.changed + tally.kept or tally.usual <= tally.others:
             return None
         return True if tally.ratio >= upper else False if tally.ratio <= lower else None
 
     def clean_wanted(self, context: Context, answers: Answers, folding: Folding) -> list[Context]:
-        """Return what to ask next about a clean turn: so often that its noise is known."""
+        """Return the next requests for a clean turn, up to its noise floor."""
         given = folding.alike(all_answers(context, answers), context)
         if isinstance(given[0], TrackerFailure):
             return []
@@ -306,7 +305,7 @@ class SequentialTest:
         return [context.again(number) for number in range(len(given), end)]
 
     def unstable(self, context: Context, answers: Answers, folding: Folding) -> bool:
-        """Whether a system has no usual answer to a clean turn: none has a majority."""
+        """Return whether no answer to a clean turn has a majority."""
         given = folding.alike(all_answers(context, answers), context)
         return isinstance(given[0], Prediction) and _without_majority(given)
 
@@ -320,15 +319,15 @@ class SequentialTest:
         *,
         expected: Expected = UNCHANGED,
     ) -> Ruling:
-        """Return what the answers to a variant come to, beside those to its clean turn.
+        """Return the decision from the answers to a clean turn and to a variant.
 
-        A text that says the same as what is ``expected`` counts as that.
+        A text that agrees with an ``expected`` value counts as that value.
         """
         usual = folding.alike(all_answers(clean, answers), clean)
         before = usual_outcome(usual)
         counted, others = _counted(usual, before)
-        # What the clean turn says now and then counts as another answer there. It must not count
-        # as the usual one here, as it does in a vote: the likelihoods are of one and the same w.
+        # An occasional answer to the clean turn counts as another answer there. In contrast to a
+        # vote, it must do so here as well: both likelihoods use the same w.
         found = all_answers(context, answers)
         given = folding.to_clean(found, (), before, clean, expected.against(before), context)
         broken: list[Prediction] = []
@@ -347,14 +346,14 @@ class SequentialTest:
         return Ruling(before, answer, changed, tally, len(given), len(usual))
 
     def more(self, clean: Context, context: Context, ruling: Ruling) -> list[Context]:
-        """Return what to ask next about a variant; nothing where it is decided, or cannot be."""
+        """Return the next requests for a variant. Empty if it is decided or cannot be."""
         if ruling.changed is not None or isinstance(ruling.answer, TrackerFailure):
             return []
         r, q, c, s = ruling.tally
         if r - q < abs(c - s) + _AHEAD and ruling.clean_asked < MOST:
             return [clean.again(ruling.clean_asked)]
         asked = ruling.asked
-        # So many are needed at least, whichever way they go.
+        # The smallest number of further answers that could decide.
         for more in range(1, MOST - asked + 1):
             both = (AnswerTally(r, q, c + more, s), AnswerTally(r, q, c, s + more))
             if any(self.decided(one) is not None for one in both):
@@ -374,7 +373,7 @@ class SequentialTest:
         answers: Answers,
         expected: Expected = UNCHANGED,  # noqa: ARG002 - the relation is asked
     ) -> Sides:
-        """Return what the answers to a clean context and to another one count as; as a vote."""
+        """Return the usual answers to a clean context and to another one, see `Vote.sides`."""
         if isinstance(failed := answers[clean], TrackerFailure):
             return Sides(Outcome(), failed)
         ruling = self._ruling(turn, attempt, clean, context, answers)
@@ -389,7 +388,7 @@ class SequentialTest:
         answers: Answers,
         outcome: VariantOutcome,  # noqa: ARG002 - a test looks at the answers themselves
     ) -> list[Context]:
-        """Return what to ask next about an attempt."""
+        """Return the next requests for an attempt."""
         reference, context = turn.reference(attempt), attempt.context
         if not turn.asks(attempt) or isinstance(answers[reference], TrackerFailure):
             return []
@@ -399,7 +398,7 @@ class SequentialTest:
     def part_wanted(
         self, turn: AskedTurn, attempt: Any, context: Context, answers: Answers
     ) -> list[Context]:
-        """Return what to ask next about a part of an attempt that first broke the relation."""
+        """Return the next requests for a part of an attempt that broke the relation at first."""
         clean = turn.clean_context
         return self.more(clean, context, self._ruling(turn, attempt, clean, context, answers))
 
@@ -410,7 +409,7 @@ class SequentialTest:
         answers: Answers,
         changes: Sequence[ChangedSlot],  # noqa: ARG002 - an answer counts as a whole
     ) -> Votes | None:
-        """Return the answers to an attempt as votes; ``None`` where there is only one."""
+        """Return the answers to an attempt as votes, or ``None`` if there is only one."""
         clean = turn.reference(attempt)
         if isinstance(answers[clean], TrackerFailure):
             return None
@@ -433,12 +432,12 @@ class SequentialTest:
 
 
 Decider = Vote | SequentialTest
-#: One answer each: nothing is asked again.
+#: One answer for each context.
 ONCE: Final = Vote()
 
 
 def decider_of(settings: TrackerSettings, *, repeatable: bool = False) -> Decider:
-    """Return what decides by some settings; of a tracker that repeats itself, its one answer."""
+    """Return the decider of some settings. A repeatable tracker needs one answer."""
     if repeatable or settings.error_rate == ():
         return ONCE
     if settings.noise_floor is None and settings.error_rate is None:
@@ -448,7 +447,7 @@ def decider_of(settings: TrackerSettings, *, repeatable: bool = False) -> Decide
 
 
 def idle_test(settings: TrackerSettings, who: str) -> str:
-    """Say that a test is asked for in vain: ``who`` answers says that answers do not vary."""
+    """Return the message that a sequential test has no effect, as ``who`` is repeatable."""
     asked = {"dst_noise_floor": settings.noise_floor, "--dst-error-rate": settings.error_rate}
     names = [name for name, value in asked.items() if value is not None]
     return (
@@ -458,13 +457,13 @@ def idle_test(settings: TrackerSettings, who: str) -> str:
 
 
 def usual_outcome(given: Sequence[Answer]) -> Outcome:
-    """Return the most frequent outcome of some answers, of several the first."""
+    """Return the most frequent outcome, or the first of several."""
     counted = Counter(one.state for one in given if isinstance(one, Prediction))
     return counted.most_common(1)[0][0] if counted else Outcome()
 
 
 def votes_of(ruling: Ruling, clean: Context, answers: Answers, folding: Folding) -> Votes | None:
-    """Return the answers of a ruling as votes; ``None`` where the variant was asked once."""
+    """Return the answers of a ruling as votes, or ``None`` if there is only one to the variant."""
     if ruling.asked < 2 or isinstance(ruling.answer, TrackerFailure):
         return None
     usual = folding.alike(all_answers(clean, answers), clean)
@@ -480,14 +479,14 @@ def _without_majority(given: Sequence[Answer]) -> bool:
 
 
 def _counted(given: Sequence[Answer], usual: Outcome) -> tuple[int, int]:
-    """Return how many answers are the usual one, and how many another; a failure is neither."""
+    """Return the numbers of answers that are the usual one and that are not, without failures."""
     same = [one.state == usual for one in given if isinstance(one, Prediction)]
     return same.count(True), same.count(False)
 
 
 @lru_cache(maxsize=16)
 def _bounds(false_rate: float, missed_rate: float) -> tuple[Fraction, Fraction]:
-    """Return the ratios at which the test ends with a change, and without one."""
+    """Return the likelihood ratios at which the test finds a change and no change."""
     false, missed = Fraction(str(false_rate)), Fraction(str(missed_rate))
     return (1 - missed) / false, missed / (1 - false)
 
@@ -498,9 +497,9 @@ def clean_wanted(
     votes: int,
     folding: Folding = AS_GIVEN,
 ) -> list[Context]:
-    """Return what to ask next about a clean turn; nothing once each of its slots is decided.
+    """Return the next requests for a clean turn. Empty if each slot is decided.
 
-    A vote takes at least ``votes`` answers, and a value must be ahead of others by as many.
+    A vote needs at least ``votes`` answers, and a value must lead the others by as many.
     """
     given = folding.alike(all_answers(context, answers), context)
     if isinstance(given[0], TrackerFailure) or len(given) >= _MOST * votes:
@@ -512,7 +511,7 @@ def clean_wanted(
 
 
 def _no_two_alike(given: Sequence[Answer], votes: int, folding: Folding) -> bool:
-    """Whether a system says something else each time: twice as many answers as a vote takes."""
+    """Return whether all replies differ after twice as many answers as a vote needs."""
     states = {one.state for one in given if isinstance(one, Prediction)}
     return not folding.exact and len(given) >= 2 * votes and len(states) == len(given)
 
@@ -520,10 +519,10 @@ def _no_two_alike(given: Sequence[Answer], votes: int, folding: Folding) -> bool
 def unstable(
     context: Context, answers: Mapping[Context, Answer], votes: int, folding: Folding
 ) -> bool:
-    """Whether what a system replies to a clean turn settles down to nothing.
+    """Return whether the replies to a clean turn are too unstable for a majority.
 
-    No two of the first replies say the same, or none of its ways to reply has a majority after all
-    that may be asked.
+    Either no two of the first replies agree, or no reply has a majority after the maximum number of
+    requests.
     """
     given = folding.alike(all_answers(context, answers), context)
     if folding.exact or votes == 1 or isinstance(given[0], TrackerFailure):
@@ -544,19 +543,19 @@ def variant_wanted(
     expected: Expected = UNCHANGED,
     folding: Folding = AS_GIVEN,
 ) -> list[Context]:
-    """Return what to ask next about a variant, or a second pass, that first broke the relation.
+    """Return the next requests for a variant or second pass that broke the relation at first.
 
-    Repetitions of the context, and of the ``clean`` one where a change stands; nothing once all
-    is decided. A change must be ahead by ``lead`` answers to stand, the clean value by two more,
-    as all variants of the turn hang on it. Where something is to change, "change" is what is not as
-    ``expected``, the clean value of a slot that was to move among it.
+    They repeat the context, or the ``clean`` one if a change leads. Empty if everything is decided.
+    A change needs a lead of ``lead`` answers. The clean value needs two more, because all variants
+    of the turn depend on it. If changes are expected, a value that is not as ``expected`` counts as
+    a change, even if it is the clean value.
     """
     before = settled_clean(clean, answers, folding)
     expected = expected.against(before)
     given = _as_clean(clean, context, answers, before, folding, expected)
     slots = sorted({*_slots(given), *before, *(delta.slot for delta in expected.deltas)})
     leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
-    # A change that may stand or fall is asked until it can do either.
+    # An open change needs answers until it can win or lose.
     needed = [min(lead - ahead, ahead + votes) for ahead in leads.values() if -votes < ahead < lead]
     wanted = _more(context, given, max(needed, default=0), votes)
     if not wanted and (standing := [slot for slot in leads if leads[slot] > 0]):
@@ -569,10 +568,10 @@ def variant_wanted(
 def settled_clean(
     context: Context, answers: Mapping[Context, Answer], folding: Folding = AS_GIVEN
 ) -> Outcome:
-    """Return the state of a clean turn: of each slot by majority, or else the first answer's."""
+    """Return the state of a clean turn: for each slot the majority value, or else the first one."""
     votes = folding.alike(all_answers(context, answers), context)
     first = votes[0]
-    assert isinstance(first, Prediction)  # noqa: S101 - else there is nothing to compare with
+    assert isinstance(first, Prediction)  # noqa: S101 - the caller handles failures
     if len(votes) == 1:
         return first.state
     return _changed(first.state, _majority(votes, _slots(votes)))
@@ -586,7 +585,7 @@ def _as_clean(
     folding: Folding,
     expected: Expected,
 ) -> Sequence[Answer]:
-    """Return all answers to a variant, those that say what clean ones say as ``before``."""
+    """Return all answers to a variant, with texts that agree with clean ones as in ``before``."""
     given = all_answers(context, answers)
     return folding.to_clean(given, all_answers(clean, answers), before, clean, expected, context)
 
@@ -598,11 +597,11 @@ def settled(
     expected: Expected = UNCHANGED,
     folding: Folding = AS_GIVEN,
 ) -> tuple[Outcome, Answer]:
-    """Return the two sides that a relation compares: belief state of the clean turn, answer.
+    """Return the two sides that a relation compares: the clean state and an answer.
 
-    By majority, where the context was put to the vote, and otherwise its only answer. A slot on
-    which one side has no majority did not change, or became what was ``expected`` of it. Where the
-    clean side failed, that is the answer: of a clean turn it is known before.
+    The answer is the majority of a vote, or the only answer. A slot without a majority on one side
+    counts as unchanged, or as changed as ``expected``. If the request for the clean context failed,
+    the answer is that failure.
     """
     if isinstance(failed := answers[clean], TrackerFailure):
         return Outcome(), failed
@@ -612,7 +611,7 @@ def settled(
     first, clean_votes = votes[0], folding.alike(all_answers(clean, answers), clean)
     if isinstance(first, TrackerFailure) or len(votes) == 1:
         return before, first
-    # A slot that one side alone ever names is absent from the other by all of its votes.
+    # If only one side names a slot, all votes of the other side count as absent.
     slots = _slots([*votes, *clean_votes])
     slots = sorted({*slots, *(delta.slot for delta in expected.deltas)})
     firm = _majority(clean_votes, slots)
@@ -630,7 +629,7 @@ def count_votes(
     expected: Expected = UNCHANGED,
     folding: Folding = AS_GIVEN,
 ) -> Votes | None:
-    """Return how answers voted on the slot whose change they confirm best; ``None`` of only one."""
+    """Return the votes on the slot with the clearest change, or ``None`` for a single answer."""
     if len(all_answers(context, answers)) < 2 or isinstance(answers[clean], TrackerFailure):
         return None
     before = settled_clean(clean, answers, folding)
@@ -642,7 +641,7 @@ def count_votes(
     if not slots:
         return Votes(len(given), 0, same, same, len(all_answers(clean, answers)), 0)
     leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
-    # Of equal ones the first by name.
+    # Ties go to the first name.
     slot = min(leads, key=lambda name: (-leads[name], name))
     counted, clean_value = _values(given, slot), before.get(slot)
     wanted = _admissible(slot, before, expected)
@@ -650,77 +649,77 @@ def count_votes(
     changed, value = max(others, key=lambda pair: pair[0]) if others else (0, clean_value)
     kept = sum(count for one, count in counted.items() if one in wanted)
     clean_counted = _values(folding.alike(all_answers(clean, answers), clean), slot)
-    # The value of the clean turn, where that was to move, is not against it.
+    # If the slot should change, its clean value is not evidence against a change.
     against = clean_counted[value] if others and value != clean_value else 0
     return Votes(len(given), changed, kept, same, clean_counted[clean_value], against)
 
 
 def _more(context: Context, given: Sequence[Answer], count: int, votes: int) -> list[Context]:
-    """Return the next repetitions of a context, as far as it may be asked."""
+    """Return the next repetitions of a context, up to the maximum number of requests."""
     end = min(len(given) + count, _MOST * votes)
     return [context.again(number) for number in range(len(given), end)]
 
 
 def _values(votes: Iterable[Answer], slot: str) -> Counter[str | None]:
-    """Return value -> answers that have it, ``None`` = absent. A failure is no vote."""
+    """Return value -> number of answers with it; ``None`` = absent. Failures do not count."""
     return Counter(vote.state.get(slot) for vote in votes if isinstance(vote, Prediction))
 
 
 def _lead(votes: Sequence[Answer], slot: str) -> int:
-    """Return by how many answers the most frequent value of a slot is ahead of all the rest."""
+    """Return the lead of a slot's most frequent value over all other answers together."""
     return 2 * max(_values(votes, slot).values()) - len(votes)
 
 
 def _changed_lead(votes: Sequence[Answer], slot: str, before: Outcome, expected: Expected) -> int:
-    """Return by how many the most frequent value that is not as expected is ahead."""
+    """Return the lead of the most frequent value that is not as expected."""
     wanted = _admissible(slot, before, expected)
     counted = [count for value, count in _values(votes, slot).items() if value not in wanted]
     return 2 * max(counted, default=0) - len(votes)
 
 
 def _admissible(slot: str, before: Outcome, expected: Expected) -> Admissible:
-    """Return the values of which a slot may have one: where it is to stay, the clean one."""
+    """Return the admissible values of a slot: the clean one, unless a change is expected."""
     delta = expected.of(slot)
     return Admissible((before.get(slot),)) if delta is None else delta.after
 
 
 def _as_wanted(delta: Delta, votes: Sequence[Answer]) -> str | None:
-    """Return what a slot in doubt counts as: of the values it may have, the most frequent one.
+    """Return the value of a slot without a majority: its most frequent admissible value.
 
-    A failure of it is what a majority agrees on.
+    Only a majority can make the slot a violation.
     """
     counted = _values(votes, delta.slot).most_common()
     given = [value for value, _ in counted if value in delta.after]
     named = () if delta.after.anything_but else delta.after.values
-    # Absence is admissible where no answer has any such value and none is named: or else nothing.
+    # Absence is the last resort.
     return [*given, *named, None][0]
 
 
 def _majority(votes: Sequence[Answer], slots: Iterable[str]) -> dict[str, str | None]:
-    """Return slot -> the value in more than half of a vote's answers; ``None`` = absent.
+    """Return slot -> the value in more than half of the answers; ``None`` = absent.
 
-    A failure is no vote for anything. Slots without such a value are left out.
+    Failures vote for no value. Slots without a majority are left out.
     """
     most = {slot: _values(votes, slot).most_common(1)[0] for slot in slots}
     return {slot: value for slot, (value, count) in most.items() if 2 * count > len(votes)}
 
 
 def _slots(votes: Iterable[Answer]) -> list[str]:
-    """Return the slots that some answers name, sorted."""
+    """Return the slots in some answers, sorted."""
     return sorted({slot for vote in votes if isinstance(vote, Prediction) for slot in vote.state})
 
 
 def _changed(state: Outcome, values: Mapping[str, str | None]) -> Outcome:
-    """Return a state with the values of some slots; one that nothing changes, as it is."""
+    """Return a state with other values for some slots, or the same object if nothing changes."""
     new = {slot: value for slot, value in {**state, **values}.items() if value is not None}
     return state if new == state else type(state)(new)
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A variant of a turn that is asked for again, with its clean turn."""
+    """A variant to request again, together with its clean turn."""
 
-    #: Place of the turn in its dialogue, and number of the variant.
+    #: Index of the turn in its dialogue, and number of the variant.
     place: int
     number: int
     #: Contexts of the clean turn and of the variant.
@@ -729,11 +728,11 @@ class Repeat:
 
     @property
     def wanted(self) -> list[Again]:
-        """What to ask for: no answer of a vote, which are numbered from 1."""
+        """The repeated contexts. Their number -1 is never used by a vote."""
         return [context.again(-1) for context in self.contexts]
 
     def same(self, answers: Mapping[Context, Answer]) -> bool | None:
-        """Whether both had the same answers again; ``None`` = one has no second answer."""
+        """Return whether both answers were the same again, or ``None`` if one is missing."""
         found = []
         for first, again in zip(self.contexts, self.wanted, strict=True):
             one, other = answers[first], answers.get(again)
@@ -753,7 +752,7 @@ def choose_repeats(
     seed: int,
     dialogue: str,
 ) -> list[Repeat]:
-    """Choose violations of a dialogue and variants that held, see `SHARES`."""
+    """Choose violations and held variants of a dialogue to request again, see `SHARES`."""
     chosen = []
     for (place, items), outcome in product(enumerate(judged), SHARES):
         found = [item.result.index for item in items if item.result.outcome == outcome]
@@ -768,29 +767,29 @@ def choose_repeats(
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What came of asking again."""
+    """Numbers of variants that were requested again."""
 
-    #: Violations that were asked for again, and those of them with other answers than before.
+    #: Repeated violations, and those with a different answer.
     violations: int
     violations_changed: int
-    #: Likewise variants that held.
+    #: Repeated variants that held, and those with a different answer.
     held: int
     held_changed: int
 
     @property
     def changed(self) -> int:
-        """How many had other answers than before."""
+        """Number of variants with a different answer."""
         return self.violations_changed + self.held_changed
 
 
 class RepetitionTally:
-    """Says whether a bot repeats itself, as far as a run asked it anything more than once."""
+    """Tracks whether all repeated requests of a run had the same answers."""
 
     def __init__(self) -> None:
         self.same = True
 
     def add(self, turn: TurnResult) -> None:
-        """Take in the answers to a turn."""
+        """Add the answers to a turn."""
         answered = {kind for kind in turn.clean_votes if kind >= 0}
         self.same = (
             self.same
@@ -801,28 +800,28 @@ class RepetitionTally:
 
 
 def _repeated(variant: VariantResult) -> bool:
-    """Whether no second answer to a variant, or to its clean turn, was another one."""
+    """Return whether all answers to a variant, and to its clean turn, were the same."""
     votes = variant.votes
     voted = votes is None or (votes.against == 0 and votes.changed in (0, votes.asked))
     return voted and variant.outcome != "unstable" and variant.repeated is not False
 
 
 class RepeatsTally:
-    """Counts what was asked again, one turn after the other."""
+    """Counts repeated requests, turn by turn."""
 
     def __init__(self) -> None:
-        #: (whether it had been a violation, whether the answers were the same) -> variants.
+        #: (was a violation, had the same answers) -> number of variants.
         self._asked: Counter[tuple[bool, bool]] = Counter()
 
     def add(self, turn: TurnResult) -> None:
-        """Take in what was asked again at a turn."""
+        """Add the repeated requests of a turn."""
         for item in turn.variants:
             if item.repeated is not None:
                 self._asked[item.outcome == "violation", item.repeated] += 1
 
     @property
     def repeats(self) -> Repeats | None:
-        """What came of it; ``None`` where nothing was asked again."""
+        """The counts, or ``None`` without repeated requests."""
         asked = self._asked
         if not asked:
             return None

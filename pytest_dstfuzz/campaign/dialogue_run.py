@@ -1,4 +1,4 @@
-"""One dialogue from its first turn to the last one requested, and its violations made minimal."""
+"""The run of a dialogue, and the minimisation of its violations."""
 
 from __future__ import annotations
 
@@ -59,24 +59,24 @@ from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.relations.relation import Inapplicable
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-#: Sets of up to so many edits are taken apart one by one; larger ones are halved first.
+#: Sets of at most this size are reduced one edit at a time. Larger ones are halved first.
 FEW: Final = 8
-#: Where more are left, each edit is tried alone before that is taken for an answer.
+#: If more edits remain at the end, each edit is also tried alone.
 PLAIN: Final = 2
 
-#: Some edits, by their numbers, in ascending order.
+#: A set of edits, as ascending numbers.
 Subset = tuple[int, ...]
 _Result = TypeVar("_Result")
-#: Yields sets, is sent for each of them whether it breaks the relation, returns a result.
+#: Yields sets of edits, receives for each whether it breaks the relation, returns a result.
 Steps = Generator[Sequence[Subset], Mapping[Subset, bool], _Result]
 
 
 def minimise(groups: Sequence[Subset]) -> Steps[Subset]:
-    """Return a 1-minimal set of edits that breaks: without any one of them it does not.
+    """Return a 1-minimal set of edits that breaks the relation: no edit can be left out.
 
-    All edits together are taken to break. Where every superset of a set that breaks does so
-    too, no smaller set within the result breaks either. Of ``groups``, edits that belong together,
-    none in two, one that breaks alone is all that is looked at. No set is asked for twice.
+    Assumes that all edits together break it. If all supersets of breaking sets break as well, no
+    proper subset of the result breaks. ``groups`` are disjoint sets of edits. If one group breaks
+    alone, the search starts with it. No set is tested twice.
     """
     known: dict[Subset, bool] = {}
     whole = tuple(sorted(edit for group in groups for edit in group))
@@ -102,14 +102,14 @@ def minimise(groups: Sequence[Subset]) -> Steps[Subset]:
         else:
             break
     if len(current) > PLAIN:
-        # Halves and groups may have passed by an edit that does it alone.
+        # Halves and groups may have missed an edit that breaks alone.
         alone = yield from _first([(edit,) for edit in whole], known)
         current = current if alone is None else alone
     return current
 
 
 def _begin(edits: Subset) -> int:
-    """Return into how many pieces a set is taken apart first."""
+    """Return the number of pieces into which a set is first split."""
     return len(edits) if len(edits) <= FEW else 2
 
 
@@ -119,7 +119,7 @@ def _split(edits: Subset, pieces: int) -> list[Subset]:
 
 
 def _first(sets: Sequence[Subset], known: dict[Subset, bool]) -> Steps[Subset | None]:
-    """Return the first of some sets that breaks, asking for those that are not known."""
+    """Return the first set that breaks. Yields the sets that are not yet tested."""
     wanted = [edits for edits in dict.fromkeys(sets) if edits not in known]
     if wanted:
         answers = yield wanted
@@ -130,8 +130,8 @@ def _first(sets: Sequence[Subset], known: dict[Subset, bool]) -> Steps[Subset | 
 def _spare(
     current: Subset, chunks: Sequence[Subset], known: dict[Subset, bool]
 ) -> Steps[Subset | None]:
-    """Return what still breaks when a chunk, or all that can be spared, is left out."""
-    # The last ones go first: edits of the turn itself come before those of its context.
+    """Return a breaking set without one chunk or without all spare edits, or ``None``."""
+    # Drop the last edits first: the edits of the turn come before those of its context.
     rests = [_less(current, chunk) for chunk in reversed(chunks)]
     smaller = yield from _first(rests, known)
     if smaller is None:
@@ -152,11 +152,11 @@ _Answers = Mapping[Context, Answer]
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """What became of the violations of one turn."""
+    """The minimised violations of a turn."""
 
-    #: Number of a variant -> its smallest version; those that were not found are missing.
+    #: Number of a variant -> its minimal version. Missing if none was found.
     minimal: Mapping[int, Minimal] = field(default_factory=dict)
-    #: Contexts that were asked for.
+    #: Number of requested contexts.
     calls: int = 0
 
 
@@ -165,9 +165,9 @@ def shrink(
     judged: Sequence[Sequence[JudgedVariant]],
     answers: _Answers,
 ) -> Generator[OptionalRequest, _Answers, list[Shrunk]]:
-    """Make the violations of a dialogue smaller; return what became of those of each turn.
+    """Minimise the violations of a dialogue. Return the results for each turn.
 
-    Their causes need not be known, but the answers to their second passes.
+    The answers to their second passes must be known, but not their causes.
     """
     broken = [
         [item for item in results if item.result.outcome == "violation"] for results in judged
@@ -192,7 +192,7 @@ def shrink(
         if not waiting:
             break
         answers = yield OptionalRequest(context for case in waiting for context in case.wanted)
-        # Some are missing only once the budget ended: there will be no others.
+        # An answer is missing only after the end of the budget.
         waiting = [case for case in waiting if all(map(answers.__contains__, case.wanted))]
     return [
         Shrunk(
@@ -204,39 +204,38 @@ def shrink(
 
 
 def _comes_apart(attempt: Attempt) -> bool:
-    """Say whether some of the edits of an attempt may be left out.
+    """Return whether some edits of an attempt may be left out.
 
-    Not where a relation made them that expects what all of them together say, nor where rounds
-    were moved.
+    Not if a relation made them and expects the result of all edits together, or if it moved rounds.
     """
     rewrite = attempt.proposal.rewrite
     return rewrite is None or (rewrite.separable and not rewrite.moves)
 
 
 def _as_made(result: VariantResult) -> Minimal:
-    """Return a violation as its own smallest version."""
+    """Return a violation as its own minimal version."""
     return Minimal(result.text, result.context, result.edits, (), result.changed_slots)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rebuilt:
-    """A violation with some of its edits only."""
+    """A violation with a subset of its edits."""
 
     context: Context
     edits: tuple[Edit, ...]
     context_edits: tuple[ContextEdits, ...]
-    #: Whether each of its utterances passes the validity profile, or is clean.
+    #: Whether each utterance is clean or passes the validity profile.
     valid: bool
 
 
 class _ShrinkCase:
-    """One violation that is being made smaller."""
+    """The minimisation of a violation."""
 
     def __init__(self, turns: Sequence[TurnAttempts], place: int, judged: JudgedVariant) -> None:
         self.number = judged.result.index
-        #: Contexts that it waits for; none once it is done.
+        #: Contexts without an answer. Empty once the minimisation is finished.
         self.wanted: list[Context] = []
-        #: All that it has asked for: what other violations had asked for is not among it.
+        #: All requested contexts, except those that other violations requested first.
         self.asked: dict[Context, None] = {}
         self.minimal: Minimal | None = None
         self._turns = turns
@@ -250,22 +249,22 @@ class _ShrinkCase:
         parts += [(earlier.turn_index, earlier.edits) for earlier in judged.result.context_edits]
         parts[1:] = sorted(parts[1:], key=lambda part: -part[0])
         self._parts = parts
-        #: Number of an edit here -> turn, and place among the edits of that turn.
+        #: Number of an edit -> turn, and index among the edits of that turn.
         self._edits = [(turn, index) for turn, edits in parts for index in range(len(edits))]
         self._rebuilt: dict[Subset, _Rebuilt] = {}
         own = len(judged.result.edits)
         numbers = tuple(range(len(self._edits)))
         halves = (numbers[:own], numbers[own:])
-        #: What the passes of the violation itself showed, and what is needed besides.
+        #: Exchanges of the violation's own passes. Other contexts count as additional calls.
         passes = [self._with(edits).context for edits in ((), *halves, numbers)]
         self._passes = {context.exchanges for context in passes}
         self._needed: dict[Context, None] = {}
         self._steps: Steps[Subset] = minimise(halves)
-        #: What the search wants to know; nothing before it has begun.
+        #: The sets to test next. Empty before the start.
         self._sets: Sequence[Subset] = ()
 
     def advance(self, answers: _Answers) -> None:
-        """Take it as far as the answers will do."""
+        """Continue as far as the known answers allow."""
         while True:
             self.wanted = [
                 context for edits in self._sets for context in self._missing(edits, answers)
@@ -281,7 +280,7 @@ class _ShrinkCase:
                 return
 
     def _missing(self, edits: Subset, answers: _Answers) -> list[Context]:
-        """Return what has to be asked to know whether some edits break."""
+        """Return the contexts without an answer that a test of some edits needs."""
         rebuilt = self._with(edits)
         if not rebuilt.valid:
             return []
@@ -294,18 +293,18 @@ class _ShrinkCase:
         return [context for context in needed if context not in answers]
 
     def _changes(self, edits: Subset, answers: _Answers) -> tuple[ChangedSlot, ...]:
-        """Return the slots that change, if one of those that the violation is about does.
+        """Return the changed slots, if one of the slots of the violation is among them.
 
-        None otherwise, and none if that slot becomes right: what then breaks, if anything, is
-        another weakness. An utterance that is no valid variant breaks nothing: one typing error
-        the less may make another word. Nor does what a sequential test leaves undecided.
+        Empty if that slot is now correct, because then it is a different weakness. Also empty if an
+        utterance is not a valid variant: without one of its typing errors, a word may become
+        another word. Also empty if a sequential test is undecided.
         """
         return self._looks(edits, answers, open_too=False)
 
     def _looks(
         self, edits: Subset, answers: _Answers, *, open_too: bool = True
     ) -> tuple[ChangedSlot, ...]:
-        """Return what seems to change so far, what a test leaves ``open_too`` among it."""
+        """Return the provisional changes. Undecided ones count if ``open_too`` is true."""
         rebuilt, turn = self._with(edits), self._turn
         if not rebuilt.valid:
             return ()
@@ -341,7 +340,7 @@ class _ShrinkCase:
             kept[index] = without(edits, dropped)
             users[index] = apply_edits(self._turn.dialogue.turns[index].user, kept[index])
             source = self._turns[index].source
-            # Any part of a relation's own edits that come apart is a rewrite of it as well.
+            # Any part of a relation's separable edits is a valid rewrite as well.
             if kept[index] and dropped and source is not None:
                 status, _ = self._rules.perturber.check(source, users[index], kept[index])
                 valid = valid and status in ("valid", "vacuous")
@@ -357,7 +356,7 @@ class _ShrinkCase:
         )
 
     def _described(self, edits: Subset, answers: _Answers) -> Minimal:
-        """Return what is left of the violation, with what it was seen to change."""
+        """Return the minimal version of the violation with its changes."""
         rebuilt = self._with(edits)
         return Minimal(
             text=rebuilt.context.user,
@@ -366,7 +365,7 @@ class _ShrinkCase:
             context_edits=rebuilt.context_edits,
             changed_slots=tuple(
                 self._rules.folding.told(change, self._turn.clean_context)
-                # All edits together are what was found, whatever was asked since.
+                # A result that a test no longer decides still counts.
                 for change in self._looks(edits, answers)
             ),
             calls=count_asked(
@@ -376,11 +375,11 @@ class _ShrinkCase:
 
 
 Answers = Mapping[Context, Answer]
-#: Yields contexts, is sent answers to them (fewer once a budget ended), returns results.
+#: Yields contexts, receives their answers (fewer after the end of a budget), returns results.
 DialogueRun = Generator[Sequence[Context], Answers, list[TurnResult]]
-#: Likewise; returns how many turns, from the first on, have had all their answers.
+#: The same, but returns the number of leading turns with all their answers.
 _Asking = Generator[Sequence[Context], Answers, int]
-#: What to ask for, each context with the place of its turn.
+#: Requests: each context with the index of its turn.
 _Wanted = Iterator[tuple[int, Context]]
 
 
@@ -389,23 +388,23 @@ def run_dialogue(
 ) -> DialogueRun:
     """Run turns ``0`` to ``last`` of a dialogue.
 
-    Each answer that is sent must hold those of the steps before as well. Turns whose
-    contexts were not all answered, and those after them, get the outcome ``skipped``. Where
-    variants are asked for ``one_by_one``, all turns get their first variant, and what caused its
-    violations, before any gets its second; those that had one keep what they had.
+    Each answer that is sent must include the answers of all earlier steps. If an answer for a turn
+    is missing, this turn and all later ones get the outcome ``skipped``. If ``one_by_one`` is true,
+    all turns get their first variant, with the causes of its violations, before any turn gets its
+    second. Then a turn keeps the variants that were completed.
     """
     return _DialogueSteps(rules, dialogue, last, one_by_one).steps()
 
 
 class _DialogueSteps:
-    """A dialogue that is being run, and what is known about it so far."""
+    """The run of a dialogue, with its answers and variants so far."""
 
     def __init__(
         self, rules: CampaignSpec, dialogue: Dialogue, last: int, one_by_one: bool
     ) -> None:
         self._rules = rules
         self._dialogue = dialogue
-        # A turn whose one variant is asked for has a result only with that.
+        # If a single variant is requested, a turn has no result without it.
         self._one_by_one = one_by_one and rules.settings.variant is None
         self._contexts = [dialogue.context(index) for index in range(last + 1)]
         self._answers: Answers = {}
@@ -425,7 +424,7 @@ class _DialogueSteps:
         wanted = [self._requested(place) for place in range(done)]
         self._answers = yield [context for variants in wanted for context in _probes(variants)]
         if rules.decider.again:
-            # Without these the causes stay as the first answers have them.
+            # Without these answers, the causes stay as the first answers suggest.
             yield from self._ask_again(partial(self._doubtful_probes, wanted), done)
         repeats: list[Repeat] = []
         if rules.repeats:
@@ -458,7 +457,7 @@ class _DialogueSteps:
     ) -> Generator[Sequence[Context], Answers, tuple[int, Counter[int]]]:
         """Run the variants of the first ``done`` turns.
 
-        Returned is how many turns have a result, and how many variants each of them lacks.
+        Returns the number of turns with a result, and the number of missing variants for each turn.
         """
         rules, first, left_out = self._rules, done, Counter[int]()
         for number, numbers in enumerate(_passes(rules, one_by_one=self._one_by_one)):
@@ -481,13 +480,13 @@ class _DialogueSteps:
         return (first, left_out) if self._one_by_one else (done, Counter())
 
     def _is_over(self, place: int) -> bool:
-        """Whether a turn gets no more variants, as one of them has broken it."""
+        """Return whether a turn gets no more variants because one of them is a violation."""
         return self._rules.settings.stop_at_first and any(
             item.result.outcome == "violation" for item in self._judged[place].values()
         )
 
     def _begin(self, clean: Sequence[Answer]) -> None:
-        """Begin the turns whose clean answers are there."""
+        """Begin the turns with known clean answers."""
         rules, dialogue, last = self._rules, self._dialogue, len(self._contexts) - 1
         for index, answer in enumerate(clean):
             begun = (
@@ -501,36 +500,36 @@ class _DialogueSteps:
             self._judged.append({})
 
     def _ask(self, wanted: Iterable[tuple[int, Context]], done: int) -> _Asking:
-        """Ask for contexts; a turn that lacks an answer is not done, nor are those after it."""
+        """Request contexts. A turn with a missing answer is not done, nor are later turns."""
         found = list(wanted)
         self._answers = yield [context for _, context in found]
         return min([done, *(place for place, one in found if one not in self._answers)])
 
     def _ask_again(self, wanted: Callable[[int], _Wanted], done: int) -> _Asking:
-        """Ask until nothing more is wanted of the turns that are done."""
+        """Request contexts until ``wanted`` has none for the turns that are done."""
         while found := list(wanted(done)):
             done = yield from self._ask(found, done)
         return done
 
     def _count(self, asked: set[Context]) -> int:
-        """Return how many contexts were asked for, repetitions for a vote included."""
+        """Return the number of requested contexts, repetitions for a vote included."""
         if self._rules.decider.again:
             asked = asked.union(all_asked(asked, self._answers))
         return count_asked(asked, self._answers)
 
     def _voted(self, context: Context) -> Answer:
-        """Return the answer to a clean turn: with the state that most of them have."""
+        """Return the answer to a clean turn, with the state of the majority."""
         first = self._answers[context]
         if isinstance(first, TrackerFailure):
             return first
         return replace(first, state=self._clean_outcome(context))
 
     def _clean_outcome(self, context: Context) -> Outcome:
-        """Return what the answers to a clean turn count as."""
+        """Return the usual or majority answer to a clean turn."""
         return self._rules.decider.clean_outcome(context, self._answers, self._rules.folding)
 
     def _prepare(self, asked: Iterable[tuple[Context, Context]]) -> None:
-        """Let the comparison get ready for the answers to clean contexts and to others."""
+        """Let the comparison prepare for answers to pairs of a clean and another context."""
         answers = self._answers
         self._rules.folding.prepare(
             (clean, all_answers(clean, answers), all_answers(context, answers))
@@ -545,10 +544,10 @@ class _DialogueSteps:
                 yield place, again
 
     def _attempt(self, numbers: Sequence[int], done: int) -> _Wanted:
-        """Make variants of every turn that is not done with; yield those to run."""
+        """Make variants of every turn that is not over. Yield the contexts to request."""
         for number, place in product(numbers, range(done)):
-            # Later turns see it clean: whether what breaks them was carried into them from
-            # a variant that is not run, could not be known.
+            # Later turns see a finished turn clean. If its variants are not run, nobody can know
+            # whether they carry an error into a later turn.
             if not self._is_over(place):
                 turn = self._turns[place]
                 attempt = (
@@ -561,7 +560,7 @@ class _DialogueSteps:
                         yield place, context
 
     def _judge(self, numbers: Sequence[int], done: int) -> None:
-        """Give the variants of some numbers their outcomes, and tell a search that learns."""
+        """Judge variants by number, and give the results to an adaptive search."""
         self._prepare(
             (turn.reference(attempt), attempt.context)
             for turn in self._turns[:done]
@@ -580,7 +579,7 @@ class _DialogueSteps:
                 turn.seen[number] = seen(turn, attempt, result, self._answers)
 
     def _doubtful(self, numbers: Sequence[int], done: int) -> _Wanted:
-        """Yield what to ask again: of all that ever broke the relation, carried, or is open."""
+        """Yield the next requests for variants whose votes are open."""
         decider = self._rules.decider
         if decider.by_outcome:
             self._judge(numbers, done)
@@ -604,9 +603,9 @@ class _DialogueSteps:
                             yield place, again
 
     def _requested(self, place: int) -> list[JudgedVariant]:
-        """Return the variants that were asked for; none where the relation is inapplicable.
+        """Return the requested variants of a turn. Empty if the relation does not apply.
 
-        What is not tested there is not generated either, as far as the figures go.
+        Untested variants of such a turn do not count as generated.
         """
         turn, only = self._turns[place], self._rules.settings.variant
         if not turn.applicable and isinstance(turn.clean, Prediction):
@@ -636,7 +635,7 @@ class _DialogueSteps:
         outcome = turn_outcome(attempts, variants)
         asked = {*self._clean_of(turn.index), *_probes(judged)}
         asked.update(attempts.wanted)
-        # A context of another turn has another number of exchanges, so these are new.
+        # Contexts of other turns have another length, so no context is counted twice.
         found = _skipped(self._rules, self._dialogue, turn.index, calls=self._count(asked))
         context, clean_state, right = attempts.clean_context, None, None
         if not isinstance(attempts.clean, TrackerFailure):
@@ -660,16 +659,16 @@ class _DialogueSteps:
         )
 
     def _clean_of(self, index: int) -> list[Context]:
-        """Return the clean contexts that the result of a turn answers for."""
+        """Return the clean contexts that count for the result of a turn."""
         first = 0 if self._rules.relation.unit == "dialogue" else index
         return self._contexts[first : index + 1]
 
 
 def _passes(rules: CampaignSpec, *, one_by_one: bool) -> list[range]:
-    """Return the numbers of the variants that are made before any of them is run.
+    """Return the numbers of the variants of each pass.
 
-    All at once where nothing depends on what earlier ones showed, so that batches are full, unless
-    they are to be asked for ``one_by_one``.
+    There is one pass if no variant depends on the results of earlier ones, so that batches are
+    full. If ``one_by_one`` is true, each variant has a pass.
     """
     settings, only = rules.settings, rules.settings.variant
     learns = rules.learns or settings.stop_at_first
@@ -681,12 +680,12 @@ def _passes(rules: CampaignSpec, *, one_by_one: bool) -> list[range]:
 
 
 def unanswered(rules: CampaignSpec, dialogue: Dialogue, last: int) -> list[TurnResult]:
-    """Return the results of a dialogue that the budget left out altogether."""
+    """Return the results of a dialogue that was not run before the end of the budget."""
     return [_skipped(rules, dialogue, i, calls=0) for i in range(rules.first_of(last), last + 1)]
 
 
 def _reason(attempts: TurnAttempts, outcome: TurnOutcome) -> str:
-    """Say why a turn has no verdict; ``""`` where it has one, or no variant could be made."""
+    """Return why a turn has no verdict, or ``""`` if it has one or no variant could be made."""
     if isinstance(attempts.clean, TrackerFailure):
         return attempts.clean.reason
     if outcome == "inapplicable" or attempts.unstable:

@@ -1,4 +1,4 @@
-"""The engine of a campaign: a plan of turns in, one result each out, in whatever order."""
+"""The engine of a campaign: runs a plan of turns and returns their results in any order."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from pytest_dstfuzz.transformations import find_operator
 __all__ = ["CampaignEngine", "Planned", "predictor_for"]
 
 
-#: Fields of `DialogueSet` that decide nothing, and the one that is gone over.
+#: Fields of `DialogueSet` without influence on results, and the dialogues, digested separately.
 _NOT_DATA: Final = ("dialogues", "layout", "notes")
 #: A dialogue, and the index of its last turn that was run.
 _Planned = tuple[Dialogue, int]
@@ -56,9 +56,9 @@ _Planned = tuple[Dialogue, int]
 
 @dataclass(frozen=True, slots=True)
 class KeptDialogue:
-    """What was found at a dialogue."""
+    """The cached results of a dialogue."""
 
-    #: How many answers it rests on.
+    #: Number of answers behind the results.
     answers: int
     results: list[TurnResult]
 
@@ -67,19 +67,19 @@ _KEPT: Final = json_decoder(KeptDialogue)
 
 
 class ResultCache:
-    """The results of dialogues under the rules of one campaign; ``scope`` tells it from others."""
+    """The results of dialogues under the rules of one campaign, identified by ``scope``."""
 
     def __init__(self, cache: PredictionCache, scope: str) -> None:
         self._cache = cache
         self._scope = scope
 
     def recall(self, planned: Sequence[_Planned]) -> dict[str, KeptDialogue]:
-        """Return what is kept, by the ids of dialogues."""
+        """Return the cached results by the ids of the dialogues."""
         found = self._cache.texts({one[0].id: self._key(one) for one in planned})
         kept: dict[str, KeptDialogue] = {}
         with gc_paused():
             for name, text in found.items():
-                # One that cannot be read is made again.
+                # An unreadable result is computed again.
                 with suppress(ValueError):
                     kept[name] = _KEPT(text)
         return kept
@@ -87,7 +87,7 @@ class ResultCache:
     def keep(
         self, found: Sequence[tuple[_Planned, Mapping[Context, Answer], list[TurnResult]]]
     ) -> None:
-        """Keep results with the answers that they rest on, where each of these is kept too."""
+        """Store results, if all answers behind them are stored as well."""
         texts = [
             (self._key(planned), text)
             for planned, answers, results in found
@@ -105,14 +105,14 @@ class ResultCache:
 def kept_results(
     cache: PredictionCache | None, rules: CampaignSpec, lexicon: Lexicon
 ) -> ResultCache | None:
-    """Return where the results of a campaign are kept; ``None`` = nothing may be kept of them.
+    """Return the cache for the results of a campaign, or ``None`` if they must not be cached.
 
     Args:
-        cache: that of its tracker.
-        rules: of the campaign, its search made by its name.
-        lexicon: its words.
+        cache: the prediction cache of the tracker.
+        rules: of the campaign, whose search must come from its name.
+        lexicon: the words for perturbations.
     """
-    # Words of a suite's own may change under the same fingerprint.
+    # A suite's own words may change under the same fingerprint.
     if cache is None or not _depends_on_known(rules) or lexicon is not load_lexicon():
         return None
     data, code = cache.digest_of(rules.data, _digest_of_data), _digest_of_code()
@@ -136,7 +136,7 @@ def kept_results(
 
 
 def _depends_on_known(rules: CampaignSpec) -> bool:
-    """Say whether nothing but what ships and what is kept decides what is found."""
+    """Return whether results depend only on shipped code and on cached predictions."""
     operators = (
         find_operator(item.name, name)
         for item, names in zip(*rules.settings.selection, strict=True)
@@ -154,7 +154,7 @@ def _depends_on_known(rules: CampaignSpec) -> bool:
 
 
 def _is_known(search: str) -> bool:
-    """Say whether a search ships, or tells its code from any other."""
+    """Return whether a search is shipped or has a fingerprint of its code."""
     if search in SEARCHES.shipped:
         return True
     found = trained(search)
@@ -163,9 +163,9 @@ def _is_known(search: str) -> bool:
 
 @cache
 def _digest_of_code() -> str | None:
-    """Return what tells this code, and what it counts and draws with, from any other.
+    """Return a digest of the package's code and data and the versions of its libraries.
 
-    ``None`` where a file of it cannot be read, or there is none.
+    ``None`` if a file cannot be read or there is none.
     """
     package = Path(__file__).parents[1]
     tables = package / "resources"
@@ -180,7 +180,7 @@ def _digest_of_code() -> str | None:
 
 
 def _digest_of_data(data: DialogueSet) -> str | None:
-    """Return what tells data from any other; ``None`` where a text of theirs has no form there."""
+    """Return a digest of data, or ``None`` if a text cannot be encoded."""
     names = (one.name for one in fields(data))
     about = {name: getattr(data, name) for name in names if name not in _NOT_DATA}
     digest = hashlib.sha256()
@@ -195,7 +195,7 @@ def _digest_of_data(data: DialogueSet) -> str | None:
 def _encoded(value: object) -> bytes | None:
     try:
         return json_encoded(value)
-    except UnicodeEncodeError:  # Half of a surrogate pair.
+    except UnicodeEncodeError:  # A lone surrogate.
         return None
 
 
@@ -204,24 +204,24 @@ _Known = Callable[[list[Context]], Answers]
 
 @dataclass(slots=True)
 class _Waiting:
-    """A dialogue that waits for answers to ``wanted``, and those it had before."""
+    """A dialogue that waits for answers to ``wanted``, with its earlier answers."""
 
     run: DialogueRun
     wanted: Sequence[Context]
-    #: Number of the window that it was begun with.
+    #: Number of the window in which it began.
     window: int
     answers: dict[Context, Answer] = field(default_factory=dict)
 
 
 class FinishedDialogue(NamedTuple):
-    """A dialogue that is done: what was found, and the answers that it rests on."""
+    """A finished dialogue: its results and the answers behind them."""
 
     results: list[TurnResult]
     answers: Answers
 
 
 class DialogueScheduler:
-    """The dialogues that were begun and are not done."""
+    """The unfinished dialogues."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, _Waiting] = {}
@@ -231,7 +231,10 @@ class DialogueScheduler:
         return place in self._waiting
 
     def windows(self, *, patient: bool = False) -> int:
-        """How many windows have dialogues that are not done; of ``patient`` ones, that can move."""
+        """Return the number of windows with unfinished dialogues.
+
+        If ``patient`` is true, only dialogues without a `PatientRequest` count.
+        """
         return len({waiting.window for waiting in self._moving(patient).values()})
 
     def begin(self, place: int, window: int, run: DialogueRun) -> None:
@@ -239,15 +242,15 @@ class DialogueScheduler:
         self._waiting[place] = _Waiting(run, next(run), window)
 
     def advance(self, predictor: Predictor, batch: int, *, patient: bool = False) -> None:
-        """Let dialogues have the answers that they wait for: all but those of the last batch.
+        """Request the awaited answers in full batches and resume the dialogues that have theirs.
 
-        What would fill a batch of that size in part waits for the next time, those of the last
-        windows first: a network takes for a part of a batch nearly as long as for all of it.
+        Contexts that would only fill a part of a batch wait for the next call, those of the latest
+        windows first. A network needs nearly as long for a part of a batch as for all of it.
 
-        Where they are ``patient``, those whose request can wait do so.
+        If ``patient`` is true, dialogues with a `PatientRequest` wait too.
 
-        What the predictor raises passes through, and nothing has moved. What a dialogue raises
-        passes through as well: it is out then, and those after it have not moved.
+        If the predictor raises, no dialogue has moved. If a dialogue raises, it is dropped, and
+        those after it have not moved. Both exceptions propagate.
         """
         later, moving = self._later(predictor.known, batch), self._moving(patient)
         wanted = (c for waiting in moving.values() for c in waiting.wanted)
@@ -258,7 +261,7 @@ class DialogueScheduler:
                     self._send(place, found)
 
     def _moving(self, patient: bool) -> dict[int, _Waiting]:
-        """Return the dialogues whose requests cannot wait; all of them unless they are patient."""
+        """Return the dialogues that move: all, or those without a `PatientRequest`."""
         return {
             place: waiting
             for place, waiting in self._waiting.items()
@@ -266,7 +269,7 @@ class DialogueScheduler:
         }
 
     def _later(self, known: _Known, batch: int) -> set[Context]:
-        """Return the contexts that would fill a batch in part."""
+        """Return the contexts that would only fill a part of a batch."""
         if batch == 1:
             return set()
         by_window = sorted(self._waiting.values(), key=lambda waiting: waiting.window)
@@ -277,9 +280,9 @@ class DialogueScheduler:
         return set(missing[-rest:]) if rest < len(missing) and rest else set()
 
     def settle(self, known: _Known, *, last: bool = False) -> None:
-        """Take every dialogue as far as answers that are known already will do.
+        """Resume every dialogue as far as known answers allow.
 
-        Where these are the ``last``, do without those that are optional.
+        If these are the ``last`` answers, continue without optional ones.
         """
         with gc_paused():
             for place in list(self._waiting):
@@ -291,12 +294,12 @@ class DialogueScheduler:
                     self._send(place, found)
 
     def take(self) -> dict[int, FinishedDialogue]:
-        """Return the dialogues that were done since the last time."""
+        """Return the dialogues that finished since the last call."""
         done, self._done = self._done, {}
         return done
 
     def _send(self, place: int, found: Answers) -> None:
-        # Out, until it waits again: whatever interrupts a coroutine ends it.
+        # An exception ends a coroutine, so it is out until it waits again.
         waiting = self._waiting.pop(place)
         waiting.answers.update((c, found[c]) for c in waiting.wanted if c in found)
         try:
@@ -307,19 +310,19 @@ class DialogueScheduler:
             self._waiting[place] = waiting
 
 
-#: Batches that the first window looks ahead, and all others. The more, the fewer batches are
-#: left half empty and the more similar their contexts are in length; but a slow tracker is
-#: to show its first results soon, and dialogues half done are lost when a run is interrupted.
+#: Batches that the first window and later windows look ahead. More batches mean fewer partial
+#: batches with contexts of more similar length. But a slow tracker should show its first results
+#: soon, and an interrupted run loses unfinished dialogues.
 WINDOW_BATCHES = (8, 32)
-#: Contexts of the turns, with one variant each, that a budget is spread over at once.
+#: Maximum number of contexts, one variant per turn, over which a budget is spread at once.
 MOST_SPREAD = 20_000
-#: Contexts that it takes at most, on average, to find the smallest version of a violation.
+#: Average upper bound of the contexts that the minimisation of a violation needs.
 SHRINKING = 5
-#: Windows that are under way together. A dialogue asks in some eight steps, most of them small:
-#: so many windows, one step apart, make batches of contexts of one length from them.
+#: Maximum number of concurrent windows. A dialogue has about eight steps, and most have few
+#: requests. With this number of windows, one step apart, batches have contexts of similar length.
 WINDOWS_AT_ONCE = 8
 
-#: One dialogue of the plan and the index of its last turn.
+#: A dialogue of the plan and the index of its last turn.
 Planned = tuple[Dialogue, int]
 
 
@@ -332,10 +335,10 @@ def predictor_for(
     budget: Budget | None = None,
     wobbles: bool | None = None,
 ) -> Predictor:
-    """Build the predictor of ``settings``, to be shared by campaigns on the same data.
+    """Build the predictor of ``settings``, which campaigns on the same data may share.
 
-    Where answers may differ from time to time (``wobbles``), violations are put to the vote; where
-    they must not, a few contexts are asked again; ``None`` = neither.
+    Set ``wobbles`` to true if the tracker is not repeatable: then violations are put to a vote. If
+    it is false, a few contexts are requested again. ``None`` = neither.
     """
     budget = Budget(settings.budget) if budget is None else budget
     budget.watch(tracker)
@@ -354,22 +357,22 @@ def predictor_for(
 
 
 class CampaignEngine:
-    """Runs the turns of a plan and keeps their results.
+    """Runs the turns of a plan and stores their results.
 
-    Dialogues are run in windows, each a coroutine that waits for answers: what many of them ask
-    for goes to the tracker in full batches. The window around a turn is begun when its result is
-    first asked for, and while the turns of some get their variants, later ones get their clean
-    predictions; neither the order in which results are asked for nor the windows change them.
+    Dialogues run in windows. Each is a coroutine that waits for answers, so that many dialogues
+    share full batches. A window begins when the result of one of its turns is first requested.
+    While turns of earlier windows get their variants, later ones get their clean predictions.
+    Results depend neither on the order of requests nor on the windows.
 
-    Several campaigns may share a `Predictor` (`predictor_for`), and with it what was predicted and
-    the budget. The ``plan`` has dialogues in data order, each with the index of its last turn to
-    run; the turns before it are run too, as its contexts need them. Where a relation edits whole
-    dialogues they are run to their ends, and only their last turns have results.
+    Several campaigns may share a `Predictor` (`predictor_for`), with its predictions and its
+    budget. The ``plan`` has dialogues in the order of the data, each with the index of its last
+    turn. Earlier turns run too, because later contexts need them. If a relation edits whole
+    dialogues, they run to their ends, and only their last turns have results.
 
-    ``window`` is how many contexts to look ahead (``None`` = `WINDOW_BATCHES`); ``ahead`` begins
-    more while those before are run, up to `WINDOWS_AT_ONCE`, never under a budget, which might end
-    before any is done. ``spread`` spreads a budget over the turns: all of them get their first
-    variant before any gets its second.
+    ``window`` is the number of contexts to look ahead (``None`` = `WINDOW_BATCHES`). If ``ahead``
+    is true, up to `WINDOWS_AT_ONCE` windows run at once, but only one under a budget, which might
+    end before any dialogue is finished. If ``spread`` is true, a budget is spread over the turns:
+    all of them get their first variant before any gets its second.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first five are given by their names
@@ -404,7 +407,7 @@ class CampaignEngine:
             reply=settings.reply,
             comparison=comparison,
         )
-        # A search that somebody made may say something else the next time.
+        # A search object of the caller may behave differently next time.
         cache = self._predictor.cache if search is None else None
         self._kept = kept_results(cache, self._rules, lexicon)
         self._listener = listener or ignore
@@ -414,13 +417,13 @@ class CampaignEngine:
         self._set_out(plan)
 
     def on(self, plan: Sequence[Planned]) -> CampaignEngine:
-        """Return another engine for another plan, with the same rules and predictor."""
+        """Return an engine for another plan, with the same rules and predictor."""
         other = copy(self)
         other._set_out(plan)  # noqa: SLF001 - one of its own kind
         return other
 
     def _set_out(self, plan: Sequence[Planned]) -> None:
-        """Take up a plan, of which nothing has been run."""
+        """Start a new plan without results."""
         batch, window = self._predictor.batch_size, self._window
         self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]
         self._plan = tuple(self._whole(planned) for planned in plan)
@@ -436,9 +439,9 @@ class CampaignEngine:
         self._begun = 0
 
     def result(self, dialogue_id: str, turn_index: int) -> TurnResult:
-        """Return the result of a planned turn, running its window when it is not ready.
+        """Return the result of a planned turn. Runs its window if necessary.
 
-        Once the budget ended, the outcome of what was not run is ``skipped``.
+        After the end of the budget, turns that were not run have the outcome ``skipped``.
         """
         place = self._position[dialogue_id]
         last = self._plan[place][1]
@@ -448,7 +451,7 @@ class CampaignEngine:
         return self.results_of(dialogue_id)[turn_index - first]
 
     def results_of(self, dialogue_id: str) -> Sequence[TurnResult]:
-        """Return the results of a planned dialogue, running its window when they are not ready."""
+        """Return the results of a planned dialogue. Runs its window if necessary."""
         while dialogue_id not in self._results:
             self._advance(self._position[dialogue_id])
         return self._results[dialogue_id]
@@ -463,24 +466,24 @@ class CampaignEngine:
         return sum(last + 1 - self._rules.first_of(last) for _, last in self._plan)
 
     def _whole(self, planned: Planned) -> Planned:
-        """Return how far a dialogue is run: to its end where it is edited as a whole."""
+        """Return a planned dialogue, extended to its end if the relation edits whole dialogues."""
         whole = self._rules.relation.unit == "dialogue"
         return (planned[0], len(planned[0].turns) - 1) if whole else planned
 
     def known(self) -> tuple[TurnResult, ...]:
-        """Return the results that are there, in the order of the plan."""
+        """Return the results so far, in the order of the plan."""
         return tuple(
             result for dialogue, _ in self._plan for result in self._results.get(dialogue.id, ())
         )
 
     def finished(self) -> tuple[TurnResult, ...]:
-        """Return all results that the answers so far allow; the campaign does not go on."""
+        """Return all results that the answers so far allow, without further requests."""
         self._scheduler.settle(self._predictor.known, last=True)
         self._take(last=True)
         return self.known()
 
     def _advance(self, place: int) -> None:
-        """Take all dialogues that were begun one step on, with more beside them."""
+        """Move all unfinished dialogues by one step, and begin more if possible."""
         if not self._begun:
             self._listener(CampaignStarted(len(self._plan), len(self), *self._estimate()))
         waiting = [
@@ -499,7 +502,7 @@ class CampaignEngine:
         try:
             self._scheduler.advance(self._predictor, self._whole_batches, patient=patient)
         except BaseException:
-            # Whatever passes through must not lose dialogues whose answers are all there.
+            # An exception must not lose dialogues that have all their answers.
             self._scheduler.settle(self._predictor.known)
             raise
         finally:
@@ -507,17 +510,17 @@ class CampaignEngine:
 
     @property
     def _whole_batches(self) -> int:
-        """Contexts that a batch is to have where others are there to wait for; 1 = none waits.
+        """Number of contexts in a full batch, or 1 if partial batches must not wait.
 
-        Under a budget dialogues are brought to their ends one after the other, no test that a
-        worker runs waits for another's, and for what is never asked there is nothing to wait.
+        They must not wait under a budget, because dialogues finish one after the other. Nor must
+        they wait in a worker, whose tests run one after the other, or after the end of a run.
         """
         budget = self._predictor.budget
         at_once = budget.limited or budget.stopped or not self._ahead
         return 1 if at_once else self._predictor.batch_size
 
     def _begin(self, waiting: Sequence[int]) -> None:
-        """Begin the first of some dialogues and those after it that fit in with it."""
+        """Begin a window with the first dialogue and those that fit into it."""
         self._begun += 1
         ahead = self._look_ahead([self._plan[place] for place in waiting])
         found = {} if self._kept is None else self._kept.recall(ahead)
@@ -540,10 +543,10 @@ class CampaignEngine:
                 self._scheduler.begin(place, self._begun, run)
 
     def _look_ahead(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
-        """Return how far to look ahead: the first dialogue and those that fit in with it.
+        """Return the dialogues of the next window: the first one and those that fit.
 
-        Under a budget no more are begun than what is left pays for at the worst:
-        dialogues left half done would have cost calls and given nothing.
+        Under a budget, only dialogues that it can pay for in the worst case begin: unfinished ones
+        cost calls without a result.
         """
         budget = self._predictor.budget
         if self._spread:
@@ -555,7 +558,7 @@ class CampaignEngine:
         return waiting[: max(1, fitting)]
 
     def _spread_over(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
-        """Return the dialogues whose turns the budget pays for, with one variant each."""
+        """Return the dialogues for which the budget pays one variant per turn."""
         least = accumulate((last + 1) * self._first_variant for _, last in waiting)
         limit = min(float(MOST_SPREAD), self._predictor.budget.guess())
         fitting = sum(1 for _ in takewhile(lambda size: size <= limit, least))
@@ -563,18 +566,18 @@ class CampaignEngine:
 
     @property
     def _first_variant(self) -> int:
-        """Contexts that a turn takes with its first variant.
+        """Number of contexts for a turn and its first variant.
 
-        Of a vote those on a violation: if its answers were not paid for, only turns that hold would
-        have results.
+        If there are votes, this assumes a violation. Otherwise only turns that hold would have
+        results.
         """
         decider = self._rules.decider
         return 4 * decider.votes if decider.again else 2
 
     def _may_wait(self) -> bool:
-        """Whether dialogues wait with their second variants for the first ones of others.
+        """Return whether dialogues delay their second variants for the first ones of others.
 
-        Without votes one window has them all, see `_spread_over`.
+        Without votes, all dialogues are in one window, see `_spread_over`.
         """
         turns = sum(
             last + 1 for place, (_, last) in enumerate(self._plan) if place in self._scheduler
@@ -583,7 +586,7 @@ class CampaignEngine:
         return votes and turns * self._first_variant < MOST_SPREAD
 
     def _estimate(self) -> tuple[int, int]:
-        """Contexts that the plan asks for if no variant breaks the relation, and if all do."""
+        """Return the number of contexts if no variant is a violation, and if all are."""
         rules, settings = self._rules, self._rules.settings
         whole = rules.relation.unit == "dialogue"
         turns = sum(last + 1 for _, last in self._plan)
@@ -592,13 +595,13 @@ class CampaignEngine:
         each = 1 + 2 * probed + SHRINKING * settings.shrink
         if not rules.decider.again:
             return turns + variants, turns + each * variants
-        # What is asked again until the votes decide, see `deciding`.
+        # Repeated requests until the votes decide, see `deciding`.
         votes = rules.decider.votes
         answers = 2 * votes - 1
         return votes * turns + variants, (answers + 2) * turns + answers * each * variants
 
     def _cost(self, last: int, *, most: bool) -> int:
-        """Contexts that turns ``0`` to ``last`` ask for, without or with second passes."""
+        """Return the number of contexts for turns ``0`` to ``last``, or a maximum if ``most``."""
         settings = self._rules.settings
         probed = settings.attack != "non-cumulative" and not self._rules.own_edits
         passes = 3 if most and probed else 1
@@ -608,9 +611,10 @@ class CampaignEngine:
         return (last + 1) * answers * (1 + passes * settings.variants)
 
     def _take(self, *, last: bool = False) -> None:
-        """Take the results of dialogues that are done, here and for later runs.
+        """Store the results of finished dialogues, also in the cache.
 
-        The ``last`` may lack what is optional, and those after the end of the budget anything.
+        The ``last`` results may lack optional parts, and those after the end of the budget may lack
+        any part. Neither is cached.
         """
         done = self._scheduler.take()
         self._keep({place: one.results for place, one in done.items()})
@@ -620,7 +624,7 @@ class CampaignEngine:
             )
 
     def _keep(self, found: Mapping[int, Sequence[TurnResult]]) -> None:
-        """Keep the results of some dialogues and tell the listener."""
+        """Store the results of some dialogues and notify the listener."""
         ended = self._predictor.budget.ended
         part = f"{ended} before all variants of this turn were run"
         for place in sorted(found):

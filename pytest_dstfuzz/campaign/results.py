@@ -1,4 +1,4 @@
-"""Results of a campaign, turn by turn, and the events that announce them."""
+"""The results of a campaign, turn by turn, and its events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-#: What became of one generated variant. The first four were never run.
+#: Outcome of a generated variant. Variants with one of the first four were never run.
 VariantOutcome = Literal[
     "vacuous",
     "duplicate",
@@ -39,13 +39,13 @@ VariantOutcome = Literal[
     "error",
     "unstable",
 ]
-#: What became of a turn: its worst variant (error > violation > held); ``untested`` = no
-#: variant could be run, ``inapplicable`` = the relation says nothing about this turn
-#: (``gold`` where the clean prediction is wrong), ``skipped`` = the budget ended before it.
+#: Outcome of a turn: that of its worst variant (error > violation > held). ``untested`` = no
+#: variant could be run, ``inapplicable`` = the relation does not apply to the turn (``gold`` if the
+#: clean prediction is wrong), ``skipped`` = the budget ended first.
 TurnOutcome = Literal["held", "violation", "error", "untested", "inapplicable", "skipped"]
-#: Whether the turn's own edits, those of its context, or only both together break the relation.
+#: The edits that break the relation: those of the turn, those of its context, or only both.
 Cause = Literal["turn", "context", "both"]
-#: By the label of a slot that changed: its old value was right, its new one is, or neither.
+#: Compares a changed slot with the label: old value right, new value right, or neither.
 ByLabel = Literal["right-to-wrong", "corrected", "wrong-to-wrong"]
 #: The same in words.
 BY_LABEL: Final[Mapping[ByLabel, str]] = {
@@ -67,28 +67,28 @@ RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "imp
 
 @dataclass(frozen=True, slots=True)
 class ChangedSlot:
-    """A slot whose value is not as expected; ``None`` = absent.
+    """A slot with an unexpected value; ``None`` = absent.
 
-    Of one that was to change and did not, ``before`` equals ``after``.
+    ``before`` equals ``after`` if the slot should have changed but did not.
     """
 
     slot: str
     before: str | None
     after: str | None
-    #: It had changed the same way at an earlier turn of the same variant number.
+    #: Whether it changed the same way at an earlier turn of the same variant number.
     carried: bool = False
-    #: What it was to become; ``None`` = it was to stay.
+    #: The expected values; ``None`` = the value should stay.
     expected: Admissible | None = None
-    #: How far apart the two are, from 0 to 2; ``None`` where the comparison has no distances.
+    #: Distance of the two values, from 0 to 2; ``None`` if the comparison has no distances.
     distance: float | None = None
-    #: What differs, in one line for people: ``1969 / 1970``; ``""`` where the values say it.
+    #: The difference in one line for people: ``1969 / 1970``. ``""`` if the values are clear.
     why: str = ""
-    #: By the label; ``None`` without a label, or if the slot was to change.
+    #: Comparison with the label; ``None`` without a label, or if the slot should change.
     by_label: ByLabel | None = None
 
     @property
     def path(self) -> AnswerPath:
-        """The slot taken apart, which is a way into tool calls if those are tested."""
+        """The parsed slot, which is a path into tool calls if these are tested."""
         return AnswerPath.of(self.slot)
 
     @property
@@ -101,24 +101,24 @@ class ChangedSlot:
 
 
 def faults(changes: Sequence[ChangedSlot]) -> tuple[ChangedSlot, ...]:
-    """Return the changes that a violation is about.
+    """Return the changes that make a variant a violation: those that are faults.
 
-    Those that are faults. If a relation of others calls a variant a violation without any, they are
-    all that changed at this turn, or all.
+    If a third-party relation reports a violation without faults, returns the changes of this turn,
+    or else all changes.
     """
     found = tuple(change for change in changes if change.is_fault)
     return found or tuple(change for change in changes if not change.carried) or tuple(changes)
 
 
 def not_corrected(changes: Sequence[ChangedSlot]) -> tuple[ChangedSlot, ...]:
-    """Return the changes but those to the right value; all if there are no others."""
+    """Return the changes without those to the right value, or all if there are no others."""
     found = tuple(change for change in changes if change.by_label != "corrected")
     return found or tuple(changes)
 
 
 @dataclass(frozen=True, slots=True)
 class SeenRound:
-    """What the system said (``""`` at the start of a dialogue), and the user's answer."""
+    """A system utterance (``""`` at the start of a dialogue) and the user's answer."""
 
     system: str
     user: str
@@ -126,7 +126,7 @@ class SeenRound:
 
 @dataclass(frozen=True, slots=True)
 class ContextEdits:
-    """The edits of one earlier turn that the tracker saw perturbed."""
+    """The edits of an earlier turn that the tracker saw perturbed."""
 
     turn_index: int
     edits: tuple[Edit, ...]
@@ -138,29 +138,29 @@ def _size(edits: Sequence[Edit], context_edits: Sequence[ContextEdits]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Minimal:
-    """A violation with no edit to spare: without any one of them, the same slots hold."""
+    """A minimal violation: without any one of its edits, the same slots hold."""
 
     text: str
     #: User utterances of the earlier turns.
     context: tuple[str, ...]
-    #: Edits of the turn itself that are left; none where its context is to blame.
+    #: Remaining edits of the turn. Empty if its context is the cause.
     edits: tuple[Edit, ...]
-    #: Likewise of earlier turns; turns without any are left out.
+    #: Remaining edits of earlier turns. Turns without any are left out.
     context_edits: tuple[ContextEdits, ...]
-    #: What the tracker was seen to change on this very text in this context.
+    #: Observed changes for this text in this context.
     changed_slots: tuple[ChangedSlot, ...]
-    #: Contexts that had to be asked for to find it, beside those of the variant's own passes;
-    #: other variants may have asked for some of them.
+    #: Number of contexts that the minimisation needed, without those of the variant's own passes.
+    #: Other variants may have requested some of them.
     calls: int = 0
 
     @property
     def size(self) -> int:
-        """How many edits are left."""
+        """Number of remaining edits."""
         return _size(self.edits, self.context_edits)
 
     @property
     def cause(self) -> Cause:
-        """Whose edits are left."""
+        """The location of the remaining edits."""
         if not self.edits:
             return "context"
         return "both" if self.context_edits else "turn"
@@ -168,14 +168,14 @@ class Minimal:
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """How several answers voted on the slot whose change they confirm best."""
+    """The votes on the slot whose change has the most support."""
 
     #: Answers to the variant in its context.
     asked: int
-    #: Those of them with the new value, and with the value of the clean turn.
+    #: Answers with the new value, and answers with the value of the clean turn.
     changed: int
     kept: int
-    #: Those that are as the clean state throughout: had one come first, it had been the only one.
+    #: Answers that equal the clean state. With one of them first, there would be no vote.
     same: int
     #: Answers to the clean turn with its value, and with the new one.
     clean: int
@@ -184,37 +184,37 @@ class Votes:
 
 @dataclass(frozen=True, slots=True)
 class TurnNoise:
-    """What people make of a turn, by the noise model in use."""
+    """The noise rates of a turn under a noise model."""
 
-    #: The models, by name.
+    #: Names of the models.
     models: str
-    #: Slips per word that the probabilities are reckoned with.
+    #: Assumed typing errors per word.
     slip_rate: float
-    #: Probability that anything slips, given that no lock is touched.
+    #: Probability of at least one typing error, given that no lock is touched.
     distorted: float
     #: Probability that a lock is touched.
     locked: float
-    #: Whether the variants are a sample of it, each with its weight.
+    #: Whether the variants are a sample from the noise model, with weights.
     sampled: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far the replies of a system to one and the same turn lie apart."""
+    """The spread of a system's replies to the same turn."""
 
-    #: How many answers there are, and how many of them no two of which say the same.
+    #: Number of answers, and number of distinct answers.
     answers: int
     kinds: int
-    #: Of the distances between two of them, from 0 to 2; ``None`` without distances.
+    #: Distances between pairs of answers, from 0 to 2; ``None`` without distances.
     largest: float | None = None
     median: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantResult:
-    """One generated variant of one turn, run or not."""
+    """The result of a generated variant, run or not."""
 
-    #: Number of the variant: it goes with the variants of the same number of earlier turns.
+    #: Number of the variant. Earlier turns appear with their variants of the same number.
     index: int
     text: str
     #: User utterances of the earlier turns as the tracker saw them.
@@ -222,69 +222,69 @@ class VariantResult:
     edits: tuple[Edit, ...]
     edit_w: float
     edit_c: float
-    #: Natural logarithm of how likely the noise model makes it, given that no lock is touched;
-    #: ``None`` in profiles without one, and for what it cannot make.
+    #: Natural logarithm of its probability under the noise model, given that no lock is touched.
+    #: ``None`` in profiles without a noise model, and for variants that the model cannot make.
     log_probability: float | None = None
-    #: Of a search with a density: how much of all that people may make of the turn it stands for,
-    #: as a probability.
+    #: Importance weight if the search has a density: the share of all noisy versions of the turn
+    #: that it represents.
     weight: float | None = None
-    #: Passed the validity profile and was run; false for a duplicate.
+    #: Whether it passed the validity profile and was run. False for a duplicate.
     valid: bool
-    #: Why it was not run, or the tracker's error; ``""`` otherwise.
+    #: Why it was not run, or the tracker's error. ``""`` otherwise.
     reason: str
-    #: The prediction; ``None`` when the variant was not run or the tracker failed.
+    #: The prediction; ``None`` if the variant was not run or the tracker failed.
     state: Outcome | None = None
     changed_slots: tuple[ChangedSlot, ...] = ()
     context_edits: tuple[ContextEdits, ...] = ()
-    #: Of a violation; ``None`` where the budget ended before it was known.
+    #: Cause of a violation; ``None`` if the budget ended before it was known.
     cause: Cause | None = None
     outcome: VariantOutcome
-    #: How often it was drawn, this draw counted: more than once where it was redrawn.
+    #: Number of draws, the accepted one included.
     draws: int = 1
-    #: Of a violation; ``None`` where it was not looked for, or the budget ended before.
+    #: Minimal version of a violation; ``None`` if it was not requested or the budget ended first.
     minimal: Minimal | None = None
-    #: Of a tracker that need not be repeatable; ``None`` where it was asked once.
+    #: Votes if the tracker need not be repeatable; ``None`` if there was one answer.
     votes: Votes | None = None
-    #: Whether this context and its clean turn, asked once more, got the same answers again: a
-    #: sample of those of a tracker that must be repeatable; ``None`` = not asked again.
+    #: Whether a repeated request for this context and its clean turn had the same answers. This is
+    #: a sample for trackers that must be repeatable. ``None`` = not repeated.
     repeated: bool | None = None
-    #: Of a violation: how the relation is broken; ``None`` = ``changed``.
+    #: How a violation breaks the relation; ``None`` = ``changed``.
     failure: Failure | None = None
-    #: What the rewrite is about, for people: ``restaurant-area: north -> south``.
+    #: Description of the rewrite for people: ``restaurant-area: north -> south``.
     about: str = ""
-    #: What was to become of the slots; all others, and all where there is none, were to stay.
+    #: Expected changes. All other slots should stay.
     expected: tuple[Delta, ...] = ()
     #: Rounds that the relation repeated, moved, dropped or added.
     moves: tuple[Move, ...] = ()
-    #: All that the tracker saw, where rounds moved; ``None`` = ``context`` and ``text`` say it.
+    #: All exchanges that the tracker saw if rounds moved; ``None`` = see ``context`` and ``text``.
     exchanges: tuple[SeenRound, ...] | None = None
-    #: The test case that it is a question of; ``""`` where cases are not counted.
+    #: Its test case; ``""`` if cases are not counted.
     case: str = ""
-    #: What the other answer was to, where that is no clean context.
+    #: The exchanges behind the reference answer, if they are no clean context.
     reference: tuple[SeenRound, ...] | None = None
-    #: Of a violation under a relation on tools: what the assistant was given beside the texts, in
-    #: the place of what was recorded.
+    #: Under a relation on tools, the messages and tools that replaced the recorded ones. Violations
+    #: only.
     transcript: Transcript | None = None
 
     @property
     def size(self) -> int:
-        """How many edits there are, those of its context included."""
+        """Number of edits, those of its context included."""
         return _size(self.edits, self.context_edits)
 
     @property
     def reduced(self) -> Minimal | None:
-        """Its smallest version, where that is known and smaller."""
+        """Its minimal version, if known and smaller."""
         return self.minimal if self.minimal and self.minimal.size < self.size else None
 
     @property
     def plain(self) -> Minimal | VariantResult:
-        """What explains a violation: its smallest version, where that is known."""
+        """The minimal version of a violation, if known, or the variant itself."""
         return self.minimal or self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """Everything a campaign found out about one turn."""
+    """The results of a campaign for one turn."""
 
     #: Readable and stable: ``<data set>-<split>-<dialogue id>-t<turn index>``.
     id: str
@@ -292,49 +292,50 @@ class TurnResult:
     turn_index: int
     system: str
     user: str
-    #: What the system said before, turn by turn.
+    #: Earlier system utterances, turn by turn.
     earlier_system: tuple[str, ...] = ()
-    #: The label, where the data has one.
+    #: The label, if the data has one.
     label: Outcome | None = None
     clean_state: Outcome | None
     outcome: TurnOutcome
     #: Why the turn has no verdict (the tracker's error on the clean context, the budget).
     reason: str = ""
-    #: Distinct contexts that the tracker was asked for at this turn and not already at
-    #: an earlier turn of the dialogue; a function of the dialogue alone, whoever ran it.
+    #: Number of distinct contexts that this turn requested and earlier turns of the dialogue did
+    #: not. It depends on the dialogue alone, not on the process or cache.
     calls: int = 0
-    #: Likewise to make its violations smaller; they are no calls of the search.
+    #: Number of contexts for the minimisation of its violations. They do not count as calls of the
+    #: search.
     minimiser_calls: int = 0
-    #: For each answer to the clean turn, where there were several, which of its different states
-    #: it was: numbers from 0 in order of appearance, -1 for a failure.
+    #: If there were several answers to the clean turn, the number of each answer's state. Numbers
+    #: start at 0 in order of appearance, and failures are -1.
     clean_votes: tuple[int, ...] = ()
-    #: Contexts asked once more to see whether the tracker repeats itself; no calls of the search.
+    #: Number of repeated contexts to check repeatability. They do not count as calls of the search.
     repeat_calls: int = 0
     #: ``None`` in profiles without a noise model.
     noise: TurnNoise | None = None
-    #: Name of the relation, and whether the state was to stay or to follow.
+    #: Name of the relation, and whether the state should stay or change.
     relation: str = "metamorphic"
     side: Side = "should-not-change"
-    #: What of the answers was tested: what ``label``, ``clean_state`` and ``state`` hold.
+    #: The tested kind of answer, in ``label``, ``clean_state`` and ``state``.
     outcome_kind: OutcomeKind = "state"
-    #: Of a system that replies; ``None`` where it was asked once.
+    #: Spread of a system's replies; ``None`` if there was one reply.
     own: Spread | None = None
-    #: Whether the clean answer says the same as the label; ``None`` = where both are equal.
+    #: Whether the clean answer agrees with the label; ``None`` = if the two are equal.
     right: bool | None = None
-    #: Names of the tools that the system can call, where tool calls are tested.
+    #: Names of the tools that the system can call, if tool calls are tested.
     tools: tuple[str, ...] = ()
-    #: How many variants it lacks, at most, as the budget ended.
+    #: Maximum number of missing variants after the end of the budget.
     left_out: int = 0
-    #: Answers that could not be read, those to contexts asked for again among them.
+    #: Number of answers that could not be parsed, retries included.
     malformed: int = 0
     #: Name of the tracker if a session tests several; otherwise ``""``.
     model: str = ""
-    #: By number; none where the turn is skipped or the relation inapplicable.
+    #: By number. Empty if the turn is skipped or the relation does not apply.
     variants: tuple[VariantResult, ...]
 
     @property
     def kind(self) -> AnswerKind:
-        """What was tested of the answers."""
+        """The tested kind of answer."""
         return KINDS[self.outcome_kind]
 
     @property
@@ -344,7 +345,7 @@ class TurnResult:
 
     @property
     def is_right(self) -> bool:
-        """Whether the clean answer is the label, or says the same where replies are compared."""
+        """Whether the clean answer equals the label, or agrees with it if replies are compared."""
         return self.clean_state == self.label if self.right is None else self.right
 
     @property
@@ -353,10 +354,10 @@ class TurnResult:
         return any(variant.valid for variant in self.variants)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary; floats keep their value (the report rounds).
+        """Return a plain dictionary. Floats are not rounded.
 
-        What only replies and tool calls have is left out where states were tested, and what labels
-        say where there is none.
+        Keys for replies and tool calls are left out if states were tested, and keys for labels if
+        there is no label.
         """
         plain: dict[str, Any] = to_json(self)
         _drop(plain, [name for name in ("model", "left_out", "malformed") if not plain[name]])
@@ -377,13 +378,13 @@ class TurnResult:
 
     @classmethod
     def from_json(cls, data: object) -> TurnResult:
-        """Build the result that `to_json` wrote; files of earlier versions lack some keys.
+        """Build the result that `to_json` wrote. Files of earlier versions lack some keys.
 
         Raises:
-            ValueError: something is missing or of the wrong kind.
+            ValueError: a key is missing or has a value of the wrong type.
         """
         found = from_json(cls, data)
-        # It has the shape of one: what has a default may still be missing.
+        # The types are right, but keys with a default may be missing.
         turn = cast("dict[str, Any]", data)
         parts: list[tuple[type[TurnResult | VariantResult], dict[str, Any]]] = [(cls, turn)]
         parts += [(VariantResult, variant) for variant in turn["variants"]]
@@ -394,13 +395,13 @@ class TurnResult:
         return found
 
 
-#: Many results, which may lie on a disk: read from the start as often as needed, in the order of
-#: the data, and never to be made a list of.
+#: Results in the order of the data. They may be stored on a disk: iterate over them as often as
+#: needed, but never make a list.
 Results: TypeAlias = Collection[TurnResult]
 
 
 def _changes(variant: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the changed slots of a variant, and those of its smallest version."""
+    """Yield the changed slots of a variant and those of its minimal version."""
     smallest = variant["minimal"] or {"changed_slots": []}
     yield from (*variant["changed_slots"], *smallest["changed_slots"])
 
@@ -421,24 +422,24 @@ def turn_id(data: DialogueSet, dialogue_id: str, turn_index: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CampaignStarted:
-    """The first turn is about to be run."""
+    """The first turn is about to run."""
 
     dialogues: int
-    #: Turns of the plan: every turn of each dialogue up to the last one requested.
+    #: Turns of the plan: every turn of each dialogue up to its last planned one.
     turns: int
-    #: Contexts that will be asked for if no variant breaks the relation, and at most, about, if all
-    #: of them do: what caused a violation and its smallest version are looked for.
+    #: Number of contexts if no variant breaks the relation, and about the maximum if all do:
+    #: violations need extra contexts for their causes and minimal versions.
     least: int = 0
     most: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class WindowStarted:
-    """Some dialogues are about to be run together, so that batches are full."""
+    """Some dialogues are about to run together, so that batches are full."""
 
     dialogues: int
     turns: int
-    #: Contexts that these dialogues will ask for, second passes apart.
+    #: Number of contexts of these dialogues, without second passes.
     contexts: int
 
 
@@ -446,16 +447,16 @@ class WindowStarted:
 class BatchDone:
     """The tracker answered one batch."""
 
-    #: Contexts of this batch, and those of them on which the tracker failed.
+    #: Contexts of this batch, and contexts on which the tracker failed.
     contexts: int
     failed: int
-    #: Contexts asked so far, over all campaigns that share the predictor.
+    #: Number of contexts so far, over all campaigns that share the predictor.
     calls: int
 
 
 @dataclass(frozen=True, slots=True)
 class TurnDone:
-    """A turn has its result; in the order of the plan within a window."""
+    """A turn has its result. The events of a window are in the order of the plan."""
 
     result: TurnResult
 
@@ -471,7 +472,7 @@ class ErrorSeen:
 
 @dataclass(frozen=True, slots=True)
 class BudgetReached:
-    """The budget ended; sent once, whatever is asked for afterwards."""
+    """The budget ended. Sent once."""
 
     reason: str
     calls: int
@@ -482,7 +483,7 @@ class CampaignFinished:
     """Every planned turn has a result."""
 
     turns: int
-    #: Turns that the budget left out.
+    #: Turns that were not run because the budget ended.
     skipped: int
     calls: int
 
@@ -500,11 +501,11 @@ Listener = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """Do nothing with ``event``: the listener of whoever does not listen."""
+    """Ignore an event."""
 
 
 class MappedResults(Collection[TurnResult]):
-    """Results, each changed by a function when it is read."""
+    """Results that a function changes when they are read."""
 
     def __init__(self, results: Results, change: Callable[[TurnResult], TurnResult]) -> None:
         self._results: Final = results
@@ -521,7 +522,7 @@ class MappedResults(Collection[TurnResult]):
 
 
 class JoinedResults(Collection[TurnResult]):
-    """Several results, one after the other."""
+    """The concatenation of several results."""
 
     def __init__(self, parts: Sequence[Results]) -> None:
         self._parts: Final = parts
