@@ -1,1 +1,1 @@
-"""Internal: what is asked of the tracker, when, and what came out."""
+"""Internal: the campaign, which calls the tracker and judges its answers."""

@@ -1,4 +1,4 @@
-"""Figures of a campaign from one pass over its results: rates, intervals, ledger, yields."""
+"""Figures of a campaign, computed in one pass over its results: rates, intervals and counts."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ __all__ = [
 
 
 class ResultTally(Protocol):
-    """What takes in one result after the other, and keeps only what its figures need."""
+    """A collector of results that keeps only the data its figures need."""
 
     def add(self, turn: TurnResult, /) -> None:
-        """Take in a result."""
+        """Add a result."""
 
 
 _Tally = TypeVar("_Tally", bound=ResultTally)
 
 
 def tallied(tally: _Tally, results: Iterable[TurnResult]) -> _Tally:
-    """Return a tally that has taken in all results; their order does not matter."""
+    """Return ``tally`` after adding all results, in any order."""
     for turn in results:
         tally.add(turn)
     return tally
 
 
 class DialogueNumbers(dict[str, int]):
-    """Id of a dialogue -> its number, from 0 in order of appearance; several sums share one."""
+    """Id of a dialogue -> its number, from 0 in order of appearance. Several sums share it."""
 
     def __missing__(self, dialogue: str) -> int:
         self[dialogue] = number = len(self)
@@ -53,7 +53,7 @@ class DialogueNumbers(dict[str, int]):
 
 
 class DialogueSums:
-    """Sums of the same few whole numbers for each dialogue, in 4 bytes each: below 2 ** 31."""
+    """Sums of a few integers for each dialogue, stored in 4 bytes each: below 2 ** 31."""
 
     def __init__(self, columns: int, numbers: DialogueNumbers | None = None) -> None:
         self._columns: Final = columns
@@ -61,7 +61,7 @@ class DialogueSums:
         self._sums = array("i")
 
     def add(self, dialogue: str, *parts: int) -> None:
-        """Add a number to each of the columns of a dialogue."""
+        """Add a number to each column of a dialogue."""
         start = self._numbers[dialogue] * self._columns
         if (more := start + self._columns - len(self._sums)) > 0:
             self._sums.frombytes(bytes(more * self._sums.itemsize))
@@ -69,19 +69,19 @@ class DialogueSums:
             self._sums[place] += part
 
     def rows(self, *columns: int) -> list[tuple[int, ...]]:
-        """Return those columns of each dialogue; zeros of one of which nothing was added."""
+        """Return some columns of each dialogue, with zeros if nothing was added."""
         found = (self._sums[column :: self._columns] for column in columns)
         return list(zip(*found, strict=True))
 
     def pairs(self, part: int, whole: int) -> list[tuple[int, int]]:
-        """Return two of the columns, as `ratio_interval` takes them."""
+        """Return two columns in the form that `ratio_interval` needs."""
         return [(row[0], row[1]) for row in self.rows(part, whole)]
 
 
 class DistinctCount:
-    """How many different texts there are, by 8 bytes of the digest of each."""
+    """The number of distinct texts, counted by 8 bytes of their digests."""
 
-    #: Digests that may come between two times that those alike are dropped.
+    #: Number of new digests before duplicates are dropped.
     _ROOM: Final = 4096
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class DistinctCount:
         self._full = self._ROOM
 
     def add(self, text: str) -> None:
-        """Take in a text."""
+        """Add a text."""
         self._digests.append(_digest(text))
         if len(self._digests) >= self._full:
             self._drop_doubles()
@@ -97,7 +97,7 @@ class DistinctCount:
 
     @property
     def value(self) -> int:
-        """The number of different texts."""
+        """The number of distinct texts."""
         self._drop_doubles()
         return len(self._digests)
 
@@ -106,17 +106,17 @@ class DistinctCount:
 
 
 class ExactSum:
-    """A sum of floats that does not depend on their order: `math.fsum`, one by one.
+    """A running sum of floats that is independent of their order, like `math.fsum`.
 
-    The partial sums do not overlap and lose nothing (Shewchuk, Discrete & Computational Geometry
-    18, 1997, pages 305 to 363); there are a handful of them at most for values of like size.
+    The partial sums do not overlap and are exact (Shewchuk, Discrete & Computational Geometry 18,
+    1997, pages 305 to 363). If the values have similar sizes, there are only a few partial sums.
     """
 
     __slots__ = ("_partials", "count")
 
     def __init__(self) -> None:
         self._partials: list[float] = []
-        #: How many values were added.
+        #: Number of added values.
         self.count = 0
 
     def add(self, value: float) -> None:
@@ -138,14 +138,15 @@ class ExactSum:
 
     @property
     def mean(self) -> float:
-        """The mean; 0 of none."""
+        """The mean, or 0 without values."""
         return self.value / self.count if self.count else 0.0
 
 
 class LastByTurn:
-    """A few numbers of each turn, in 8 bytes each; what is said of one last counts.
+    """A few numbers for each turn, in 8 bytes each. Later numbers of a turn replace earlier ones.
 
-    Several relations and tests have a result for a turn, and its clean answer counts once.
+    Several relations and tests may have results for the same turn, but its clean answer counts
+    once.
     """
 
     def __init__(self, columns: int) -> None:
@@ -154,15 +155,15 @@ class LastByTurn:
         self._values = array("d")
 
     def add(self, turn: str, *values: float) -> None:
-        """Take in what is known of a turn, by its id."""
+        """Set the numbers of a turn by its id."""
         self._digests.append(_digest(turn))
         self._values.extend(values)
 
     def rows(self) -> list[tuple[float, ...]]:
-        """Return the numbers of every turn, in no order that means anything."""
+        """Return the numbers of every turn in arbitrary order."""
         if not self._digests:
             return []
-        # Backwards, as the first of those alike is kept.
+        # Reversed, because `np.unique` keeps the first of several equal digests.
         _, places = np.unique(np.frombuffer(self._digests, np.uint64)[::-1], return_index=True)
         table = np.frombuffer(self._values, np.float64).reshape(-1, self._columns)[::-1]
         return list(map(tuple, table[places].tolist()))
@@ -174,10 +175,10 @@ def _digest(text: str) -> int:
     return int.from_bytes(blake2b(coded, digest_size=8).digest(), "little")
 
 
-#: With fewer dialogues there is no interval: no method holds what it says. A comparison with
-#: a baseline needs as many.
+#: Minimum number of dialogues for an interval: with fewer, no method reaches its level. A
+#: comparison with a baseline needs as many.
 FEWEST_DIALOGUES: Final = 6
-#: With fewer an interval is called approximate.
+#: With fewer dialogues, an interval is called approximate.
 FEW_DIALOGUES: Final = 20
 
 
@@ -186,12 +187,12 @@ def ratio_interval(
 ) -> tuple[float, float] | None:
     """Return the interval of a ratio of sums over dialogues.
 
-    Where no dialogue has any part, the upper bound is Clopper and Pearson's for 0 of n
-    dialogues, ``1 - ((1 - level) / 2) ** (1 / n)``: about 3.7 / n for 95 %. Likewise below 1
-    where every dialogue is all part. ``pairs`` are numerator and denominator of each dialogue;
-    where fewer than `FEWEST_DIALOGUES` have a denominator above 0 there is no interval.
+    If all numerators are 0, the upper bound is that of Clopper and Pearson for 0 of n dialogues,
+    ``1 - ((1 - level) / 2) ** (1 / n)``: about 3.7 / n for 95 %. The lower bound is analogous if
+    all numerators equal their denominators. ``pairs`` are the numerator and denominator of each
+    dialogue. If fewer than `FEWEST_DIALOGUES` have a denominator above 0, returns ``None``.
     """
-    # Sorted, as sums of floats depend on their order.
+    # Sorted, because sums of floats depend on their order.
     tested = sorted(pair for pair in pairs if pair[1])
     if len(tested) < FEWEST_DIALOGUES:
         return None
@@ -205,13 +206,13 @@ def mean_interval(
 ) -> tuple[float, float] | None:
     """Return the interval of a mean of estimated probabilities over dialogues.
 
-    As `ratio_interval`, of a rate that may be known better than from as many trials as there are
-    turns. So n dialogues are worth ``n ** 2 / 4`` trials at the most: few that are alike by chance
-    would say too much of all others. How often it holds: ``tests/campaign/expected_simulation.md``.
+    It is like `ratio_interval`, but estimates may be more precise than one trial per turn. The
+    number of trials is at most ``n ** 2 / 4`` for n dialogues, because a few dialogues may be alike
+    by chance. The coverage is in ``tests/campaign/expected_simulation.md``.
 
     Args:
-        pairs: sum of the estimates of each dialogue, and how many they are.
-        most: what the mean would be if all failed that can; above 0.
+        pairs: sum and number of the estimates of each dialogue.
+        most: the maximum of the mean, if every turn that can fail fails. Above 0.
         level: of the interval.
 
     Returns:
@@ -230,7 +231,7 @@ def mean_interval(
 
 
 def interval_name(dialogues: int) -> str:
-    """Return what a 95 % interval over so many dialogues may be called.
+    """Return the name of a 95 % interval over a number of dialogues.
 
     >>> interval_name(12), interval_name(20)
     ('approximate 95 % interval', '95 % interval')
@@ -241,21 +242,21 @@ def interval_name(dialogues: int) -> str:
 def _trials_worth(
     pairs: Sequence[tuple[float, float]], level: float, most: float | None = None
 ) -> float:
-    """Return how many independent trials dialogues are worth, for an interval of ``level``.
+    """Return the effective number of independent trials for an interval of ``level``.
 
-    They are worth ``most`` at the most: as many as there are, where nobody says.
+    The estimate is at most ``most``, or the sum of the denominators if it is ``None``.
     """
     parts, wholes = np.array(pairs, dtype=np.float64).T
     count, total = len(parts), float(wholes.sum())
     rate = float(parts.sum()) / total
-    # What the rate changes by when a dialogue is left out.
+    # The change of the rate when a dialogue is left out.
     influences = (parts - rate * wholes) / (total - wholes)
     squares = influences**2
     variance = (count - 1) / count * float(squares.sum())
     trials = rate * (1 - rate) / variance if variance else total
     trials = min(trials, total if most is None else most)
     freedom = float(count - 1)
-    # 1 / count where all dialogues add alike to the variance, 1 where it is one's alone.
+    # 1 / count if all dialogues contribute equally to the variance, 1 if only one does.
     share = float((squares**2).sum() / squares.sum() ** 2) if variance else 0.0
     if share > 1 / count:
         freedom = min(freedom, 2 / (share - 1 / count))
@@ -265,9 +266,9 @@ def _trials_worth(
 def binomial_interval(part: float, trials: float, level: float = 0.95) -> tuple[float, float]:
     """Return Clopper and Pearson's interval (Biometrika 26, 1934, pages 404 to 413).
 
-    Neither ``part``, of 0 to ``trials``, nor these, above 0, need be whole numbers.
+    Neither ``part``, from 0 to ``trials``, nor ``trials``, above 0, must be an integer.
     """
-    # Loads scipy, which a run of few dialogues does without.
+    # Loads scipy, which a run with few dialogues does not need.
     from scipy.special import betaincinv  # noqa: PLC0415
 
     tail, rest = (1 - level) / 2, trials - part
@@ -277,7 +278,7 @@ def binomial_interval(part: float, trials: float, level: float = 0.95) -> tuple[
 
 
 def _t_quantile(freedom: float, level: float) -> float:
-    """Return what Student's t stays within, either way, with probability ``level``."""
+    """Return the two-sided quantile of Student's t for probability ``level``."""
     from scipy.special import stdtrit  # noqa: PLC0415 - as above
 
     return float(stdtrit(freedom, (1 + level) / 2))
@@ -285,10 +286,10 @@ def _t_quantile(freedom: float, level: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Variants by what became of them.
+    """Numbers of variants by outcome.
 
-    ``generated == vacuous + duplicate + vetoed + over_rate + unstable + valid`` and
-    ``valid == held + violations + uncredited + carried + improved + errors``, always.
+    ``generated == vacuous + duplicate + vetoed + over_rate + unstable + valid`` and ``valid == held
+    + violations + uncredited + carried + improved + errors`` always hold.
     """
 
     vacuous: int = 0
@@ -297,25 +298,25 @@ class Counts:
     over_rate: int = 0
     held: int = 0
     violations: int = 0
-    #: In rows of a transformation or operator: violations that its edits are not to
-    #: blame for, because the perturbed context alone breaks the relation (or the budget
-    #: ended before that was known). In the total, where every violation counts, 0.
+    #: In rows of a transformation or operator: violations that its edits did not cause, because the
+    #: perturbed context alone breaks the relation (or the budget ended first). 0 in the total,
+    #: where every violation counts.
     uncredited: int = 0
     carried: int = 0
     improved: int = 0
     errors: int = 0
-    #: Run, and answered now so and now so: a sequential test decided nothing.
+    #: Run, but the sequential test was undecided.
     unstable: int = 0
 
     @property
     def valid(self) -> int:
-        """Variants that were run, and are not unstable."""
+        """Variants that were run and are not unstable."""
         broken = self.violations + self.uncredited + self.carried
         return self.held + broken + self.improved + self.errors
 
     @property
     def answered(self) -> int:
-        """Variants that were run and got an answer: the tracker did not fail on them."""
+        """Variants that were run without a failure of the tracker."""
         return self.valid - self.errors
 
     @property
@@ -326,17 +327,17 @@ class Counts:
 
     @property
     def valid_rate(self) -> float | None:
-        """Valid / generated; ``None`` when nothing was generated."""
+        """Valid / generated; ``None`` if nothing was generated."""
         return ratio(self.valid, self.generated)
 
     @property
     def failure_rate(self) -> float | None:
-        """Violations / valid; ``None`` where no valid variant was answered."""
+        """Violations / valid; ``None`` if no valid variant has an answer."""
         return ratio(self.violations, self.valid) if self.answered else None
 
     @property
     def yield_rate(self) -> float | None:
-        """The yield, violations / generated; ``None`` when nothing was generated."""
+        """Violations / generated; ``None`` if nothing was generated."""
         return ratio(self.violations, self.generated)
 
     def __add__(self, other: Counts) -> Counts:
@@ -345,7 +346,7 @@ class Counts:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return counts and rates as a plain dictionary, sums and rates included."""
+        """Return counts, sums and rates as a plain dictionary."""
         return {
             "generated": self.generated,
             **{item.name: getattr(self, item.name) for item in fields(self)},
@@ -358,12 +359,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The counts of a campaign."""
+    """The counts of a campaign, by transformation and operator."""
 
     total: Counts
-    #: By transformation; a variant with edits of several is counted in each row.
+    #: By transformation. A variant with edits of several counts in each row.
     transformations: dict[str, Counts]
-    #: By (transformation, operator), likewise.
+    #: The same by (transformation, operator).
     operators: dict[tuple[str, str], Counts]
 
     def to_json(self) -> dict[str, Any]:
@@ -380,15 +381,15 @@ class Ledger:
         }
 
 
-#: Outcome of a variant -> field of `Counts`, where the names differ.
+#: Outcome of a variant -> field of `Counts`, if the names differ.
 _COLUMNS = {"violation": "violations", "error": "errors"}
 
 
 def column(variant: VariantResult, *, credit: bool) -> str:
-    """Return the field of `Counts` in which a variant is counted.
+    """Return the field of `Counts` for a variant.
 
-    With ``credit`` a violation is one only where the variant's own edits caused it, alone or with
-    the context.
+    With ``credit``, a violation counts only if the variant's own edits caused it, alone or with the
+    context.
     """
     if credit and variant.outcome == "violation" and variant.cause not in ("turn", "both"):
         return "uncredited"
@@ -396,19 +397,19 @@ def column(variant: VariantResult, *, credit: bool) -> str:
 
 
 def count(variants: Iterable[VariantResult], *, credit: bool = False) -> Counts:
-    """Count variants by what became of them; see `column`."""
+    """Count variants by outcome, see `column`."""
     return Counts(**Counter(column(variant, credit=credit) for variant in variants))
 
 
 class LedgerTally:
-    """Counts the variants of results, one turn after the other."""
+    """Builds a `Ledger` from results."""
 
     def __init__(self) -> None:
         self._total: Counter[str] = Counter()
         self._rows: dict[tuple[str, ...], Counter[str]] = {}
 
     def add(self, turn: TurnResult) -> None:
-        """Take in what became of the variants of a turn."""
+        """Add the variants of a turn."""
         for variant in turn.variants:
             self._total[column(variant, credit=False)] += 1
             credited = column(variant, credit=True)
@@ -419,7 +420,7 @@ class LedgerTally:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of what was taken in, its rows sorted by name."""
+        """The ledger of the added turns, with rows sorted by name."""
         counts = {key: Counts(**row) for key, row in sorted(self._rows.items())}
         return Ledger(
             total=Counts(**self._total),
@@ -434,49 +435,48 @@ def ledger(results: Iterable[TurnResult]) -> Ledger:
 
 
 def ratio(part: int, whole: int) -> float | None:
-    """Return a share; ``None`` of nothing."""
+    """Return a share, or ``None`` if ``whole`` is 0."""
     return part / whole if whole else None
 
 
-#: Smallest effective sample size that a figure is given for.
+#: Minimum effective sample size for an estimate.
 FEWEST: Final = 30
-#: What figures are given for: so many user turns.
+#: Estimates are per 1,000 user turns.
 TURNS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFailures:
-    """How many of 1,000 user turns fail under a noise model."""
+    """The expected failures of 1,000 user turns under a noise model."""
 
-    #: ``None`` where too little was tested for a figure.
+    #: ``None`` if the sample is too small.
     per_1000: float | None
-    #: 95 % interval over dialogues, of 1,000 turns; ``None`` with too few dialogues.
+    #: 95 % interval over dialogues, per 1,000 turns; ``None`` with too few dialogues.
     interval: tuple[float, float] | None
-    #: Of the variants that were run.
+    #: Effective sample size of the variants that were run.
     effective_sample_size: float
-    #: Slips per word.
+    #: Typing errors per word.
     slip_rate: float | None
-    #: The noise models, by name.
+    #: Names of the noise models.
     noise: str
-    #: User turns that the figure is of.
+    #: Number of user turns behind the estimate.
     turns: int
-    #: Of 1,000: how many have a slip that touches no lock, and how many one that touches a lock.
+    #: Turns per 1,000 with a typing error but none in a lock, and turns with one in a lock.
     distorted_per_1000: float
     locked_per_1000: float
-    #: Of 1,000: how many are distorted in a way that was not judged: over the edit rates, or
-    #: without an answer of the tracker.
+    #: Distorted turns per 1,000 without a verdict: over the edit rates, or without an answer.
     unjudged_per_1000: float
-    #: Why there is no figure; ``""`` where there is one.
+    #: Why there is no estimate; ``""`` if there is one.
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FailingMass:
-    """What a search without a density has found: at least so many turns fail."""
+    """A lower bound for the failures of user turns, from a search without a density."""
 
-    #: Of 1,000 user turns, those that are typed as one of the violations found.
+    #: Minimum number of failures per 1,000 user turns, from the probabilities of the violations.
     per_1000_at_least: float
-    #: Different violations of a turn in its clean context, or that its own edits cause.
+    #: Distinct violations that break a turn in its clean context or by its own edits.
     variants: int
     slip_rate: float
     noise: str
@@ -484,20 +484,20 @@ class FailingMass:
 
 
 def turn_failures(turn: TurnResult) -> float:
-    """Return the estimated probability that a turn fails; see `has_expectation`."""
+    """Return the estimated probability that a turn fails, see `has_expectation`."""
     return _weighed(turn, turn.variants, "failure")
 
 
 def weight_of(turn: TurnResult, violation: VariantResult) -> float:
-    """Return what of `turn_failures` a violation accounts for, with the duplicates of it."""
+    """Return the share of `turn_failures` due to a violation and its duplicates."""
     same = [variant for variant in turn.variants if _text(variant) == _text(violation)]
     return _weighed(turn, same, "failure")
 
 
 def has_expectation(turn: TurnResult) -> bool:
-    """Say whether a turn is one that failures are expected of.
+    """Return whether an expected number of failures is defined for a turn.
 
-    The tracker answered the clean turn, and the relation says something about it.
+    This needs a noise model, an answer to the clean turn, and a relation that applies.
     """
     return (
         turn.noise is not None
@@ -507,7 +507,7 @@ def has_expectation(turn: TurnResult) -> bool:
 
 
 class ExpectedTally:
-    """Estimates the failures of 1,000 user turns, one turn after the other."""
+    """Estimates the failures of 1,000 user turns."""
 
     def __init__(self) -> None:
         #: (noise models, slip rate) of the turns.
@@ -518,7 +518,7 @@ class ExpectedTally:
         self._dialogues: dict[str, ExactSum] = {}
 
     def add(self, turn: TurnResult) -> None:
-        """Take in a turn, where it is one of a search by density that failures are expected of."""
+        """Add a turn if it has an expectation and its search has a density."""
         noise = turn.noise
         if noise is None or not noise.sampled or not has_expectation(turn):
             return
@@ -537,7 +537,7 @@ class ExpectedTally:
 
     @property
     def expected(self) -> ExpectedFailures | None:
-        """The estimate; ``None`` without a turn of a search by density."""
+        """The estimate; ``None`` without a turn of a search with a density."""
         if not self._models:
             return None
         squares, models = self._squares.value, self._models
@@ -571,7 +571,7 @@ class ExpectedTally:
 
 
 class MassTally:
-    """Adds up how likely the violations found are, one turn after the other."""
+    """Sums the probabilities of the violations."""
 
     def __init__(self) -> None:
         self._models: set[tuple[str, float]] = set()
@@ -579,7 +579,7 @@ class MassTally:
         self._variants = 0
 
     def add(self, turn: TurnResult) -> None:
-        """Take in a turn of a search without a density that failures are expected of."""
+        """Add a turn if it has an expectation and its search has no density."""
         noise = turn.noise
         if noise is None or noise.sampled or not has_expectation(turn):
             return
@@ -590,9 +590,9 @@ class MassTally:
 
     @property
     def mass(self) -> FailingMass | None:
-        """What was found; ``None`` without a noise model.
+        """The lower bound; ``None`` without a noise model.
 
-        Nor is there any where tests have different models, or slip rates.
+        Also ``None`` if the tests have different noise models or slip rates.
         """
         if len(self._models) != 1:
             return None
@@ -607,9 +607,9 @@ class MassTally:
 
 
 def distinct_chances(violations: Iterable[VariantResult]) -> list[float]:
-    """Return how likely each text is that breaks a turn in its clean context.
+    """Return the probability of each text that breaks a turn in its clean context.
 
-    No text of a turn is run twice.
+    The texts of a turn are distinct.
     """
     return sorted(
         math.exp(variant.log_probability)
@@ -620,19 +620,19 @@ def distinct_chances(violations: Iterable[VariantResult]) -> list[float]:
 
 
 def _text(variant: VariantResult) -> tuple[str, float | None]:
-    """Return what tells texts apart, even those that are not to be shown and look the same."""
+    """Return a key for a text. Texts with masked parts may look the same but differ."""
     return variant.text, variant.log_probability
 
 
 def _weighed(turn: TurnResult, variants: Iterable[VariantResult], outcome: str) -> float:
-    """Return the weights of variants with an outcome, see `_outcome`, added up."""
+    """Return the sum of the weights of variants with an outcome, see `_outcome`."""
     return math.fsum(one.weight or 0.0 for one in variants if _outcome(turn, one) == outcome)
 
 
 def _outcome(turn: TurnResult, variant: VariantResult) -> str:
-    """Say what a variant of a sample counts as: ``failure``, ``kept`` or ``unjudged``."""
+    """Return the outcome of a sampled variant: ``failure``, ``kept`` or ``unjudged``."""
     if variant.outcome == "duplicate":
-        # It was not run, as another one has its text: what holds for that one holds for it.
+        # It was not run, because another variant has the same text and thus the same outcome.
         same = _text(variant)
         variant = next(one for one in turn.variants if one.valid and _text(one) == same)
     if variant.outcome == "vacuous":

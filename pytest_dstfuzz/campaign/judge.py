@@ -1,4 +1,4 @@
-"""From predictions to outcomes: changes, carried errors, and their causes."""
+"""Outcomes of variants from predictions: changes, carried errors and causes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from pytest_dstfuzz.trackers.tracker import Prediction
 __all__ = ["JudgedVariant", "changes_before", "judge_attempt", "seen"]
 
 
-#: Why nothing is said of a variant that is answered now so and now so.
+#: Why a variant has no verdict if its answers vary.
 UNDECIDED: Final = "unstable: its answers decide neither for a change nor against one"
 
 
 @dataclass(frozen=True, slots=True)
 class BlameProbe:
-    """The second pass of a violation in a perturbed context: each half on its own."""
+    """The second pass of a violation in a perturbed context: each half alone."""
 
     #: The variant in its clean context.
     alone: Context
@@ -43,10 +43,10 @@ class BlameProbe:
 
 @dataclass(frozen=True, slots=True)
 class JudgedVariant:
-    """One variant of a turn with its outcome, the cause perhaps still open."""
+    """A variant of a turn with its outcome. Its cause may still be open."""
 
     result: VariantResult
-    #: What has to be asked to know the cause; ``None`` = it is known, or there is none.
+    #: Contexts that reveal the cause; ``None`` = it is known, or there is none.
     probe: BlameProbe | None = None
 
 
@@ -56,7 +56,7 @@ def judge_attempt(
     answers: Mapping[Context, Answer],
     before: Collection[SlotChange],
 ) -> JudgedVariant:
-    """Give a variant its outcome; for ``before`` see `changes_before`."""
+    """Return the outcome of a variant. For ``before`` see `changes_before`."""
     outcome: VariantOutcome
     if not attempt.to_run or not turn.applicable:
         return JudgedVariant(_not_run(turn, attempt))
@@ -110,7 +110,7 @@ def judge_attempt(
 
 
 def _not_run(turn: TurnAttempts, attempt: Attempt) -> VariantResult:
-    """Return the result of a variant that the tracker was not asked about, with the reason."""
+    """Return the result of a variant for which the tracker was not called, with the reason."""
     variant = attempt.variant
     if isinstance(turn.clean, TrackerFailure) and attempt.to_run:
         who = turn.rules.kind.words.who
@@ -122,7 +122,7 @@ def _not_run(turn: TurnAttempts, attempt: Attempt) -> VariantResult:
 
 
 def _without_verdict(attempt: Attempt, answer: Answer) -> VariantResult:
-    """Return the result of a variant on which the tracker failed, or cannot make up its mind."""
+    """Return the result of a variant with a failure or undecided answers."""
     if isinstance(answer, TrackerFailure):
         return _result(attempt, "error", answer.reason)
     return replace(_result(attempt, "unstable", UNDECIDED), state=answer.state)
@@ -136,7 +136,7 @@ def _changed_slot(
     asked: Context,
     by_label: ByLabel | None,
 ) -> ChangedSlot:
-    """Return a slot that is not as expected, with what was to become of it."""
+    """Return a slot with an unexpected value, with its expected value."""
     delta = expected.of(change.slot)
     wanted = None if delta is None else delta.after
     found = ChangedSlot(*change, carried=change in carried, expected=wanted, by_label=by_label)
@@ -146,7 +146,7 @@ def _changed_slot(
 def seen(
     turn: TurnAttempts, attempt: Attempt, judged: JudgedVariant, answers: Mapping[Context, Answer]
 ) -> Feedback:
-    """Return what a search, or a relation that learns, is told about an attempt."""
+    """Return the feedback on an attempt for an adaptive search or relation."""
     answer = answers.get(attempt.context) if turn.asks(attempt) else None
     clean = answers.get(turn.reference(attempt)) if turn.rules.own_edits else turn.clean
     if not isinstance(answer, Prediction) or not isinstance(clean, Prediction):
@@ -164,17 +164,17 @@ def seen(
 def changes_before(
     earlier: Sequence[tuple[TurnAttempts, Mapping[int, JudgedVariant]]], attempt: Attempt
 ) -> frozenset[SlotChange]:
-    """Return the changes that may have been carried into a variant.
+    """Return the changes that a variant may have inherited from earlier turns.
 
-    Those that the variants it goes with showed at earlier turns; none in a clean context. A
-    duplicate takes over the changes of the variant whose text it shares: the same edits have
-    already been reported for them.
+    These are the changes of the earlier variants in its context. Empty for a clean context. A
+    duplicate has the changes of the variant with the same text, because that one already reports
+    them.
     """
     found: set[SlotChange] = set()
     if earlier and not earlier[0][0].rules.adds_up:
-        return frozenset()  # A reply is no running total: nothing of it stays.
+        return frozenset()  # A reply does not accumulate, so no change persists.
     for turn, known in earlier if attempt.users else ():
-        # What a context by density shows is no variant of the turn.
+        # A search with a density fills the context with draws that are not variants.
         by_density = turn.rules.search.by_density
         other = None if by_density else turn.seen_with(attempt.context_variant)
         if other is not None:
@@ -190,12 +190,12 @@ def with_cause(
     answers: Mapping[Context, Answer],
     minimal: Minimal | None = None,
 ) -> VariantResult:
-    """Return the result with its smallest version and its cause, as far as they are known.
+    """Return the result with its minimal version and its cause, as far as they are known.
 
-    A half is to blame when it alone breaks the relation in a slot that was not carried here; of two
-    that do it is the turn's own one, and when neither does, it takes both. If the violation was
-    made smaller, what is left of it tells the cause. The cause stays open if the budget ended
-    before the second pass, or if a sequential test cannot tell of a half.
+    A half is the cause if it alone breaks the relation in a slot that is not carried. If both
+    halves do, the cause is the turn. If neither does, the cause is both. The minimal version, if
+    there is one, takes precedence. The cause stays open if the budget ended before the second pass
+    or if a sequential test is undecided about a half.
     """
     probe = judged.probe
     result = replace(judged.result, minimal=minimal)
@@ -215,10 +215,10 @@ def breaks(
     context: Context,
     answers: Mapping[Context, Answer],
 ) -> bool | None:
-    """Whether a half of a violation breaks the relation in a slot that was not carried here.
+    """Return whether a half of a violation breaks the relation in a slot that is not carried.
 
-    ``None`` where some of its answers do, and a sequential test decides neither way. A half whose
-    only answer keeps the relation is taken to keep it.
+    ``None`` if some of its answers do and a sequential test is undecided. If its only answer keeps
+    the relation, the half keeps it.
     """
     attempt = turn.attempts[judged.result.index]
     clean, answer, undecided, split = turn.rules.decider.sides(
@@ -238,7 +238,7 @@ def breaks(
 
 
 def turn_outcome(turn: TurnAttempts, variants: Iterable[VariantResult]) -> TurnOutcome:
-    """Return the outcome of a turn: that of its worst variant."""
+    """Return the outcome of a turn, which is that of its worst variant."""
     if isinstance(turn.clean, TrackerFailure):
         return "error"
     if not turn.applicable:

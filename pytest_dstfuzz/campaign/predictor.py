@@ -1,4 +1,4 @@
-"""Asks the tracker within a budget: each distinct context once, in full batches."""
+"""Calls of the tracker within a budget: each distinct context once, in full batches."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from pytest_dstfuzz.trackers.validation import (
 __all__ = ["Predictor"]
 
 
-#: Below so many contexts a measured speed says little.
+#: Minimum number of contexts for a reliable measurement of the speed.
 _ENOUGH_TO_MEASURE = 64
-#: After so many, those of the checks before a run among them, a first guess can be made.
+#: Minimum number of contexts for a first guess, preflight included.
 _ENOUGH_TO_GUESS = 8
-#: How often the checks before a run ask for each of their contexts.
+#: How often the preflight requests each of its contexts.
 _CHECKED_TIMES = 3
 T = TypeVar("T")
 _UNLIMITED = BudgetSettings()
 
 
 class Budget:
-    """Counts what was spent, and says how much is left.
+    """Tracks the resources that a run has used and those that are left.
 
-    Seconds count from the first use, or from the moment that `deadline` is started; of them
-    ``spent_seconds`` were over before.
+    Seconds count from the first use or from the start of `deadline`. ``spent_seconds`` had passed
+    before.
     """
 
     def __init__(
@@ -62,20 +62,20 @@ class Budget:
     ) -> None:
         seconds = limits.max_seconds
         what = "" if seconds is None else f"the budget of {seconds:g} seconds"
-        #: When the seconds are over; trackers that wait for a service are given it.
+        #: The end of the seconds. Trackers that wait for a service receive it.
         self.deadline = Deadline(seconds, what, spent=spent_seconds, clock=clock)
-        #: Why it was stopped although there was something left, or ``""``.
+        #: Why it was stopped early, or ``""``.
         self.stopped = ""
-        #: What the end of the seconds cut short, as words after it.
+        #: Suffix of the reason if the deadline interrupted a call.
         self._overrun = ""
         self._limits = limits
         self._metered: list[object] = []
         self._clock = clock
         self._started: float | None = None
-        #: Contexts that were asked for so far.
+        #: Number of contexts requested so far.
         self.calls = 0
-        #: Those that were asked for besides: by the checks before a run, and in batches that failed
-        #: as a whole and were asked for again in parts.
+        #: Number of additional contexts: those of the preflight, and those of failed batches that
+        #: were requested again in parts.
         self.others = 0
 
     @property
@@ -87,17 +87,19 @@ class Budget:
 
     @property
     def usage(self) -> Usage | None:
-        """What the trackers that count tokens used so far; ``None`` where none does."""
+        """The usage of trackers that count tokens, so far. ``None`` if none does."""
         found = [usage for one in self._metered if (usage := usage_of(one)) is not None]
         return sum(found, Usage()) if found else None
 
     def watch(self, tracker: object) -> None:
-        """Count what a tracker uses too, if it counts tokens itself.
+        """Add the usage of a tracker if it counts tokens.
 
-        Where tokens or money are limited it must, and have answered a preflight.
+        Raises:
+            UserError: tokens or cost are limited, but the tracker or its service does not count
+                them.
         """
         usage = usage_of(tracker)
-        # Compared by identity: a tracker of a user may be equal to another one.
+        # Compared by identity, because a user's tracker may be equal to another one.
         if usage is not None and all(tracker is not one for one in self._metered):
             self._metered.append(tracker)
         if self._limits.max_tokens is None and self._limits.max_cost is None:
@@ -117,7 +119,7 @@ class Budget:
 
     @property
     def ended(self) -> str:
-        """Why nothing more may be asked, or ``""``."""
+        """Why no more contexts may be requested, or ``""``."""
         if self.stopped:
             return self.stopped
         if self.room <= 0:
@@ -131,14 +133,14 @@ class Budget:
 
     @property
     def room(self) -> float:
-        """How many contexts the limit of calls leaves; ``inf`` without one."""
+        """Number of contexts that the limit of calls leaves; ``inf`` without a limit."""
         most = self._limits.max_calls
         return math.inf if most is None else float(most - self.calls - self.others)
 
     def checks(self, contexts: Sequence[T]) -> Sequence[T]:
-        """Return the contexts that the checks before a run may ask for, each of them three times.
+        """Return the contexts that the preflight may request, three times each.
 
-        They take a tenth of the calls at most, but for one context where that can be paid for.
+        They use at most a tenth of the calls, but at least one context if the calls allow it.
         """
         if self._limits.max_calls is None:
             return contexts
@@ -146,37 +148,37 @@ class Budget:
         return contexts[: max(most, int(self.room > _CHECKED_TIMES))]
 
     def spend_besides(self, contexts: int) -> None:
-        """Count contexts that were asked for besides."""
+        """Add contexts that do not count as calls of the campaign."""
         self.others += contexts
 
     def overrun(self) -> None:
-        """Note that a call of a tracker had to be cut short."""
+        """Record that the deadline interrupted a call of a tracker."""
         self._overrun = " in the middle of a call of the tracker"
 
     def stop(self, reason: str) -> None:
-        """Grant nothing more, whatever is left, for a reason: a clause without a full stop."""
+        """Grant no more contexts. ``reason`` is a clause without a full stop."""
         self.stopped = self.stopped or reason
 
     def grant(self, wanted: int) -> int:
-        """Return how many of ``wanted`` contexts may be asked now, as one batch.
+        """Return how many of ``wanted`` contexts may be requested now, as one batch.
 
-        What an answer will take is not known before; by what those before it took, no more
-        are granted than what is left pays for.
+        The cost of an answer is only known afterwards. The estimate assumes the mean cost of
+        earlier answers.
         """
         if self.ended:
             return 0
         return max(1, int(min(wanted, self.room, self._affordable())))
 
     def spend(self, contexts: int) -> None:
-        """Count contexts that were asked."""
+        """Count requested contexts."""
         self._elapsed()
         self.calls += contexts
 
     def forecast(self) -> float:
-        """Return how many contexts what is left will probably pay for, at the speed so far.
+        """Return the estimated number of contexts that the budget still allows.
 
-        ``inf`` without a limit; before the speed is known, a small number, so that a
-        look-ahead does not begin more dialogues than it can finish.
+        ``inf`` without a limit. A small number before the speed is known, so that a look-ahead does
+        not begin more dialogues than it can finish.
         """
         left = self.room
         if self._limits.max_seconds is not None:
@@ -187,9 +189,11 @@ class Budget:
         return max(min(left, self._affordable()), 0.0)
 
     def guess(self) -> float:
-        """Return how many contexts the budget may pay for, the answers to its checks counted.
+        """Return a rough estimate of the contexts that the budget allows.
 
-        ``inf`` without a limit, and while nothing is known of a limit of seconds.
+        It also uses the speed and cost of the preflight.
+
+        ``inf`` without a limit, and as long as nothing is known about a limit of seconds.
         """
         left = min(self.room, self._affordable())
         asked, seconds = self.calls + self.others, self._limits.max_seconds
@@ -199,7 +203,7 @@ class Budget:
         return max(left, 0.0)
 
     def _metered_limits(self) -> Iterator[tuple[float, float, str]]:
-        """Yield limit, what was used of it, and what it is a limit of."""
+        """Yield limit, usage and unit of each limit on tokens and cost."""
         usage = self.usage
         if usage is None:
             return
@@ -209,7 +213,7 @@ class Budget:
             yield self._limits.max_cost, usage.cost, "of money"
 
     def _affordable(self) -> float:
-        """Return how many answers the tokens and the money that are left will pay for."""
+        """Return the number of answers that the remaining tokens and money allow."""
         usage, left = self.usage, math.inf
         for limit, used, _ in self._metered_limits():
             if usage is None or not used:
@@ -218,7 +222,7 @@ class Budget:
         return left
 
     def _elapsed(self) -> float:
-        """Seconds since the first use."""
+        """Return the seconds since the first use."""
         self.deadline.start()
         now = self._clock()
         if self._started is None:
@@ -226,26 +230,26 @@ class Budget:
         return now - self._started
 
 
-#: A tracker that has not answered once in so many contexts is not asked any more: a
-#: service that is down would otherwise cost two calls for every context that is left.
-#: One that ever answered is asked to the end, whatever it fails on: which contexts come
-#: first depends on windows and batches, and results must not.
+#: A tracker without any answer to this number of contexts is not called again: otherwise, a service
+#: that is down would cost two calls for each remaining context. A tracker that has answered once is
+#: always called, even if it fails on all other contexts. The order of contexts depends on windows
+#: and batches, but results must not.
 GIVE_UP_AFTER = 256
-#: So many more are tried before that, spread over all lengths: contexts are asked for by
-#: length, and a tracker may fail on the short ones alone.
+#: Number of final tries with contexts of all lengths. Contexts are requested by length, and a
+#: tracker may fail only on short ones.
 LAST_TRIES = 16
-#: Answers kept, the newest ones; far more than a window needs, and a few hundred MB at most.
+#: Maximum number of answers in memory, the newest ones. A window needs far fewer, and they take at
+#: most a few hundred MB.
 MEMORY = 200_000
-#: Seconds after which answers to a part of a batch are written to the cache: a process that is
-#: killed loses no more.
+#: Seconds between writes of a batch's answers to the cache. A killed process loses at most these.
 WRITE_EVERY: Final = 1.0
 
 
 class Predictor:
-    """The one door to a tracker, for one campaign or several.
+    """The access to a tracker, for one campaign or several.
 
-    What it says is checked against ontology and normalisation of the data. The listener is told
-    of batches, errors and the end of the budget; for ``votes``, ``repeats`` and ``outcome`` see
+    It checks answers against the ontology and normalisation of the data. The listener receives
+    batches, errors and the end of the budget. For ``decider``, ``repeats`` and ``outcome`` see
     `CampaignSpec`.
     """
 
@@ -264,15 +268,15 @@ class Predictor:
         outcome: OutcomeKind = "state",
         retries: int = RETRIES,
     ) -> None:
-        #: How often a context is asked for again whose answer cannot be read.
+        #: Maximum number of retries after an answer that cannot be parsed.
         self.retries = retries
         self.batch_size = batch_size
         self.decider = decider
         self.repeats = repeats
         self.budget = budget or Budget()
-        #: What was predicted before; ``None`` = nothing that is said can be used again.
+        #: Cache of predictions; ``None`` = answers must not be reused in other runs.
         self.cache = cache
-        #: Answers that came from it.
+        #: Number of answers from the cache.
         self.recalled = 0
         self._tracker = tracker
         self._ontology = ontology
@@ -288,11 +292,11 @@ class Predictor:
 
     @property
     def calls(self) -> int:
-        """Contexts asked so far, each distinct one counted once."""
+        """Number of contexts requested so far. Each distinct one counts once."""
         return self.budget.calls
 
     def stopped(self) -> str:
-        """Return why nothing more may be asked, or ``""``; tell the listener the first time."""
+        """Return why no more contexts may be requested, or ``""``. Notify the listener once."""
         reason = self.budget.ended
         if reason and not self._told_budget:
             self._told_budget = True
@@ -300,46 +304,44 @@ class Predictor:
         return reason
 
     def never_give_up(self) -> None:
-        """Ask on whatever fails: that the tracker answers is known from elsewhere."""
+        """Never give up on failures, because the tracker is known to answer."""
         self._answered = True
 
     def spare(self, answers: int) -> None:
-        """Count answers as recalled: what rests on them came from the cache."""
+        """Count answers behind cached results as recalled."""
         self.recalled += answers
         self._answered = self._answered or bool(answers)
 
     def forget(self) -> None:
-        """Let go of the answers that are kept for whoever asks the same again."""
+        """Clear the answers in memory."""
         self._known.clear()
 
     def refuse_if_given_up(self) -> None:
-        """Refuse to go on where answers are missing because the tracker gave up.
+        """Raise an error if answers are missing because the tracker gave up.
 
-        For whoever counts on an answer to everything that was asked for.
+        For callers that need an answer to every context.
         """
         if self.budget.stopped:
             raise GivenUpError(self.budget.stopped)
 
     def known(self, contexts: Iterable[Context]) -> dict[Context, Answer]:
-        """Return the answers that are there already; the tracker is not asked."""
+        """Return the answers in memory, without a call of the tracker."""
         return {context: self._known[context] for context in contexts if context in self._known}
 
     def predict(self, contexts: Iterable[Context]) -> dict[Context, Answer]:
         """Return the answer to every context.
 
-        Contexts that are missing from the answer were not asked for, because the
-        budget ended; those of a tracker that never answers fail without being asked. A
-        batch on which the tracker raises is halved until the contexts that it fails on
-        are found, without those that were answered before it raised; one that the end of the
-        budget's seconds cut short is not asked for again, and
-        where it says that it gave up (`GivenUpError`), nothing more is asked;
-        what is no failure of the tracker (``KeyboardInterrupt``, see
-        `passes_through`) passes through, and what was answered until then is kept.
-        An answer from the cache costs nothing, and the listener is not told.
+        Contexts without an answer were not requested because the budget ended. If the tracker never
+        answers, the remaining contexts fail without a call. If the tracker raises, the batch is
+        halved until the failing contexts are found. Contexts that were answered before the
+        exception are not requested again, nor is a batch that the deadline interrupted. If the
+        tracker gives up (`GivenUpError`), no more contexts are requested. Exceptions that are no
+        failure of the tracker (``KeyboardInterrupt``, see `passes_through`) propagate, and earlier
+        answers are kept. Answers from the cache cost nothing, and the listener is not notified.
         """
         wanted = dict.fromkeys(contexts)
         answers = self.known(wanted)
-        # A stable sort by length: order within a length is that of the request.
+        # The sort is stable: contexts of equal length keep the order of the request.
         missing = sorted((c for c in wanted if c not in answers), key=Context.size)
         if self.cache is None:
             answers.update(self._ask_all(missing))
@@ -350,12 +352,12 @@ class Predictor:
     def _recall_or_ask(
         self, cache: PredictionCache, missing: Sequence[Context]
     ) -> dict[Context, Answer]:
-        """Return answers from the cache; ask for what is not there, wait for what is to come."""
+        """Return answers from the cache, from the tracker, or from other processes."""
         answers: dict[Context, Answer] = {}
         while missing:
             recalled = cache.recall(missing)
             self._remember(recalled)
-            # Whatever is asked next, this tracker answers.
+            # A cached answer shows that this tracker works.
             self.spare(len(recalled))
             answers.update(recalled)
             missing = [context for context in missing if context not in recalled]
@@ -373,7 +375,7 @@ class Predictor:
         return answers
 
     def _ask_all(self, missing: list[Context]) -> dict[Context, Answer]:
-        """Ask for contexts in batches, as far as the budget goes."""
+        """Request contexts in batches until the budget ends."""
         answers: dict[Context, Answer] = {}
         start, spread = 0, False
         while start < len(missing):
@@ -410,7 +412,7 @@ class Predictor:
         return answered
 
     def _write(self, answered: _Batch) -> None:
-        """Write to the cache what is not there yet."""
+        """Write new answers to the cache."""
         if self.cache is not None:
             self.cache.keep(dict(islice(answered.items(), answered.written, None)))
             answered.written, answered.since = len(answered), time.monotonic()
@@ -430,10 +432,10 @@ class Predictor:
             del self._known[next(iter(self._known))]
 
     def _answer(self, batch: Sequence[Context], answered: _Batch) -> None:
-        """Add one answer each; what is left of a batch that fails as a whole is halved."""
+        """Add an answer for each context. If the batch fails as a whole, its rest is halved."""
         take = partial(self._arrived, batch, answered)
         try:
-            # A list of its own: a tracker may take contexts off it, or sort it.
+            # A copy, because a tracker may modify the list.
             with ended_with(self.budget.deadline):
                 with arriving(self._tracker, take):
                     first = as_list(self._tracker.predict(list(batch)), len(batch))
@@ -455,7 +457,7 @@ class Predictor:
         self._halve(batch, reason, answered)
 
     def _halve(self, batch: Sequence[Context], reason: str, answered: _Batch) -> None:
-        """Ask again for what is left of a batch that failed as a whole, in two halves."""
+        """Request the rest of a failed batch again, in two halves."""
         left = [context for context in batch if context not in answered]
         if len(batch) == 1 and left:
             answered[batch[0]] = self._noted(TrackerFailure(reason))
@@ -470,7 +472,7 @@ class Predictor:
     def _arrived(
         self, batch: Sequence[Context], answered: _Batch, place: int, answer: object
     ) -> None:
-        """Take one answer of a batch before the others are there, unless it is asked for again."""
+        """Add an answer that arrives before the rest of its batch, unless it will be retried."""
         if isinstance(answer, MalformedAnswerError):
             return
         self._take(batch[place], answer, answered)
@@ -483,7 +485,7 @@ class Predictor:
         stopped: Interrupted | Overrun,
         answered: _Batch,
     ) -> None:
-        """Add what was answered before a call was cut short, by the user or by a deadline."""
+        """Add the answers that came before the user or the deadline interrupted a call."""
         for place, answer in stopped.answers.items():
             self._take(batch[place], answer, answered)
         if isinstance(stopped, Interrupted):
@@ -491,10 +493,10 @@ class Predictor:
         self.budget.overrun()
 
     def _take(self, context: Context, answer: object, answered: _Batch, malformed: int = 0) -> None:
-        """Add what a tracker said to one context, unless it said that it gave up.
+        """Add the tracker's answer to a context, unless the tracker gave up.
 
-        ``malformed`` of its answers could not be read. An answer that was taken when it came comes
-        again with the batch.
+        ``malformed`` is the number of answers that could not be parsed. Answers that arrived early
+        come again with the batch and are ignored.
         """
         if context in answered:
             return
@@ -510,12 +512,12 @@ class Predictor:
             answered[context] = self._noted(_by_own_names(context, checked))
 
     def _give_up(self, error: GivenUpError) -> None:
-        """Ask for nothing more; of a budget that ended, its own words are the reason."""
+        """Stop requests. If the budget has ended, keep its own reason."""
         if not self.budget.ended:
             self.budget.stop(str(error))
 
     def _noted(self, answer: Answer) -> Answer:
-        """Note whether the tracker ever answers."""
+        """Record whether the tracker has ever answered."""
         if isinstance(answer, TrackerFailure):
             self._failed += 1
             self._last_failure = answer.reason
@@ -525,17 +527,17 @@ class Predictor:
 
 
 class _Batch(dict[Context, Answer]):
-    """The answers of a batch, in the order in which they came."""
+    """The answers of a batch, in order of arrival."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: How many of them the cache has, and since when by the monotonic clock.
+        #: Number of answers in the cache, and the monotonic time of the last write.
         self.written = 0
         self.since = time.monotonic()
 
 
 def _by_own_names(context: Context, answer: Answer) -> Answer:
-    """Return an answer with the names that the tools have in the data."""
+    """Return an answer with the original names of renamed tools."""
     names = () if context.transcript is None else context.transcript.names
     if not names or isinstance(answer, TrackerFailure):
         return answer
@@ -544,7 +546,7 @@ def _by_own_names(context: Context, answer: Answer) -> Answer:
 
 
 def _spread_first(contexts: Sequence[Context]) -> list[Context]:
-    """Put some contexts, evenly spread and the last one among them, before the others."""
+    """Return contexts with an evenly spaced sample first. The sample includes the last one."""
     count = min(LAST_TRIES, len(contexts))
     places = {(number + 1) * len(contexts) // count - 1 for number in range(count)}
     chosen = [contexts[place] for place in sorted(places, reverse=True)]

@@ -1,4 +1,4 @@
-"""What a campaign does to every dialogue, built once from its settings."""
+"""The rules of a campaign, built once from its settings."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ __all__ = ["CampaignSpec"]
 
 @dataclass(frozen=True, slots=True)
 class CampaignSpec:
-    """What a campaign does to every dialogue, built once from its settings."""
+    """The rules of a campaign, which apply to every dialogue."""
 
     settings: VariantSettings
     data: DialogueSet
     relation: Relation
     search: Search
     perturber: Perturber
-    #: Makes what a relation gets to see.
+    #: Builds the scenes that a relation receives.
     scenes: Scenes
-    #: What several answers to one context come to.
+    #: Combines several answers to one context.
     decider: Decider = ONCE
-    #: Whether a few contexts are asked once more, see `deciding`.
+    #: Whether a few contexts are requested again, see `deciding`.
     repeats: bool = False
-    #: What of an answer is tested.
+    #: The tested part of an answer.
     reply: ReplySettings = field(default_factory=ReplySettings)
-    #: When two answers count as one.
+    #: Decides whether two answers agree.
     folding: Folding = AS_GIVEN
 
     @property
     def by_density(self) -> bool:
-        """Whether the variants of a turn are a whole sample of what people make of it."""
+        """Whether the variants of a turn are a complete sample of its noise distribution."""
         if self.own_edits:
             return False
         settings = self.settings
@@ -52,26 +52,26 @@ class CampaignSpec:
 
     @property
     def own_edits(self) -> bool:
-        """Whether the relation makes the edits: then neither search nor attack design counts."""
+        """Whether the relation makes the edits. If so, search and attack design are ignored."""
         return self.relation.edits == "own"
 
     @property
     def learns(self) -> bool:
-        """Whether whoever makes the edits wants to know what earlier ones showed."""
+        """Whether the relation or search that makes the edits is adaptive."""
         return self.relation.adaptive if self.own_edits else self.search.adaptive
 
     @property
     def kind(self) -> AnswerKind:
-        """What of an answer is tested."""
+        """The tested kind of answer."""
         return KINDS[self.reply.outcome]
 
     @property
     def adds_up(self) -> bool:
-        """Whether an answer is a running total: a state, or all calls of a rollout."""
+        """Whether answers accumulate: states, or all calls of a rollout."""
         return self.kind.adds_up(self.reply.history)
 
     def first_of(self, last: int) -> int:
-        """Return the first turn of a dialogue that has a result, where ``last`` is the last one."""
+        """Return the first turn of a dialogue with a result, if ``last`` is its last turn."""
         return last if self.relation.unit == "dialogue" else 0
 
     @classmethod
@@ -88,7 +88,7 @@ class CampaignSpec:
         reply: ReplySettings | None = None,
         comparison: Comparison = EXACT,
     ) -> CampaignSpec:
-        """Build the rules of ``settings``; a search or relation given stands for the named one."""
+        """Build the rules of ``settings``. A given search or relation replaces the named one."""
         reply = reply or ReplySettings()
         relation = relation_for(relation or settings.relation, data, reply.outcome)
         own = relation.edits == "own"

@@ -1,4 +1,4 @@
-"""The summary of a campaign, and how many of its violations are noise."""
+"""The summary of a campaign, and an estimate of the noise in its violations."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ __all__ = ["Summary", "summarise"]
 
 
 DRAWS: Final = 1_000
-#: Mean of w, and how alike contexts are: the grid.
+#: Grid of the model: means of w, and concentrations of its beta distribution. The more alike
+#: contexts are, the higher the concentration.
 _MEANS: Final = np.geomspace(0.0005, 0.45, 28)
 _SIZES: Final = np.array([1.0, 3.0, 10.0, 30.0, 100.0])
-#: Values of w, close together near 0.
+#: Values of w for numerical integration, dense near 0, and their relative widths.
 _NODES: Final = 0.5 * ((np.arange(80) + 0.5) / 80) ** 2
 _WIDTHS: Final = (np.arange(80) + 0.5) / 80
-#: Rate of violations in a turn that any edit upsets; such turns make up half of all violations.
+#: Rate of violations in fragile turns, which break easily. They have half of all violations.
 _FRAGILE: Final = 0.8
 
 Floats = npt.NDArray[np.float64]
@@ -49,46 +50,46 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What the answers of a tracker that disagrees with itself leave open."""
+    """The uncertainty due to a tracker that is not repeatable."""
 
-    #: Clean turns that were asked several times, ``answers`` times each at least.
+    #: Number of clean turns with several answers, and the minimum number of their answers.
     turns: int
     answers: int
-    #: Those whose first ``answers`` answers were not all the same.
+    #: Number of turns whose first ``answers`` answers were not all the same.
     differed: int
-    #: Chance that two answers to one clean turn differ.
+    #: Probability that two answers to a clean turn differ.
     disagreement: float
-    #: Its 95 % interval over dialogues; ``None`` with too few of them.
+    #: Its 95 % interval over dialogues; ``None`` with too few dialogues.
     disagreement_interval: tuple[float, float] | None
-    #: Chance that one answer is not the usual one to its context.
+    #: Probability that an answer is not the usual one to its context.
     wobble: float
-    #: Variants whose first answer broke the relation, and the vote said otherwise.
+    #: Variants whose first answer broke the relation, but which held after the vote.
     outvoted: int
-    #: Reported violations that are noise, and real ones that are not reported, on average.
+    #: Mean number of reported violations that are noise, and of real ones that are not reported.
     expected_noise: float
     expected_missed: float
-    #: 95 % interval of the number of violations that the tracker would have without its noise.
+    #: 95 % interval of the number of violations without noise.
     real_violations: tuple[int, int]
 
 
 class NoiseTally:
-    """Takes in what a tracker answered several times, one turn after the other.
+    """Collects repeated answers and estimates the noise.
 
-    Of each turn with a variant that was put to the vote it keeps the counts of that vote, some 300
-    bytes: which of them are noise is drawn together, so no sums will do.
+    For each turn with a vote it stores the counts of the vote, about 300 bytes. Sums are not
+    enough, because the model draws all variants of a turn together.
     """
 
     def __init__(self) -> None:
-        #: (dialogue, kinds of the answers to a clean turn) -> turns.
+        #: (dialogue, kinds of the answers to a clean turn) -> number of turns.
         self._kinds: Counter[tuple[str, tuple[int, ...]]] = Counter()
-        #: Answers to a clean turn of the most frequent kind, and of the next one -> turns.
+        #: (answers of the most frequent kind, answers of the next kind) -> number of clean turns.
         self._clean: Counter[tuple[int, int]] = Counter()
         self._cases: list[tuple[tuple[str, int, str, int], _VotedTurn]] = []
         self._tested = self._reported = self._outvoted = 0
 
     def add(self, turn: TurnResult) -> None:
-        """Take in a turn, where its clean turn was asked more than once."""
-        # A turn to which something else is said each time is not tested.
+        """Add a turn if its clean turn has several answers."""
+        # Turns with a different answer each time are not tested.
         if not turn.clean_votes or turn.reason == UNSTABLE:
             return
         self._kinds[turn.dialogue_id, turn.clean_votes] += 1
@@ -103,7 +104,7 @@ class NoiseTally:
 
     @property
     def noise(self) -> Noise | None:
-        """The noise; ``None`` where no clean turn was asked more than once."""
+        """The noise; ``None`` if no clean turn has several answers."""
         if not self._kinds:
             return None
         answers = min(len(kinds) for _, kinds in self._kinds)
@@ -135,46 +136,47 @@ class NoiseTally:
 
 
 def _place(turn: TurnResult) -> tuple[str, int, str, int]:
-    # Two tests may run one turn with other settings.
+    # Two tests may run the same turn with different settings.
     return turn.dialogue_id, turn.turn_index, turn.id, len(turn.variants)
 
 
 def _differing(kinds: Sequence[int]) -> tuple[int, int]:
-    """Return how many pairs of answers differ, and how many pairs there are."""
+    """Return the number of pairs of answers that differ, and the number of all pairs."""
     count = len(kinds)
     same = sum(number * (number - 1) // 2 for number in Counter(kinds).values())
     return count * (count - 1) // 2 - same, count * (count - 1) // 2
 
 
 class _Voted(NamedTuple):
-    """A variant that was put to the vote."""
+    """A variant with a vote."""
 
-    #: Answers that break the relation and that keep it.
+    #: Answers that break the relation, and answers that keep it.
     changed: int
     kept: int
     reported: bool
     #: Whether it would hold if the clean vote were wrong.
     flips: bool
-    #: Of the answers but for the first, those that are as the clean state, and the others.
+    #: Answers after the first that equal the clean state, and those that do not.
     same: int
     others: int
 
 
 @dataclass(frozen=True, slots=True)
 class _VotedTurn:
-    """A turn some of whose variants were put to the vote."""
+    """A turn with at least one vote on a variant."""
 
     #: Answers to its clean turn for and against the clean value.
     clean: tuple[int, int]
     voted: tuple[_Voted, ...]
-    #: Variants that were asked once and held.
+    #: Number of variants that held with a single answer.
     held: int
 
 
 class _Model:
-    """The model of this module, for the votes of some turns and the answers to clean ones.
+    """A Bayesian model of votes, in which an answer is not the usual one with probability w.
 
-    ``tested`` variants might have been violations, ``reported`` are.
+    ``clean`` are the votes on clean turns. ``tested`` is the number of variants that might be
+    violations, and ``reported`` is the number of reported violations.
     """
 
     def __init__(
@@ -205,7 +207,7 @@ class _Model:
         self.wobble = float(self._weights @ np.repeat(_MEANS, len(_SIZES)))
 
     def draws(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Return numbers of real violations, and of reported ones that are noise: [DRAWS] each."""
+        """Draw numbers of real violations and of reported ones that are noise: [DRAWS] each."""
         reported = self._reported
         cells = rng.choice(len(self._weights), size=DRAWS, p=self._weights)
         rates = rng.beta(0.5 + reported, 0.5 + max(self._tested - reported, 0), size=DRAWS)
@@ -219,9 +221,9 @@ class _Model:
             noise += reported_here.sum() - found.sum(axis=1)
             same += found @ np.array([one.same for one in case.voted])
             others += found @ np.array([one.others for one in case.voted])
-        # A change that is kept back by more than half of the answers is none.
+        # A change that more than half of the answers hide does not count as one.
         missing = np.minimum(rng.beta(0.5 + same, 0.5 + others), 0.5)
-        # Where none was found there is nothing to learn it from: as if no answer kept one back.
+        # Without a hidden change there is nothing to estimate from, so assume that none is hidden.
         missing = np.where(others > 0, missing, 0.0)
         missed = rng.negative_binomial(real + 0.5, 1.0 - missing)
         return np.minimum(real + missed, max(self._tested, reported)), noise
@@ -230,11 +232,17 @@ class _Model:
 def _draw(
     case: _VotedTurn, table: Floats, rates: Floats, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """Draw which variants of a turn are real violations.
+    """Draw the real violations among the variants of a turn.
 
-    From likelihoods, [DRAWS, right, wrong], and rates of violations, [DRAWS]. Returns whether
-    each variant that was put to the vote is one, [DRAWS, voted], and how many of those are
-    that were not, [DRAWS].
+    Args:
+        case: the turn.
+        table: likelihoods, [DRAWS, right, wrong].
+        rates: rates of violations, [DRAWS].
+        rng: random numbers.
+
+    Returns:
+        Whether each variant with a vote is a real violation, [DRAWS, voted], and the number of real
+            violations among the others, [DRAWS].
     """
     ones = np.ones(DRAWS)
     fragile = (rates / 2) / np.maximum(_FRAGILE - rates / 2, rates)
@@ -286,9 +294,9 @@ def _table(most: int) -> Floats:
 
 
 def _most_and_next(turn: TurnResult) -> tuple[int, int]:
-    """Return how many clean answers are of the most frequent kind, and of the next one.
+    """Return the numbers of clean answers of the most frequent kind and of the next kind.
 
-    Of replies all others are the next one: those to a variant count as one as well, see `folding`.
+    For replies, all other kinds count as one, as for variants, see `Folding`.
     """
     kinds = Counter(turn.clean_votes).items()
     counts = sorted((count for kind, count in kinds if kind >= 0), reverse=True)
@@ -297,12 +305,12 @@ def _most_and_next(turn: TurnResult) -> tuple[int, int]:
 
 
 def _counts(item: VariantResult) -> bool:
-    """Whether a variant was run and might have been a violation."""
+    """Return whether a variant was run and might be a violation."""
     return item.outcome in ("held", "violation")
 
 
 def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
-    """Yield what is needed of a turn, if one of its variants was put to the vote."""
+    """Yield the model's data on a turn if one of its variants has a vote."""
     voted = [(v, v.votes) for v in turn.variants if v.votes is not None and _counts(v)]
     if not voted:
         return
@@ -328,12 +336,12 @@ def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
 
 
 def _change(item: VariantResult) -> tuple[tuple[str, str | None], ...]:
-    """Return what a violation changed anew, to tell whether two are the same."""
+    """Return the new changes of a violation, as a key for equal violations."""
     return tuple((one.slot, one.after) for one in faults(item.changed_slots))
 
 
 def _changed_paths(item: VariantResult) -> tuple[tuple[str, str | None], ...]:
-    """Return the same of replies: two wordings of one wrong reply are one change."""
+    """Return the key for replies. Two wordings of a wrong reply are the same change."""
     return tuple((path, None) for path, _ in _change(item))
 
 
@@ -349,60 +357,58 @@ _KEYS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(Counts):
-    """The figures that every report shows: counts and rates of variants, and those of turns."""
+    """The figures of every report: counts and rates of variants and of turns."""
 
-    #: Turns with a result, those that the budget left out apart.
+    #: Turns with a result, without those after the end of the budget.
     turns: int
-    #: 95 % interval over dialogues; ``None`` with valid variants of fewer than
-    #: `figures.FEWEST_DIALOGUES`, as too few say too little about others, and where no valid
-    #: variant was answered.
+    #: 95 % interval over dialogues. ``None`` if fewer than `figures.FEWEST_DIALOGUES` have valid
+    #: variants or if no valid variant has an answer.
     failure_rate_interval: tuple[float, float] | None
-    #: Contexts that the tracker was asked for.
+    #: Number of requested contexts.
     calls: int
-    #: Those that it was asked for to make violations smaller; none of them is a call above.
+    #: Number of contexts for minimisation, which ``calls`` does not include.
     minimiser_calls: int
     #: Turns with at least one violation.
     turns_broken: int
-    #: Turns with at least one valid variant, and dialogues with one: the intervals' units.
+    #: Turns and dialogues with at least one valid variant, the units of the intervals.
     turns_tested: int
     dialogues_tested: int
-    #: Of the share of the tested turns that are broken, as that of the failure rate.
+    #: The same interval for the share of tested turns that are broken.
     turn_failure_rate_interval: tuple[float, float] | None
-    #: Turns with an answer to the clean turn, and those whose answer is a state without a slot.
+    #: Turns with an answer to the clean turn, and turns whose answer has no slot.
     clean_answered: int
     clean_empty: int
-    #: Violations / valid, over the turns whose answer is not empty: most variants of the others
-    #: have nothing that they could change. ``None`` where no valid variant was answered.
+    #: Violations / valid over the turns with a non-empty answer: most variants have nothing to
+    #: change in an empty one. ``None`` if no valid variant has an answer.
     failure_rate_not_empty: float | None
-    #: Turns with a label, and those of them whose clean answer is the label. A turn at which the
-    #: tracker failed is wrong, as in `trackers.evaluate`. Labels and answers went through the
-    #: same normalisation before they came here.
+    #: Turns with a label, and turns whose clean answer equals the label. A turn is wrong if the
+    #: tracker failed, as in `trackers.evaluate`. Labels and answers have the same normalisation.
     clean_labelled: int
     clean_right: int
-    #: Answers that could not be read, as arguments that are no JSON; each was asked for again.
+    #: Answers that could not be parsed, such as arguments that are not JSON. Each was retried.
     malformed: int = 0
-    #: Of a tracker that need not be repeatable; ``None`` where no clean turn was asked again.
+    #: Noise of a tracker that need not be repeatable; ``None`` if no clean turn was repeated.
     noise: Noise | None = None
-    #: Of one that must be: what came of asking a few contexts again; ``None`` where none was.
+    #: Checks of a tracker that must be repeatable; ``None`` if nothing was requested again.
     repeats: Repeats | None = None
-    #: Of a search by density; ``None`` of any other, and in profiles without a noise model.
+    #: ``None`` if the search has no density, and in profiles without a noise model.
     expected_failures: ExpectedFailures | None = None
-    #: Of searches without a density, under a noise model; ``None`` where there is none.
+    #: Lower bound from searches without a density; ``None`` without a noise model.
     failing_mass: FailingMass | None = None
 
     @property
     def turn_failure_rate(self) -> float | None:
-        """Turns broken / turns tested; ``None`` where no variant of any was answered."""
+        """Turns broken / turns tested; ``None`` if no variant has an answer."""
         return ratio(self.turns_broken, self.turns_tested) if self.answered else None
 
     @property
     def malformed_share(self) -> float | None:
-        """Malformed answers for each context asked and each malformed answer; ``None`` of none."""
+        """Malformed answers / (malformed answers + calls); ``None`` without any."""
         return ratio(self.malformed, self.malformed + self.calls)
 
     @property
     def clean_empty_share(self) -> float | None:
-        """Share of the clean answers that are empty; ``None`` without an answer."""
+        """Share of empty answers among the clean answers; ``None`` without an answer."""
         return ratio(self.clean_empty, self.clean_answered)
 
     @property
@@ -416,17 +422,17 @@ class Summary(Counts):
         return 1000 * self.turns_broken / self.calls if self.calls else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the ``summary`` of the JSON report; floats keep their value."""
+        """Return the ``summary`` of the JSON report. Floats are not rounded."""
         names = {key: "yield_rate" if key == "yield" else key for key in _KEYS.split()}
         return {key: to_json(getattr(self, name)) for key, name in names.items()}
 
 
 class SummaryTally:
-    """Adds up the figures of results, one turn after the other."""
+    """Computes a `Summary` from results."""
 
     def __init__(self, numbers: DialogueNumbers | None = None) -> None:
         self._counted: Counter[str] = Counter()
-        #: Likewise of the variants of turns whose clean answer is not empty.
+        #: Counts of the variants of turns whose clean answer is not empty.
         self._telling: Counter[str] = Counter()
         self._turns: Counter[str] = Counter()
         #: Violations, valid variants, turns broken and turns tested of each dialogue.
@@ -435,7 +441,7 @@ class SummaryTally:
         self._expected, self._mass = ExpectedTally(), MassTally()
 
     def add(self, turn: TurnResult) -> None:
-        """Take in a turn."""
+        """Add a turn."""
         counts = Counter(column(variant, credit=False) for variant in turn.variants)
         self._counted.update(counts)
         if turn.outcome != "skipped":
@@ -461,9 +467,9 @@ class SummaryTally:
 
     @property
     def summary(self) -> Summary:
-        """The figures of what was taken in."""
+        """The figures of the added turns."""
         turns = self._turns
-        # Where the tracker failed on all variants, there is nothing that a rate could be of.
+        # Without any answer to a variant, a rate would be meaningless.
         rated = self._dialogues if Counts(**self._counted).answered else DialogueSums(4)
         return Summary(
             **self._counted,
@@ -489,21 +495,20 @@ class SummaryTally:
 
 
 def summarise(results: Iterable[TurnResult]) -> Summary:
-    """Return the figures of ``results``; their order does not matter."""
+    """Return the figures of ``results``, whose order does not matter."""
     return tallied(SummaryTally(), results).summary
 
 
 class YieldsTally:
-    """Counts variants by slot and by domain, one turn after the other.
+    """Counts variants by slot and by domain.
 
-    A variant is counted for each slot that is at stake: one that the clean prediction
-    holds or that the variant changed. A violation is one of the slots that it changed
-    anew; for the others at stake the variant counts as held (as carried, where the
-    change was carried, and as improved, if the slot became right). An argument of a tool is one
-    slot, whichever call it is of.
+    A variant counts for each slot at stake: those of the clean prediction and those that it
+    changed. It is a violation for the slots that it changed anew. For the other slots at stake it
+    counts as held, or as carried if the change was carried, or as improved if the slot is now
+    right. An argument of a tool is one slot for all calls of the tool.
 
-    A domain is the part of a slot before its first dash; slots without a dash have none and are
-    left out. Of tool calls it is the tool.
+    A domain is the part of a slot before its first dash. Slots without a dash have no domain and
+    are left out. The domain of a tool call is its tool.
     """
 
     def __init__(self) -> None:
@@ -511,7 +516,7 @@ class YieldsTally:
         self._domains: dict[str, Counter[str]] = {}
 
     def add(self, turn: TurnResult) -> None:
-        """Take in the variants of a turn."""
+        """Add the variants of a turn."""
         for variant in turn.variants:
             for rows, group in ((self._slots, _slot), (self._domains, _domain)):
                 for name, field in _at_stake(turn, variant, group).items():
@@ -543,8 +548,8 @@ def _domain(path: str) -> str | None:
 def _at_stake(
     turn: TurnResult, variant: VariantResult, group: Callable[[str], str | None]
 ) -> dict[str, str]:
-    """Return group -> field of `Counts` for the groups of slots that a variant puts at stake."""
-    # For a group the strongest of what happened to its slots counts.
+    """Return group -> field of `Counts` for the groups of slots at stake."""
+    # A group has the strongest outcome of its slots.
     found = {group(slot): "held" for slot in turn.clean_state or ()}
     about = faults(variant.changed_slots)
     kinds = {

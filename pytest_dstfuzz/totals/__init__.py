@@ -1,1 +1,1 @@
-"""Internal: The totals of a run, added up once: every report and the gate read them."""
+"""Internal: the totals of a run, computed once for all reports and the gate."""

@@ -1,8 +1,8 @@
-"""Figures of test cases: dialogues as one perturbation makes them, counted as MORTAR counts.
+"""Figures of test cases in the sense of MORTAR: a dialogue with one perturbation is a test case.
 
-Only where a relation says which case each of its variants is a question of. RETC, BPTC, Rate+ and
-L1 to L3 are those of Guo et al., MORTAR, section IV-G, with one reading of ours: bugs are divided
-by test cases, as their tables do, where their text says test seeds.
+They exist only if a relation assigns its variants to test cases. RETC, BPTC, Rate+ and L1 to L3
+follow Guo et al., MORTAR, section IV-G. One point is our reading: bugs are divided by test cases,
+as in their tables, although their text says test seeds.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ TOGETHER: Final = "together"
 
 @dataclass(frozen=True, slots=True)
 class CaseFigures:
-    """What the test cases of a relation, or of several together, revealed."""
+    """The figures of the test cases of one relation, or of all relations together."""
 
     name: str
-    #: (dialogue, perturbation and draw).
+    #: Number of pairs of a dialogue and a perturbation with its draw.
     cases: int
-    effective: int  #: Those with a bug.
-    #: Checks: variants that were answered; of relations between two of them, questions.
+    effective: int  #: Test cases with a bug.
+    #: Checks: variants with an answer. For relations between two variants: questions.
     detections: int
-    bugs: int  #: Those that broke the relation.
-    #: L1: the clean reply was wrong, too; L2: right, in a dialogue with a wrong one; L3: in a
-    #: dialogue without any. ``None`` where no answers are recorded.
+    bugs: int  #: Checks that break the relation.
+    #: Bugs by level. L1: the clean reply is wrong as well. L2: it is right, in a dialogue with
+    #: another wrong one. L3: the dialogue has no wrong one. ``None`` if no answers are recorded.
     levels: tuple[int, int, int] | None
-    #: Perturbation -> bugs in its cases; a bug between two counts for both.
+    #: Perturbation -> bugs in its cases. A bug between two perturbations counts for both.
     perturbations: dict[str, int]
 
     @property
@@ -46,7 +46,7 @@ class CaseFigures:
 
     @property
     def bptc(self) -> float | None:
-        """Bugs for each test case."""
+        """Bugs per test case."""
         return ratio(self.bugs, self.cases)
 
     @property
@@ -56,7 +56,7 @@ class CaseFigures:
 
     @property
     def variation(self) -> float | None:
-        """CV: standard deviation of the three levels over their mean; the lower, the more even."""
+        """CV: standard deviation of the three levels over their mean. The lower, the more even."""
         if self.levels is None or not any(self.levels):
             return None
         return pstdev(self.levels) / fmean(self.levels)
@@ -79,17 +79,17 @@ class CaseFigures:
 
 
 class CasesTally:
-    """Counts the test cases of each relation that counts any, turn after turn."""
+    """Counts the test cases of each relation that has any."""
 
     def __init__(self) -> None:
         self._found: dict[str, _CaseSums] = {}
         self._together = _CaseSums(TOGETHER)
-        #: Turns of each dialogue with a recorded answer and a reply, and those that are wrong.
+        #: Turns of each dialogue with a recorded answer and a reply, and those with a wrong reply.
         self._numbers = DialogueNumbers()
         self._replies = DialogueSums(2, self._numbers)
 
     def add(self, turn: TurnResult) -> None:
-        """Take in the test cases of a turn."""
+        """Add the test cases of a turn."""
         if turn.label is not None and turn.clean_state is not None:
             self._replies.add(turn.dialogue_id, 1, not turn.is_right)
         if any(one.case for one in turn.variants):
@@ -99,9 +99,9 @@ class CasesTally:
 
     @property
     def figures(self) -> list[CaseFigures]:
-        """The figures of each relation that counts cases, in their order, and of all together.
+        """The figures of each relation with test cases, in their order, then those of all together.
 
-        None where no relation does.
+        Empty if no relation has test cases.
         """
         rows = self._replies.rows(0, 1)
         wrong = {number for number, (_, wrong) in enumerate(rows) if wrong}
@@ -111,15 +111,15 @@ class CasesTally:
 
 
 class _CaseSums:
-    """What the test cases of a relation, or of several together, come to."""
+    """The sums for the test cases of one relation, or of all relations together."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._cases, self._effective = DistinctCount(), DistinctCount()
         self._detections = self._bugs = 0
-        #: Bugs at turns whose clean reply is wrong.
+        #: Bugs at turns with a wrong clean reply.
         self._wrong = 0
-        #: Number of a dialogue -> bugs at turns of it whose clean reply is right.
+        #: Number of a dialogue -> bugs at its turns with a right clean reply.
         self._right: Counter[int] = Counter()
         self._perturbations: Counter[str] = Counter()
 
@@ -142,7 +142,7 @@ class _CaseSums:
                 self._wrong += 1
 
     def figures(self, wrong: set[int] | None) -> CaseFigures:
-        """Return the figures; ``wrong`` are the dialogues with a wrong clean reply, if known."""
+        """Return the figures. ``wrong`` are the dialogues with a wrong clean reply, if known."""
         levels = None
         if wrong is not None:
             second = sum(bugs for dialogue, bugs in self._right.items() if dialogue in wrong)
@@ -159,7 +159,7 @@ class _CaseSums:
 
 
 def _checks(turn: TurnResult) -> Iterator[tuple[VariantResult, ...]]:
-    """Yield what is one check: a variant, or all pairs of versions of the question."""
+    """Yield the checks: each variant alone, or all pairs of versions of the question together."""
     run = [one for one in turn.variants if one.case and one.valid and one.state is not None]
     pairs = tuple(one for one in run if " " in one.case)
     yield from ((one,) for one in run if " " not in one.case)

@@ -1,4 +1,4 @@
-"""Violations to show, of however many there are: the plainest, and those that are new."""
+"""Selection of violations to show: the simplest ones and the new ones."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.weaknesses.groups import member_id
 
-#: Violations that a page shows, and of each weakness those that are shown before any others.
+#: Maximum number of violations on a page, and number for each weakness that come first.
 MOST_ON_PAGE: Final = 2_000
 _MOST_OF_WEAKNESS: Final = 50
-#: The note on a violation that the baseline has, too.
+#: The note on a violation that is also in the baseline.
 KNOWN: Final = "known: the baseline has it"
-#: What sorts violations: how plain they are, dialogue, turn, and which of equals came first.
+#: Sort key of violations: simplicity, dialogue, turn, and order of appearance.
 PlainKey = tuple[tuple[int, int, float, int], str, int, int]
 
 
 class PlainestTally:
-    """Keeps the violations that are easiest to follow, one of each dialogue or turn, or all.
+    """Selects the simplest violations: one for each dialogue or turn, or any.
 
-    Fewest edits first, then the smallest rates; those that the turn's own edits caused before those
-    that needed others. No more than twice as many are held as are kept.
+    Violations caused by the turn's own edits come first, then those with the fewest edits, then
+    those with the lowest edit rates. At most twice the requested number is in memory.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class PlainestTally:
         self._best: dict[str, tuple[PlainKey, TurnResult, VariantResult]] = {}
 
     def add(self, turn: TurnResult) -> None:
-        """Take in the violations of a turn."""
+        """Add the violations of a turn."""
         for variant in turn.violations:
             name = turn.dialogue_id if self._each == "dialogue" else turn.id
             name = member_id(turn, variant) if self._each == "variant" else name
@@ -44,12 +44,12 @@ class PlainestTally:
             if name not in self._best or key < self._best[name][0]:
                 self._best[name] = (key, turn, variant)
         if len(self._best) > 2 * self._most:
-            # What is dropped here never comes back: the others only get plainer.
+            # A dropped violation cannot return, because the others only become simpler.
             self._best = dict(self._ranked())
 
     @property
     def pairs(self) -> list[tuple[TurnResult, VariantResult]]:
-        """The violations, the plainest first."""
+        """The violations, the simplest first."""
         return [(turn, variant) for _, (_, turn, variant) in self._ranked()]
 
     def _ranked(self) -> list[tuple[str, tuple[PlainKey, TurnResult, VariantResult]]]:
@@ -58,21 +58,21 @@ class PlainestTally:
 
 @dataclass(frozen=True, slots=True)
 class Novelty:
-    """The violations of a run by their names, see `member_id`; the others were not compared."""
+    """The names of the violations that a baseline comparison covers, see `member_id`."""
 
-    #: Variants that held in the baseline and break now, though the clean answer is the same.
+    #: Variants that held in the baseline and break now, although the clean answer is the same.
     new: frozenset[str] = frozenset()
-    #: Violations of both builds.
+    #: Violations in both builds.
     known: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, comparison: Mapping[str, Any] | None) -> Self:
-        """Read the comparison of a report; those of earlier versions do not tell."""
+        """Read the comparison of a report. Earlier versions of reports have none."""
         found = (comparison or {}).get("violations", {})
         return cls(frozenset(found.get("new", ())), frozenset(found.get("known", ())))
 
     def note(self, turn: TurnResult, variant: VariantResult) -> str:
-        """Return what is said of a violation, ``""`` of one that was not compared."""
+        """Return the note on a violation, or ``""`` if it was not compared."""
         name = member_id(turn, variant)
         return "new" if name in self.new else KNOWN if name in self.known else ""
 
@@ -81,13 +81,16 @@ class Novelty:
         yield from self._chosen(results, lambda name: name in self.new)
 
     def not_compared(self, results: Iterable[TurnResult]) -> Iterator[TurnResult]:
-        """Yield the turns with a violation that is neither new nor known, likewise."""
+        """Yield the turns with violations that are neither new nor known.
+
+        Their other variants are left out.
+        """
         yield from self._chosen(results, lambda name: name not in self.new | self.known)
 
     def plainest_new(
         self, results: Iterable[TurnResult], most: int
     ) -> list[tuple[TurnResult, VariantResult]]:
-        """Return the new violations that are easiest to follow."""
+        """Return the simplest new violations."""
         if not self.new:
             return []
         return tallied(PlainestTally(most, each="variant"), self.only_new(results)).pairs
@@ -102,27 +105,27 @@ class Novelty:
 
 
 class OnPage(NamedTuple):
-    """Which violations a page shows."""
+    """The violations on a page."""
 
     #: Their numbers, from 0 in the order of the results.
     numbers: frozenset[int]
     #: Their dialogues.
     dialogues: frozenset[str]
-    #: How many there are.
+    #: Number of all violations.
     total: int
     #: Whether there are several relations.
     several: bool
 
 
 class OnPageTally:
-    """Chooses the violations of a page, one turn after the other.
+    """Selects the violations of a page.
 
-    All, or of more than `MOST_ON_PAGE` the plainest of each weakness, worst weakness first, and
-    then the plainest of all.
+    It selects all violations up to `MOST_ON_PAGE`. If there are more, it selects the simplest ones
+    of each weakness, worst weakness first, and then the simplest overall.
     """
 
     def __init__(self, weaknesses: Iterable[Sequence[str]] = ()) -> None:
-        """Begin without a turn; ``weaknesses`` are the names of the violations of each."""
+        """Create an empty tally. ``weaknesses`` has the names of each weakness's violations."""
         self._groups = {name: group for group, members in enumerate(weaknesses) for name in members}
         self._total = 0
         self._all: list[PlainKey] = []
@@ -130,7 +133,7 @@ class OnPageTally:
         self._relations: set[str] = set()
 
     def add(self, turn: TurnResult) -> None:
-        """Take in the violations of a turn."""
+        """Add the violations of a turn."""
         self._relations.add(turn.relation)
         for variant in turn.violations:
             key = (simplicity(variant), turn.dialogue_id, turn.turn_index, self._total)
@@ -157,7 +160,7 @@ class OnPageTally:
 
 
 def _keep(keys: list[PlainKey], key: PlainKey, most: int) -> None:
-    """Add a key to the smallest ones, of which now and then all but ``most`` are dropped."""
+    """Add a key to the smallest ones. At times, all but ``most`` keys are dropped."""
     keys.append(key)
     if len(keys) >= 2 * most:
         keys.sort()
@@ -165,7 +168,7 @@ def _keep(keys: list[PlainKey], key: PlainKey, most: int) -> None:
 
 
 def simplicity(variant: VariantResult) -> tuple[int, int, float, int]:
-    """Return a key that sorts violations from the plainest to the most contrived."""
+    """Return a key that sorts violations from the simplest to the most contrived."""
     own_doing = {"turn": 0, "both": 1}.get(variant.cause or "", 2)
     rates = variant.edit_w + variant.edit_c
     return (own_doing, variant.plain.size, round(rates, 6), variant.index)

@@ -1,4 +1,4 @@
-"""Small tallies of results, one turn after the other: reasons, rates by group, own replies."""
+"""Small tallies of results: reasons, rates by group, spread of replies."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pytest_dstfuzz.kinds.kind import AnswerKind
 Interval = tuple[float, float]
 
 _NO_REASON: Final = "no reason given"
-#: Stands for what is not known: counts and distances are not below 0.
+#: Marks an unknown value, because counts and distances are not negative.
 UNKNOWN: Final = -1.0
 
-#: Upper ends of the ranges of edit rates; what is over the last has a range of its own.
+#: Upper ends of the ranges of edit rates. Larger rates have a separate range.
 _EDIT_RATE_ENDS = (0.0, 0.05, 0.10, 0.15, 0.20, 0.25)
 _IN_PERCENT = [f"{100 * end:g}" for end in _EDIT_RATE_ENDS]
-#: Names of the ranges, in order; each range holds its upper end.
+#: Names of the ranges, in order. Each range includes its upper end.
 EDIT_RATE_RANGES = (
     "none",
     *(f"{low} to {high} %" for low, high in pairwise(_IN_PERCENT)),
@@ -40,7 +40,7 @@ EDIT_RATE_RANGES = (
 
 @dataclass(frozen=True, slots=True)
 class RateRow:
-    """Counts of a group of variants, and the intervals of its rates (95 %, over dialogues)."""
+    """Counts of a group of variants, and the 95 % intervals of its rates over dialogues."""
 
     name: str
     counts: Counts
@@ -53,11 +53,11 @@ class HeatMap:
     """Counts by slot, as a table of slot names by domains.
 
     Attributes:
-        domains: the columns; ``""`` holds slots without a domain.
-        totals: of each domain; ``None`` for the column without one.
-        rows: name of a slot, and its counts in each domain (``None`` = there is no such slot); of
-            tools the name of an argument, ``""`` = the call itself.
-        between: what parts domain and name in the name of a slot.
+        domains: the columns; ``""`` has slots without a domain.
+        totals: counts of each domain; ``None`` for the column without one.
+        rows: name of a slot with its counts in each domain (``None`` = there is no such slot). For
+            tools, the name of an argument; ``""`` = the call itself.
+        between: separator of domain and name in the full name of a slot.
     """
 
     domains: tuple[str, ...]
@@ -66,16 +66,16 @@ class HeatMap:
     between: str = "-"
 
     def slot(self, domain: str, name: str) -> str:
-        """Return the whole name of a slot."""
+        """Return the full name of a slot."""
         return self.between.join(filter(None, (domain, name)))
 
 
 class RatesTally:
-    """Adds up the rates of transformations and of ranges of edit rates, turn after turn.
+    """Computes the rates of transformations and of ranges of edit rates.
 
-    A variant is counted once for each transformation that edited it; its violation only where its
-    own edits caused it, as in the ledger. So it is in a range, where an edit rate is that of the
-    own edits; there, only valid variants are counted.
+    A variant counts once for each transformation among its edits. Its violation counts only if its
+    own edits caused it, as in the ledger. The same holds for ranges of edit rates, which measure a
+    variant's own edits. Ranges count valid variants only.
     """
 
     def __init__(self, numbers: DialogueNumbers | None = None) -> None:
@@ -85,7 +85,7 @@ class RatesTally:
         )
 
     def add(self, turn: TurnResult) -> None:
-        """Take in the variants of a turn."""
+        """Add the variants of a turn."""
         for variant in turn.variants:
             credited = column(variant, credit=True)
             groups = {("", edit.transformation) for edit in variant.edits}
@@ -114,7 +114,7 @@ class RatesTally:
 
 
 class _RateSums:
-    """Counts of a group of variants, and of each dialogue what its intervals need."""
+    """Counts of a group of variants, with sums by dialogue for the intervals."""
 
     def __init__(self, numbers: DialogueNumbers) -> None:
         self._counts: Counter[str] = Counter()
@@ -133,20 +133,20 @@ class _RateSums:
 
 
 def edit_rate_range(rate: float) -> str:
-    """Return the name of the range that an edit rate lies in, as a report rounds it."""
+    """Return the name of the range of an edit rate, which is first rounded as in reports."""
     shown = round(rate, 4)
     place = next((n for n, end in enumerate(_EDIT_RATE_ENDS) if shown <= end), -1)
     return EDIT_RATE_RANGES[place]
 
 
 def heat_map(yields: YieldsTally, kind: AnswerKind) -> HeatMap:
-    """Return the counts of slots and domains, of answers of a kind."""
+    """Return the counts by slot and domain for a kind of answer."""
     totals, calls = yields.domains, kind.has_tools
     cells: dict[tuple[str, str], Counts] = {}
     for slot, counts in yields.slots.items():
         domain, dash, name = slot.partition("-")
         if calls:
-            # Of tools whose names begin alike the longest one is it.
+            # If several tool names are prefixes, the longest one is the tool.
             domain = max((tool for tool in totals if _is_of(slot, tool)), key=len, default="")
             cells[domain, slot.removeprefix(domain).removeprefix(".")] = counts
         else:
@@ -168,7 +168,7 @@ def _is_of(slot: str, tool: str) -> bool:
 
 
 class ReasonsTally:
-    """Counts why variants were not run, why they broke and why they failed, turn after turn."""
+    """Counts vetoes, causes of violations, and errors."""
 
     def __init__(self) -> None:
         self._vetoes: Counter[str] = Counter()
@@ -177,13 +177,13 @@ class ReasonsTally:
         self._errors: Counter[str] = Counter()
 
     def add(self, turn: TurnResult) -> None:
-        """Take in a turn."""
+        """Add a turn."""
         unanswered = turn.outcome == "error" and turn.clean_state is None
         if unanswered:
             self._errors[turn.reason] += 1
         for variant in turn.variants:
             if variant.outcome == "vetoed":
-                # What stands before the first colon names the lock.
+                # The text before the first colon names the lock.
                 self._vetoes[variant.reason.partition(":")[0].strip() or "unnamed"] += 1
             elif variant.outcome == "violation":
                 self._causes[variant.cause or "unknown"] += 1
@@ -194,34 +194,34 @@ class ReasonsTally:
 
     @property
     def vetoes(self) -> dict[str, int]:
-        """How many variants each lock vetoed, the busiest lock first."""
+        """Number of vetoes by each lock, the highest first."""
         return ranked(self._vetoes)
 
     @property
     def causes(self) -> dict[str, int]:
-        """The violations by cause; ``unknown`` where that was not found out."""
+        """The violations by cause; ``unknown`` if it was not determined."""
         return ranked(self._causes)
 
     @property
     def sizes(self) -> dict[int, int]:
-        """The violations by the number of edits that their smallest versions keep."""
+        """The violations by number of edits in their minimal versions."""
         return dict(sorted(self._sizes.items()))
 
     @property
     def errors(self) -> dict[str, int]:
-        """The reasons of errors: how often each was given, the most frequent first."""
+        """Reasons of errors and their counts, the most frequent first."""
         return ranked(self._errors)
 
 
 class AppliedTally:
-    """Counts the turns to which a relation applied, and why it did not apply to the others."""
+    """Counts the turns to which a relation applied, and the reasons if it did not."""
 
     def __init__(self) -> None:
         self.applied = 0
         self._reasons: Counter[str] = Counter()
 
     def add(self, turn: TurnResult) -> None:
-        """Take in a turn."""
+        """Add a turn."""
         if turn.outcome == "inapplicable":
             self._reasons[turn.reason or _NO_REASON] += 1
         elif turn.outcome != "skipped" and turn.clean_state is not None:
@@ -234,13 +234,13 @@ class AppliedTally:
 
 
 def applied_text(name: str, applied: int, reasons: Mapping[str, int], unit: str) -> str:
-    """Say that a relation applied to a part of the turns only; ``""`` = to all of them.
+    """Return a sentence if a relation did not apply to all turns, or ``""`` if it did.
 
     Args:
         name: of the relation.
-        applied: to how many it applied.
-        reasons: to how many it did not, by reason, the most frequent first.
-        unit: what it has a result for, as a word.
+        applied: number of turns to which it applied.
+        reasons: number of turns to which it did not apply, by reason, the most frequent first.
+        unit: ``turn`` or ``dialogue``: the unit of its results.
 
     >>> applied_text("repair", 12, {"too long": 20, "said twice": 8}, "turn")
     'repair applied to 12 of 40 turns; of the others 20 because: too long'
@@ -257,17 +257,17 @@ def applied_text(name: str, applied: int, reasons: Mapping[str, int], unit: str)
 
 
 class SpreadTally:
-    """Takes in what a bot replied to clean turns, one turn after the other; nothing of states.
+    """Collects the spread of a system's replies to clean turns. Ignores belief states and calls.
 
-    Each turn counts once, however many relations it is tested under.
+    A turn counts once, even if several relations test it.
     """
 
     def __init__(self) -> None:
-        #: Whether there is a reply, whether it is unstable; answers, kinds and largest distance.
+        #: Has a reply, is unstable, number of answers, number of kinds, largest distance.
         self._turns = LastByTurn(5)
 
     def add(self, turn: TurnResult) -> None:
-        """Take in a turn."""
+        """Add a turn."""
         if turn.kind.words.values:
             return
         own, largest = turn.own, None if turn.own is None else turn.own.largest
@@ -280,7 +280,7 @@ class SpreadTally:
         )
 
     def rows(self) -> list[tuple[float, ...]]:
-        """Return those numbers of every turn; what is not known is `UNKNOWN`."""
+        """Return the numbers of every turn, with `UNKNOWN` for missing ones."""
         return self._turns.rows()
 
 

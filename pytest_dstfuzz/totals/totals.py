@@ -1,8 +1,8 @@
-"""The totals of a run: all figures that reports show and the gate judges, from one pass.
+"""The totals of a run: all figures for reports and the gate, computed in one pass.
 
-Each relation has figures of its own. A tracker that changes its mind too easily breaks relations
-under which the state is to stay; one that never changes it breaks those under which it is to
-follow. One number for both would let either fault hide the other.
+Each relation has separate figures. A tracker that changes its state too easily breaks relations
+under which the state should stay. A tracker that never changes it breaks relations under which it
+should follow. A single number would let one fault hide the other.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from pytest_dstfuzz.weaknesses.groups import Member, Weakness, WeaknessTally
 
 __all__ = ["RelationFacts", "Totals"]
 
-#: The plainest violations that are at hand of each relation.
+#: Number of simplest violations for each relation.
 MOST_PLAINEST: Final = 5
 FAILURES: Final[tuple[Failure, ...]] = get_args(Failure)
 
 
 @dataclass(frozen=True, slots=True)
 class RelationFacts:
-    """What a relation says of itself, which its results do not tell."""
+    """Properties of a relation that are not in its results."""
 
-    #: What it expects, as a sentence.
+    #: Its expectation, as a sentence.
     expects: str = ""
-    #: Where its word lists come from, and their licence.
+    #: Source and licence of its word lists.
     source: str = ""
     unit: Unit = "turn"
     #: Whether the search edits the turns, or the relation itself.
@@ -63,30 +63,30 @@ class RelationFacts:
 
 
 class AddedSection(NamedTuple):
-    """A section of a report that a hook of somebody else added."""
+    """A section of a report from the hook of another package."""
 
     title: str
     lines: tuple[str, ...]
 
 
 class RelationTotals:
-    """What was found under one relation: figures from one pass over its results.
+    """The figures of one relation, computed in one pass over its results.
 
-    Turns are taken in first; the figures are read when all are in.
+    Add all turns before you read the figures.
     """
 
     def __init__(self, name: str, side: Side, facts: RelationFacts, kind: AnswerKind) -> None:
         self.name: Final = name
         self.side: Final = side
         self.facts: Final = facts
-        #: What of the answers was tested.
+        #: The tested kind of answer.
         self.kind: Final = kind
-        #: How many results there are, and results by what became of the turns.
+        #: Number of results, and results by outcome of the turn.
         self.count = 0
         self.outcomes: Counter[TurnOutcome] = Counter()
         self.reasons: Final = ReasonsTally()
         self.yields: Final = YieldsTally()
-        #: Slips per word that its probabilities are reckoned with.
+        #: Assumed typing errors per word.
         self.slip_rates: set[float] = set()
         self.plainest: Final = PlainestTally(MOST_PLAINEST)
         numbers = DialogueNumbers()
@@ -94,11 +94,12 @@ class RelationTotals:
         self._summary, self._ledger = SummaryTally(numbers), LedgerTally()
         self._applied = AppliedTally()
         self._failures: Counter[Failure] = Counter()
-        #: Rewrites that left the state as it was, those that were run, turns that were not skipped.
+        #: Rewrites without a change of the state, rewrites that were run, turns that were not
+        #: skipped.
         self._dialogues = DialogueSums(3, numbers)
 
     def add(self, turn: TurnResult) -> None:
-        """Take in a result."""
+        """Add a result."""
         self.count += 1
         self.outcomes[turn.outcome] += 1
         for tally in (self.reasons, self.rates, self.yields, self.plainest):
@@ -120,42 +121,42 @@ class RelationTotals:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """What became of every variant."""
+        """The outcome of every variant."""
         return self._ledger.ledger
 
     @property
     def dialogues(self) -> int:
-        """Dialogues with a turn that was not skipped."""
+        """Number of dialogues with a turn that was not skipped."""
         return sum(run > 0 for (run,) in self._dialogues.rows(2))
 
     @property
     def follows(self) -> bool:
-        """Whether the state is to follow what was edited."""
+        """Whether the state should follow the edits."""
         return self.side == "should-change"
 
     @property
     def unit(self) -> str:
-        """What it has one result for, as a word."""
+        """The unit of its results: ``turn`` or ``dialogue``."""
         return self.facts.unit
 
     @cached_property
     def inapplicable(self) -> dict[str, int]:
-        """How many it says nothing about, by reason, the most frequent first."""
+        """Number of turns to which it does not apply, by reason, the most frequent first."""
         return self._applied.reasons
 
     @property
     def applicable(self) -> int:
-        """For how many turns, or dialogues, it says something."""
+        """Number of turns, or dialogues, to which it applies."""
         return self._applied.applied
 
     @property
     def applied(self) -> str:
-        """That it applied to a part of the turns only, and why; ``""`` = it applied to all."""
+        """A sentence if it did not apply to all turns; ``""`` if it did."""
         return applied_text(self.name, self.applicable, self.inapplicable, self.unit)
 
     @cached_property
     def failures(self) -> dict[Failure, int]:
-        """How many violations there are of each kind, all kinds named."""
+        """Number of violations of each kind, including kinds with none."""
         return {kind: self._failures[kind] for kind in FAILURES}
 
     @property
@@ -165,21 +166,21 @@ class RelationTotals:
 
     @property
     def over_stability(self) -> float | None:
-        """Share of the rewrites that were run at which the state stayed.
+        """Share of the rewrites that were run without any change of the state.
 
-        ``None`` where none was answered, and where the state is to stay.
+        ``None`` if no rewrite has an answer, or if the state should stay.
         """
         told = self.follows and self.summary.answered
         return ratio(self.failures["stuck"], self.summary.valid) if told else None
 
     @cached_property
     def over_stability_interval(self) -> tuple[float, float] | None:
-        """Its 95 % interval over dialogues; ``None`` where there are too few, as in `Summary`."""
+        """Its 95 % interval over dialogues; ``None`` with too few dialogues, as in `Summary`."""
         known = self.over_stability is not None
         return ratio_interval(self._dialogues.pairs(0, 1)) if known else None
 
     def ledger_json(self) -> dict[str, Any]:
-        """Return its ledger as a report has it."""
+        """Return its ledger in the form of a report."""
         yields = self.yields
         return {
             **self.ledger.to_json(),
@@ -190,7 +191,7 @@ class RelationTotals:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return its entry in the JSON report; floats keep their value."""
+        """Return its entry in the JSON report. Floats are not rounded."""
         interval = self.over_stability_interval
         return {
             "name": self.name,
@@ -210,14 +211,14 @@ class RelationTotals:
         }
 
 
-#: The plainest violations of the run that are at hand.
+#: Number of simplest violations of the run.
 _MOST_PLAINEST: Final = 20
 
 
 class Totals:
-    """What was found under each relation, and of all together what concerns none of them.
+    """The figures of each relation, and figures over all relations.
 
-    Turns are taken in first; the figures are read when all are in.
+    Add all turns before you read the figures.
     """
 
     def __init__(
@@ -227,35 +228,36 @@ class Totals:
         redact: Callable[[TurnResult], TurnResult] | None = None,
         accepted: Mapping[str, str] | None = None,
     ) -> None:
-        """Begin without a result.
+        """Create empty totals.
 
         Args:
-            facts: what relations say of themselves, by name.
-            fallbacks: regular expressions of replies that are no answer, beside the known ones.
-            redact: leaves out of a result what was said; ``None`` = it may be shown. What
-                violations have in common shows only in what was said.
-            accepted: weakness -> why it may stay.
+            facts: properties of relations by name.
+            fallbacks: regular expressions of replies without an answer, in addition to the known
+                ones.
+            redact: removes the texts from a result; ``None`` = texts may be shown. Weaknesses are
+                computed from unredacted results.
+            accepted: weakness -> why it is accepted.
         """
         self._facts, self._fallbacks, self._redact = facts or {}, fallbacks, redact
-        #: Names of the relations in the order in which they were given; others come after them.
+        #: Names of the relations in the order of the settings. Others come after them.
         self.order: tuple[str, ...] = ()
-        #: By name, in the order in which their first results came.
+        #: Relations by name, in order of their first results.
         self.relations: dict[str, RelationTotals] = {}
         self.count = 0
         self.cases: Final = CasesTally()
         self.replies: Final = SpreadTally()
         self.plainest: Final = PlainestTally(_MOST_PLAINEST)
         self.troubles: Final = TroublesTally(hidden=redact is not None)
-        #: Which violations the baseline knows, once that is known.
+        #: Violations that are in the baseline, once known.
         self.novelty = Novelty()
-        #: What hooks of others say of these totals.
+        #: Sections from hooks of other packages.
         self.added: tuple[AddedSection, ...] = ()
-        #: Turns that were not run, by relation; their dialogues; why, of the first that says it.
+        #: Skipped turns by relation, number of their dialogues, and the first reason.
         self.skipped: Counter[str] = Counter()
         self._skipped_dialogues = DistinctCount()
-        #: Turns that lack some of their variants, and how many they lack together, at most.
+        #: Turns with missing variants, and the maximum number of missing variants.
         self.unfinished = self.left_out = 0
-        #: Whether the clean reply to a turn gives no answer.
+        #: Whether the clean reply to a turn is a fallback.
         self._unanswered = LastByTurn(1)
         self.why_skipped = ""
         #: Turns with a violation.
@@ -271,11 +273,11 @@ class Totals:
         fallbacks: tuple[str, ...] = (),
         redact: Callable[[TurnResult], TurnResult] | None = None,
     ) -> Self:
-        """Return the totals of results; the rest is as for a new one."""
+        """Return the totals of results. For the arguments see `__init__`."""
         return tallied(cls(facts, fallbacks, redact), results)
 
     def add(self, turn: TurnResult, group: str = "") -> None:
-        """Take in a result; results of several tests or trackers are told apart by a group."""
+        """Add a result. ``group`` separates the results of several tests or trackers."""
         self.troubles.add(turn, group)
         self._weaknesses.add(turn)
         for answers in (self._together, self._answers.setdefault(group, AnswersTally())):
@@ -305,11 +307,11 @@ class Totals:
 
     @cached_property
     def weaknesses(self) -> tuple[Weakness, ...]:
-        """What the violations have in common, worst first."""
+        """The weaknesses behind the violations, worst first."""
         return tuple(map(self._shown, self._weaknesses.weaknesses))
 
     def _shown(self, weakness: Weakness) -> Weakness:
-        """Return a weakness as it may be shown, with why it is accepted."""
+        """Return a weakness without redacted texts, with the reason why it is accepted."""
         found = replace(weakness, accepted=self._accepted.get(weakness.id, ""))
         if self._redact is None:
             return found
@@ -320,68 +322,68 @@ class Totals:
 
     @property
     def one_answer(self) -> tuple[str, ...]:
-        """That trackers give one clean answer to everything, a text each."""
+        """One text for each tracker that gives the same clean answer to everything."""
         parts = [one.text for _, one in sorted(self._answers.items())]
-        # Tests with settings of their own may have few turns each, and one tracker all the same.
+        # Tests with different settings may have few turns each but the same tracker.
         both = [*parts, "" if any(parts) else self._together.text]
         return tuple(dict.fromkeys(filter(None, both)))
 
     @property
     def in_order(self) -> tuple[RelationTotals, ...]:
-        """What was found under each relation, in the order in which they were given."""
+        """The figures of each relation, in the order of the settings."""
         names = dict.fromkeys([*self.order, *self.relations])
         return tuple(self.relations[name] for name in names if name in self.relations)
 
     @property
     def widest(self) -> RelationTotals:
-        """What was found under the relation with the most results."""
+        """The figures of the relation with the most results."""
         return max(self.in_order, key=lambda one: one.count, default=self.first(""))
 
     def sections(self, named: str) -> tuple[RelationTotals, ...]:
-        """Return what was found under each relation that has results.
+        """Return the figures of each relation with results.
 
-        Those that ``named`` lists, with commas between them, come first and in its order.
+        Those that ``named`` lists, separated by commas, come first in its order.
         """
         asked = [name for name in named.split(",") if name in self.relations]
         names = dict.fromkeys([*asked, *sorted(self.relations)])
         return tuple(self.relations[name] for name in names)
 
     def first(self, named: str) -> RelationTotals:
-        """Return what was found under the first relation: what a report of one is about."""
+        """Return the figures of the first relation, the subject of a report on one relation."""
         for one in self.sections(named):
             return one
         return RelationTotals("", "should-not-change", RelationFacts(), BELIEF_STATES)
 
     @property
     def kind(self) -> AnswerKind:
-        """What of the answers was tested: a run tests one kind."""
+        """The tested kind of answer. A run has only one."""
         return next((one.kind for one in self.relations.values()), BELIEF_STATES)
 
     @property
     def skipped_dialogues(self) -> int:
-        """Dialogues with a turn that was not run."""
+        """Number of dialogues with a turn that was not run."""
         return self._skipped_dialogues.value
 
     @property
     def fallbacks(self) -> tuple[int, int]:
-        """How many clean replies give no answer, and how many there are; each turn counts once."""
+        """Number of distinct turns with a fallback as the clean reply, and with any reply."""
         rows = self._unanswered.rows()
         return sum(none > 0 for (none,) in rows), len(rows)
 
     @property
     def in_other_languages(self) -> int:
-        """Turns that are not in English, in which nothing was edited; each counts once."""
+        """Number of distinct turns that were not edited because they are not in English."""
         sections = self.relations.values()
         return max((one.inapplicable.get(OTHER_LANGUAGE, 0) for one in sections), default=0)
 
     @cached_property
     def outcomes(self) -> Counter[TurnOutcome]:
-        """Results by what became of the turns."""
+        """Results by outcome of the turn."""
         return sum((one.outcomes for one in self.relations.values()), Counter[TurnOutcome]())
 
     @cached_property
     def errors(self) -> dict[str, int]:
-        """The reasons of errors: how often each was given, the most frequent first."""
+        """Reasons of errors and their counts, the most frequent first."""
         counts: Counter[str] = Counter()
         for one in self.relations.values():
             counts.update(one.reasons.errors)
@@ -389,15 +391,16 @@ class Totals:
 
 
 def outcome_columns(sections: Sequence[RelationTotals], *, follows: bool) -> dict[str, list[int]]:
-    """Return the columns of a table of relations of one side: what came of their rewrites.
+    """Return the columns of a table of relations of one side: the outcomes of their rewrites.
 
-    Errors have one where the tracker failed: what got no answer did not hold.
+    There is a column for errors if the tracker failed, because a rewrite without an answer did not
+    hold.
     """
     kinds: tuple[Failure, ...] = ("stuck", "partial", "other") if follows else ("changed",)
     columns = {"held": [one.summary.held for one in sections]}
     columns |= {kind: [one.failures[kind] for one in sections] for kind in kinds}
     if follows and any(changed := [one.failures["changed"] for one in sections]):
-        # Of relations that judge by themselves and do not say how it failed.
+        # Relations with custom verdicts may not report how a variant failed.
         columns["changed"] = changed
     if any(errors := [one.summary.errors for one in sections]):
         columns["errors"] = errors

@@ -1,4 +1,4 @@
-"""Whether the figures of a session mean anything: errors, unstable turns, one answer to all."""
+"""Checks whether the figures of a session are meaningful: errors, unstable turns, equal answers."""
 
 from __future__ import annotations
 
@@ -13,50 +13,48 @@ from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
 
-#: Above this share of turns at which the tracker failed, the other figures mean little.
+#: Above this share of turns with a failure, the other figures are unreliable.
 MOST_ERRORS: Final = 0.05
-#: A run that ended early is judged when it has results for this share of the selected turns.
+#: Minimum share of the selected turns with results, for a verdict on a run that ended early.
 LEAST_TESTED: Final = 0.5
-#: So many turns at which a tracker gives one and the same answer are no accident.
+#: If all answers to at least this number of turns are equal, it is not by chance.
 LEAST_TELLING: Final = 20
-#: At so many turns with recorded calls and no call it is no accident that nothing is called.
+#: If none of this number of turns with recorded calls has a call, it is not by chance.
 LEAST_CALLS: Final = 3
-#: Outcomes of turns at which the tracker was really put to the test.
+#: Outcomes of turns for which the tracker was tested.
 _TESTED: tuple[TurnOutcome, ...] = ("held", "violation", "error")
 
 
 def failure_text(turn: TurnResult, *, hidden: bool) -> str:
-    """Name a turn at which the tracker failed, and say what it did, unless that is ``hidden``."""
+    """Return the id of a failed turn and the error, unless texts are ``hidden``."""
     reasons = [turn.reason, *(one.reason for one in turn.variants if one.outcome == "error")]
     reason = next(filter(None, reasons), "")
     return turn.id if hidden or not reason else f"{turn.id}: {reason}"
 
 
 class TroublesTally:
-    """Takes in the turns of a session, one after the other, and says what they tell of it."""
+    """Collects the turns of a session and reports problems that make its figures unreliable."""
 
     def __init__(self, *, hidden: bool = False) -> None:
-        """Begin without a turn; ``hidden`` keeps back what a failure says: it may repeat a text."""
+        """Create an empty tally. ``hidden`` omits error messages, which may repeat a text."""
         self._hidden = hidden
-        #: Relation -> the first turn of the first group at which the tracker failed, and what it
-        #: did; the group before it.
+        #: Relation -> its first group with a failure, and the text of the first failed turn.
         self._failures: dict[str, tuple[str, str]] = {}
         self._outcomes: Counter[TurnOutcome] = Counter()
         self._any_tested = False
-        #: Turns that lack some of their variants.
+        #: Number of turns with missing variants.
         self._unfinished = 0
-        #: Relation -> its turns that were run, by outcome, its first group, and what of the answers
-        #: was tested.
+        #: Relation -> its turns that were run by outcome, its first group, and its kind of answer.
         self._relations: dict[str, Counter[TurnOutcome]] = {}
         self._groups: dict[str, str] = {}
         self._kinds: dict[str, AnswerKind] = {}
-        #: Whether something else was said each time, of turns that a relation says something of:
-        #: which settle down hangs on no relation.
+        #: Whether a turn is unstable, for turns to which a relation applies. This is independent of
+        #: the relation.
         self._unstable = LastByTurn(1)
         self._calls = False
 
     def add(self, turn: TurnResult, group: str = "") -> None:
-        """Take in a turn of a group of results."""
+        """Add a turn of a group of results."""
         self._outcomes[turn.outcome] += 1
         self._unfinished += turn.left_out > 0
         if turn.outcome == "skipped":
@@ -66,7 +64,8 @@ class TroublesTally:
             before = self._failures.get(turn.relation)
             if before is None or group < before[0]:
                 self._failures[turn.relation] = group, failure_text(turn, hidden=self._hidden)
-        # By relation, and without turns that it says nothing of: they would hide the failures.
+        # By relation, and without turns to which it does not apply, because these would hide
+        # failures.
         self._relations.setdefault(turn.relation, Counter())[turn.outcome] += 1
         self._groups[turn.relation] = min(group, self._groups.get(turn.relation, group))
         if turn.outcome != "inapplicable":
@@ -75,7 +74,7 @@ class TroublesTally:
             self._calls = self._calls or turn.kind.has_tools
 
     def troubles(self, ended: str = "") -> list[str]:
-        """Return why the figures of a session mean nothing, one sentence each."""
+        """Return the reasons why the figures of a session are meaningless, one sentence each."""
         outcomes = self._outcomes
         if not any(outcomes[outcome] for outcome in _TESTED):
             what = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
@@ -103,7 +102,7 @@ class TroublesTally:
         return sorted(self._relations.items(), key=lambda item: self._groups[item[0]])
 
     def raised(self) -> tuple[str, ...]:
-        """Return where the tracker failed on too few turns to fail a session, a text a relation."""
+        """Return a text for each relation with failures on too few turns to fail a session."""
         return tuple(
             f"{self._kinds[name].words.who} failed on {errors} of {own} turns, and a gate "
             f"allows {percent(MOST_ERRORS, 0)}; the first is {self._failures[name][1]}"
@@ -113,7 +112,7 @@ class TroublesTally:
 
     @property
     def unstable_text(self) -> str:
-        """That too many turns could not be tested for what is said anew each time, or ``""``."""
+        """A sentence if too many turns are unstable, or ``""``."""
         rows = self._unstable.rows()
         unstable = sum(never > 0 for (never,) in rows)
         if unstable <= MOST_ERRORS * len(rows):
@@ -135,7 +134,7 @@ class TroublesTally:
         )
 
     def cut_short(self, missing: int, ended: str) -> str:
-        """Say that a session ended before all was tested, or return ``""``."""
+        """Return a sentence if a session ended before everything was tested, or ``""``."""
         selected = self._outcomes.total() + missing
         if not ended or (self._done == selected and not self._unfinished):
             return ""
@@ -150,7 +149,7 @@ class TroublesTally:
         )
 
     def enough(self, missing: int) -> bool:
-        """Whether so much of a session was run that its figures may fail it."""
+        """Return whether a session has enough results for a verdict."""
         return self._done >= LEAST_TESTED * (self._outcomes.total() + missing)
 
     @property
@@ -159,28 +158,28 @@ class TroublesTally:
 
 
 def _asked(turns: Counter[TurnOutcome]) -> int:
-    """Count the turns of a relation that it says something of."""
+    """Return the number of turns to which a relation applies."""
     return turns.total() - turns["inapplicable"]
 
 
 class AnswersTally:
-    """Takes in clean answers, one turn after the other, and says whether all are one.
+    """Collects clean answers and reports if all are equal.
 
-    Turns that several tests share count once.
+    A turn that several tests share counts once.
     """
 
     def __init__(self) -> None:
         self._kind: AnswerKind | None = None
-        #: The first answer, and whether another one came.
+        #: The first answer, and whether a different one followed.
         self._first: Outcome | None = None
         self._differ = False
         self._turns, self._answered = DistinctCount(), DistinctCount()
-        #: Turns with recorded calls, and all with an answer; whether anything was called there.
+        #: Turns with recorded calls, all turns with an answer, and whether each kind has a call.
         self._recorded, self._assisted = DistinctCount(), DistinctCount()
         self._called_recorded = self._called = False
 
     def add(self, turn: TurnResult) -> None:
-        """Take in the clean answer to a turn."""
+        """Add the clean answer to a turn."""
         if self._kind is None:
             self._kind = turn.kind
         if turn.kind.has_tools and turn.clean_state is not None:
@@ -200,10 +199,10 @@ class AnswersTally:
 
     @property
     def text(self) -> str:
-        """That a tracker gives one clean answer to everything, or ``""``.
+        """A sentence if a tracker gives the same clean answer to everything, or ``""``.
 
-        Nothing can break it then, and nothing that is found says anything. Fewer turns than
-        `LEAST_TELLING` may well have one answer.
+        No variant can break such a tracker, so results are meaningless. Fewer turns than
+        `LEAST_TELLING` may have equal answers by chance.
         """
         if text := self._no_calls():
             return text
@@ -219,10 +218,10 @@ class AnswersTally:
         )
 
     def _no_calls(self) -> str:
-        """Say that an assistant never calls anything where calls were recorded, or return ``""``.
+        """Return a sentence if an assistant makes no calls although some are recorded, or ``""``.
 
-        At fewer turns than `LEAST_CALLS` with recorded calls that may be chance, but not where it
-        calls nothing at any other of so many turns either.
+        With fewer than `LEAST_CALLS` turns with recorded calls this may be chance, unless the
+        assistant makes no calls at any of at least `LEAST_CALLS` turns.
         """
         recorded = self._recorded.value
         if not recorded or self._called_recorded:
