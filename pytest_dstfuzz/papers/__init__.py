@@ -1,1 +1,1 @@
-"""Internal: The thesis' tables and the measurements of this package, as commands."""
+"""Internal: commands for the tables of the thesis and for measurements of this package."""

@@ -1,4 +1,4 @@
-"""CANARD on the research pages, and the retrieval bot that answers its questions."""
+"""The CANARD data set, and a retrieval bot that answers its questions."""
 
 from __future__ import annotations
 
@@ -27,56 +27,56 @@ from pytest_dstfuzz.relations.contexts import (
 )
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-#: The perturbations of the experiments, in the order of their tables.
+#: Perturbations of the experiments, in the order of the tables.
 PERTURBED: Final = ("DRS", "DRR", "DRD", "DSR", "DSD")
 _BLANKS: Final = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrites:
-    """What persons made of the questions, each so that it stands alone."""
+    """The stand-alone rewrites of questions, written by people."""
 
     data: DialogueSet
-    #: By dialogue and turn.
+    #: (dialogue, turn) -> rewrite.
     texts: dict[tuple[str, int], str]
     lexicon: Lexicon
 
     def differs(self, dialogue: Dialogue, index: int) -> bool:
-        """Whether a rewrite says more than its question: by more than case and blanks."""
+        """Return whether a rewrite differs from its question in more than case and spaces."""
         texts = self.texts[dialogue.id, index], dialogue.turns[index].user
         one, other = (_BLANKS.sub(" ", text).strip().lower() for text in texts)
         return one != other
 
     def words(self, text: str) -> frozenset[str]:
-        """Return the base forms of the words of a text, but for stop words."""
+        """Return the base forms of the words of a text, without stop words."""
         return read(text, self.lexicon).content
 
     def brought(self, dialogue: Dialogue, rounds: tuple[int, ...]) -> frozenset[str]:
-        """Return the words of the opening and of rounds."""
+        """Return the words of the opening and of some rounds."""
         texts = [opening_of(dialogue), *(t for one in rounds for t in round_of(dialogue, one))]
         return frozenset().union(*map(self.words, texts))
 
     def needed(self, dialogue: Dialogue, index: int) -> frozenset[str]:
-        """Return the words that a rewrite adds, as far as the clean context has them."""
+        """Return the words that a rewrite adds from the clean context."""
         added = self.words(self.texts[dialogue.id, index])
         clean = self.brought(dialogue, tuple(range(index)))
         return (added - self.words(dialogue.turns[index].user)) & clean
 
     def equivalent(self, asked: AskedQuestion) -> bool:
-        """Whether the rounds before a question have all that its rewrite takes from clean ones."""
+        """Return whether the rounds before a question contain all words that it needs."""
         needed = self.needed(asked.dialogue, asked.turn)
         return needed <= self.brought(asked.dialogue, asked.before)
 
     def answered(self, dialogue: Dialogue) -> tuple[int, ...]:
-        """Return the turns to which an answer is recorded."""
+        """Return the turns with a recorded answer."""
         return tuple(turn.index for turn in dialogue.turns if answer_of(dialogue, turn.index))
 
 
 def load_rewrites(path: Path, lexicon: Lexicon) -> Rewrites:
-    """Read the dialogues of a file of CANARD, and their rewrites.
+    """Read the dialogues of a CANARD file, and their rewrites.
 
     Raises:
-        DataError: the file is missing or broken.
+        DataError: the file is missing or invalid.
     """
     data = load_dialogues(path, "val", layout="canard")
     texts = {
@@ -88,7 +88,7 @@ def load_rewrites(path: Path, lexicon: Lexicon) -> Rewrites:
 
 
 def half_of(dialogue: Dialogue) -> int:
-    """Return the half that a dialogue is in, 0 or 1: by the parity of a hash of its id."""
+    """Return the half of a dialogue, 0 or 1: the parity of a hash of its id."""
     return hashlib.sha256(dialogue.id.encode()).digest()[-1] % 2
 
 
@@ -97,40 +97,40 @@ UNCLEAR: Final = "I cannot tell what you mean."
 SAID_BEFORE: Final = "As I said."
 TIRED: Final = "I do not know what to say."
 UNSEEN: Final = "I do not understand."
-#: Rounds that a bot with a short memory sees before the question.
+#: Number of earlier rounds that a bot with a short memory sees.
 _REMEMBERED: Final = 3
-#: Round from which on a bot is tired.
+#: Round from which a tired bot gives up.
 _TIRED_FROM: Final = 9
-#: Words of a question that a parrot takes for short.
+#: Maximum number of words in a short question, for the parrot.
 _SHORT: Final = 5
-#: Share of letter triples that two spellings of one question have in common, at least.
+#: Minimum share of common letter trigrams in two spellings of a question.
 _ALIKE: Final = 0.15
 _LETTERS: Final = str.maketrans("430157", "aeoist")
 
 
 @dataclass(frozen=True, slots=True)
 class HeardQuestion:
-    """A context as the bot takes it: which question of which dialogue, after which others."""
+    """A context as recognised by the bot: a question of a dialogue and its history."""
 
     dialogue: Dialogue
-    #: The round that the question is.
+    #: Round of the question.
     index: int
-    #: The rounds asked before it, in their order; ``None`` = a question that it does not know.
+    #: Earlier rounds in the order asked. ``None`` stands for an unknown question.
     history: tuple[int | None, ...]
-    #: Title and section; empty where they are withheld.
+    #: Title and section, or an empty string if they are withheld.
     opening: str
-    #: What was asked, last the question, and what was replied to all but that.
+    #: All questions including the last one, and the replies to the earlier ones.
     users: tuple[str, ...]
     replies: tuple[str, ...]
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """The rounds before the question that it knows."""
+        """The known rounds before the question."""
         return tuple(one for one in self.history if one is not None)
 
 
 class RetrievalBot:
-    """The sound bot, as a tracker that replies.
+    """The sound bot, which has no fault, as a tracker with replies.
 
     The same context always gets the same reply.
     """
@@ -157,7 +157,7 @@ class RetrievalBot:
         return UNCLEAR if heard is None else self.answer(heard)
 
     def answer(self, heard: HeardQuestion) -> str:
-        """Return the recorded answer where all that the question needs was said."""
+        """Return the recorded answer if the context has all words that the question needs."""
         if self.understands(heard):
             return self.recorded(heard, heard.index)
         return UNCLEAR
@@ -167,7 +167,7 @@ class RetrievalBot:
         return answer_of(heard.dialogue, index) or UNKNOWN
 
     def understands(self, heard: HeardQuestion) -> bool:
-        """Whether the words that the question needs stand in what the bot was told."""
+        """Return whether the context contains the words that the question needs."""
         asked = heard.dialogue
         if not heard.opening:
             first, *others = asked.turns
@@ -177,7 +177,7 @@ class RetrievalBot:
         return self.gold.needed(asked, heard.index) <= words
 
     def hear(self, context: Context) -> HeardQuestion | None:
-        """Return what the bot takes a context for; ``None`` = it knows no such dialogue."""
+        """Return the recognised question of a context, or ``None`` if its dialogue is unknown."""
         plain = Context(context.exchanges)
         if plain not in self._kept:
             self._kept[plain] = self._heard(plain)
@@ -198,9 +198,9 @@ class RetrievalBot:
         return HeardQuestion(dialogue, index, tuple(before), opening, users, replies)
 
     def _dialogue(self, opening: str, users: Sequence[str]) -> Dialogue | None:
-        """Return the one dialogue with most of these questions; of equals none.
+        """Return the dialogue with the most of these questions, or ``None`` if there is a tie.
 
-        Where the openings are the same and no question tells, the one whose questions are nearest.
+        If dialogues with the same opening are tied, the one with the most similar questions wins.
         """
         known = [one for user in users for one in self._questions.get(user, ())]
         found = {one.id: one for one in (self._openings.get(opening, ()) if opening else known)}
@@ -215,18 +215,18 @@ class RetrievalBot:
 
 
 def _tied(counts: Mapping[str, tuple[float, float]]) -> bool:
-    """Whether two dialogues are ahead of all others."""
+    """Return whether the two best dialogues have equal counts."""
     ranked = sorted(counts.values(), reverse=True)
     return len(ranked) > 1 and ranked[0] == ranked[1]
 
 
 def _near(dialogue: Dialogue, users: Sequence[str]) -> float:
-    """Return how much questions are alike those of a dialogue."""
+    """Return the similarity of some questions to those of a dialogue."""
     return sum(max(_alike(user, turn.user) for turn in dialogue.turns) for user in users)
 
 
 def _round(dialogue: Dialogue, user: str, before: Sequence[int | None]) -> int | None:
-    """Return which round a question is: by its text, of equal texts by what came before."""
+    """Return the round of a question by its text. The history decides between equal texts."""
     found = [turn.index for turn in dialogue.turns if turn.user == user]
     if not found:
         shares = [(_alike(user, turn.user), -turn.index) for turn in dialogue.turns]
@@ -240,41 +240,41 @@ def _round(dialogue: Dialogue, user: str, before: Sequence[int | None]) -> int |
 
 
 def _alike(one: str, other: str) -> float:
-    """Return the share of letter triples that two texts have in common (Dice)."""
+    """Return the share of common letter trigrams in two texts (Dice coefficient)."""
     first, second = _triples(one), _triples(other)
     return 2 * len(first & second) / max(1, len(first) + len(second))
 
 
 @lru_cache(maxsize=1 << 15)
 def _triples(text: str) -> frozenset[str]:
-    # Digits that stand for letters are read as these, in both texts.
+    # Read digits that stand for letters as these letters, in both texts.
     padded = f"  {' '.join(word_list(text))} ".translate(_LETTERS)
     return frozenset(padded[place : place + 3] for place in range(len(padded) - 2))
 
 
 class FaultyBot(RetrievalBot):
-    """The sound bot with one fault: a function that says what it replies instead."""
+    """The sound bot with one fault, a function that may change its reply."""
 
     def __init__(self, gold: Rewrites, fault: Fault) -> None:
         super().__init__(gold)
         self._fault = fault
 
     def answer(self, heard: HeardQuestion) -> str:
-        """Return the faulty reply where the fault has one to what was heard, else the sound one."""
+        """Return the reply of the fault, or the sound reply if the fault does not apply."""
         said = self._fault(self, heard)
         return super().answer(heard) if said is None else said
 
     def sound(self, heard: HeardQuestion) -> str:
-        """Return what the sound bot would reply."""
+        """Return the reply of the sound bot."""
         return super().answer(heard)
 
 
-#: What a faulty bot replies instead of the sound reply; ``None`` = nothing else.
+#: Returns the faulty reply, or ``None`` if the fault does not apply.
 Fault = Callable[[FaultyBot, HeardQuestion], "str | None"]
 
 
 def short_memory(bot: FaultyBot, heard: HeardQuestion) -> str | None:
-    """It sees the opening and the last three rounds."""
+    """Reply as if the bot saw only the opening and the last three rounds."""
     users, replies = heard.users[-_REMEMBERED - 1 :], heard.replies[-_REMEMBERED:]
     return bot.sound(
         replace(heard, history=heard.history[-_REMEMBERED:], users=users, replies=replies)
@@ -282,46 +282,46 @@ def short_memory(bot: FaultyBot, heard: HeardQuestion) -> str | None:
 
 
 def in_order(bot: FaultyBot, heard: HeardQuestion) -> str | None:
-    """It needs earlier rounds in the order of the data, else the first round's answer comes."""
+    """Reply with the first round's answer if earlier rounds are not in their original order."""
     rounds = list(heard.rounds)
     return None if rounds == sorted(rounds) else bot.recorded(heard, rounds[0])
 
 
 def knows_too_much(bot: FaultyBot, heard: HeardQuestion) -> str | None:
-    """It replies with the answer though what the question needs was never said."""
+    """Reply with the answer even if the context lacks words that the question needs."""
     return bot.recorded(heard, heard.index)
 
 
 def parrot(bot: FaultyBot, heard: HeardQuestion) -> str | None:
-    """To a short question it says its last reply again."""
+    """Repeat the last reply after a short question."""
     del bot
     short = len(word_list(heard.users[-1])) <= _SHORT
     return heard.replies[-1] if short and heard.replies else None
 
 
 def tired(bot: FaultyBot, heard: HeardQuestion) -> str | None:
-    """From the ninth round on it gives up."""
+    """Give up from the ninth round on."""
     del bot
     return TIRED if len(heard.users) >= _TIRED_FROM else None
 
 
 def asked_before(bot: FaultyBot, heard: HeardQuestion) -> str | None:
-    """A question that came before is not answered again."""
+    """Do not answer a repeated question again."""
     del bot
     return SAID_BEFORE if heard.users[-1] in heard.users[:-1] else None
 
 
 def stuck_on_the_first(bot: FaultyBot, heard: HeardQuestion) -> str | None:
-    """Pronouns always mean what the first round of all is about: its neighbour's answer comes."""
+    """Reply to a pronoun with the answer of the round after the first one asked."""
     pointing = read(heard.users[-1], bot.gold.lexicon).pointers()
     first = heard.history[0] if heard.history else None
     if not first or pointing.isdisjoint(PERSONS | THINGS | DEMONSTRATIVES):
-        return None  # In the clean dialogue the first round is the data's.
+        return None  # Nothing is wrong if the dialogue begins with its original first round.
     return bot.recorded(heard, min(first + 1, len(heard.dialogue.turns) - 1))
 
 
 def brittle_words(vocabulary: frozenset[str]) -> Fault:
-    """Return a fault: a word that it has never seen, and it understands nothing."""
+    """Return a fault that understands no question with a word outside the vocabulary."""
 
     def fault(bot: FaultyBot, heard: HeardQuestion) -> str | None:
         del bot

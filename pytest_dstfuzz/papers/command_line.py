@@ -1,4 +1,4 @@
-"""What the commands of the experiments share: options, lists as their values, the run."""
+"""Shared parts of the experiment commands: options, list values and output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHARED: Final = (
 def ground_parser(
     name: str, description: str, examples: str, splits_are: str = "those of the dialogues"
 ) -> Parser:
-    """Return a parser with the options that say what is measured on what."""
+    """Return a parser with the options for the tracker and the data."""
     parser = Parser(f"dstfuzz experiment {name}", description, examples)
     parser.shared(*_SHARED, required=("model",))
     help_ = f"{splits_are} (default: val,test)"
@@ -43,7 +43,7 @@ def ground_parser(
 
 
 def experiment_parser(name: str, description: str, examples: str, splits_are: str) -> Parser:
-    """Return a parser with these options, and those of lists of k and of profiles."""
+    """Return a parser that also has options for lists of k and of profiles."""
     parser = ground_parser(name, description, examples, splits_are)
     parser.value("--k", ks, "K,...", help="transformations (default: 1,2,3,4,5,6)", dest="ks")
     parser.value(
@@ -57,14 +57,14 @@ def experiment_parser(name: str, description: str, examples: str, splits_are: st
 
 
 def comparison_parser(name: str, description: str, examples: str) -> Parser:
-    """Return a parser with the options that all comparisons have."""
+    """Return a parser with the options of all comparisons."""
     parser = experiment_parser(name, description, examples, "those that the agent was trained with")
     comparison_options(parser)
     return parser
 
 
 def comparison_options(parser: Parser) -> None:
-    """Add the options that all comparisons have to a parser."""
+    """Add the options of all comparisons to a parser."""
     parser.shared("redraws", "lock")
     parser.value(
         "--seeds",
@@ -89,7 +89,7 @@ def begin(
     name: str,
     arguments: Sequence[str],
 ) -> tuple[SearchComparison, Path | None]:
-    """Find the held-out dialogues; what is used of the options ``given`` is taken out of it."""
+    """Find the held-out dialogues, and remove the used options from ``given``."""
     folder = output_folder(given, name)
     jobs, ground = given.pop("jobs"), taken(given, GroundConfig)
     settings = common_settings(**given)
@@ -99,18 +99,18 @@ def begin(
 
 
 def taken(given: dict[str, Any], kind: type) -> dict[str, Any]:
-    """Take what was given for the fields of a dataclass out of the values of the options."""
+    """Remove the fields of a dataclass from the option values, and return those that are set."""
     names = [item.name for item in fields(kind) if item.name in given]
     return {name: value for name in names if (value := given.pop(name)) is not None}
 
 
 def command_line(name: str, arguments: Sequence[str]) -> str:
-    """Return the command as it was typed, without what is secret in it."""
+    """Return the command line as typed, with secrets masked."""
     return shlex.join(masked_words(["dstfuzz", "experiment", name, *arguments]))
 
 
 def output_folder(given: dict[str, Any], name: str) -> Path | None:
-    """Take the folder of the tables out of the values of the options."""
+    """Remove the output folder from the option values and return it, after a check."""
     folder: Path | None = given.pop("output")
     if folder is not None:
         check_writable(folder / f"{name}.md")
@@ -118,7 +118,7 @@ def output_folder(given: dict[str, Any], name: str) -> Path | None:
 
 
 def hand_out(texts: Mapping[str, str], folder: Path | None) -> None:
-    """Print the first of some tables; write all of them where there is a folder, by their names."""
+    """Print the first of some texts, and write all into the folder if there is one."""
     print(next(iter(texts.values())), end="")
     if folder is not None:
         for name, text in texts.items():
@@ -127,17 +127,17 @@ def hand_out(texts: Mapping[str, str], folder: Path | None) -> None:
 
 
 def say(line: str) -> None:
-    """Tell the user what is going on, beside the table."""
+    """Print a progress line to standard error, apart from the tables."""
     print(line, file=sys.stderr, flush=True)
 
 
 def several(parse: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
-    """Return a parser of lists, such as ``1,2``, of what ``parse`` reads."""
+    """Return a parser of comma-separated lists, whose items are read by ``parse``."""
     return lambda text: tuple(dict.fromkeys(parse(part.strip()) for part in text.split(",")))
 
 
 def ks(text: str) -> tuple[int, ...]:
-    """Read ``1,2,6``: numbers of transformations."""
+    """Read numbers of transformations, such as ``1,2,6``."""
     numbers = several(integer(1))(text)
     most = len(TRANSFORMATIONS)
     if any(number > most for number in numbers):
@@ -146,13 +146,13 @@ def ks(text: str) -> tuple[int, ...]:
 
 
 def validities(text: str) -> tuple[str, ...]:
-    """Read ``strict``, ``strict,edit-rate`` or ``both``, which means these two."""
+    """Read ``strict``, ``strict,edit-rate`` or ``both``, which means these two profiles."""
     names = several(choice("validity profile", (*VALIDITIES, "both")))(text)
     return ("edit-rate", "strict") if "both" in names else names
 
 
 def switches(text: str) -> tuple[bool, ...]:
-    """Read ``yes``, ``no`` or both, as ``yes,no``."""
+    """Read ``yes``, ``no`` or ``yes,no``."""
     found = several(str)(text)
     if not set(found) <= {"yes", "no"}:
         raise ValueError("must be yes, no or yes,no")

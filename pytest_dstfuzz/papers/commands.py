@@ -1,4 +1,4 @@
-"""The command that repeats an experiment: experiment."""
+"""The ``experiment`` command, which repeats an experiment."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pytest_dstfuzz.cli.command import Command
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice
 
-#: Experiment -> what it does. The module of `pytest_dstfuzz.papers` of that name has a ``main``
-#: that takes the arguments after the name.
+#: Experiment -> description. The module of that name in `pytest_dstfuzz.papers` has a ``main``
+#: function, which takes the arguments after the name.
 EXPERIMENTS = {
     "rq1": "random sampling with 1 to 6 transformations, as in the thesis' table",
     "rq2": "the agent beside random sampling with 1 to 6 transformations, held-out dialogues",

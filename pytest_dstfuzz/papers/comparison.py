@@ -1,4 +1,4 @@
-"""Searches compared at equal calls."""
+"""The comparison of searches at equal calls."""
 
 from __future__ import annotations
 
@@ -68,31 +68,31 @@ class Violation:
     """One violation."""
 
     cause: str | None  #: ``turn``, ``context`` or ``both``.
-    #: The slots that it changed anew, each with the value after, sorted: what broke.
+    #: Newly changed slots with their new values, sorted.
     weakness: tuple[tuple[str, str | None], ...]
-    vetoed: bool  #: The profile `strict` vetoes its own edits.
-    vetoed_context: bool  #: ... or those of an earlier turn that it was seen with.
-    number: int  #: How many variants the turn had been given with it.
+    vetoed: bool  #: Whether the profile `strict` vetoes its own edits.
+    vetoed_context: bool  #: Whether it vetoes these, or edits of an earlier turn in the context.
+    number: int  #: Number of the variant in its turn, from 1.
     key: str  #: Id of its weakness.
-    slot: str  #: The slot whose change says most.
-    mass: float  #: Probability that people type the turn so; 0 where its context is to blame.
-    #: ``TRANSFORMATION/OPERATOR`` of the edits of its smallest version, sorted, each once.
+    slot: str  #: The slot with the most informative change.
+    mass: float  #: Probability that people type the turn like this; 0 if its context is the cause.
+    #: ``TRANSFORMATION/OPERATOR`` of the edits in its smallest version, sorted, without duplicates.
     operators: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFigures:
-    """One turn."""
+    """The results of one turn."""
 
     dialogue: str
     turn: int
-    calls: int  #: Contexts that the tracker was asked for.
-    #: ... for its first 0, 1, 2, ... variants: what a campaign of fewer variants asks for.
+    calls: int  #: Number of contexts sent to the tracker.
+    #: Calls after the first 0, 1, 2, ... variants: the calls of a campaign with fewer variants.
     calls_after: tuple[int, ...]
-    #: How many variants it takes until the first violation; ``None`` without one.
+    #: Number of variants until the first violation. ``None`` without violations.
     broken_after: int | None
     counts: Counts
-    draws: int  #: Draws of its variants, those that were drawn again included.
+    draws: int  #: Draws of its variants, including redraws.
     edit_w: float  #: Sums of the edit rates of the valid variants.
     edit_c: float
     violations: tuple[Violation, ...]
@@ -100,25 +100,28 @@ class TurnFigures:
 
 @dataclass(frozen=True, slots=True)
 class CampaignFigures:
-    """One campaign; JSON in and out, see `json_data`."""
+    """The results of one campaign. See `json_data` for the conversion to JSON."""
 
     turns: tuple[TurnFigures, ...]
-    inertia: float  #: Of the actions of all draws, see `engine.inertia`.
-    seconds: float  #: How long it ran.
+    inertia: float  #: Inertia of the actions of all draws, see `engine.inertia`.
+    seconds: float  #: Duration.
 
     @property
     def calls(self) -> int:
-        """Contexts that the tracker was asked for."""
+        """Number of contexts sent to the tracker."""
         return sum(turn.calls for turn in self.turns)
 
     @property
     def turns_broken(self) -> int:
-        """Turns with a violation."""
+        """Number of turns with a violation."""
         return sum(bool(turn.violations) for turn in self.turns)
 
 
 class StrictVeto:
-    """Says what `strict` vetoes, whichever profile made it; ``settings`` are the campaign's."""
+    """Applies the vetoes of `strict` to variants from any profile.
+
+    ``settings`` are those of the campaign.
+    """
 
     def __init__(self, settings: VariantSettings, data: DialogueSet) -> None:
         strict = replace(settings, validity="strict")
@@ -127,9 +130,9 @@ class StrictVeto:
         self._dialogues: dict[str, Dialogue] = {item.id: item for item in data.dialogues}
 
     def vetoes(self, result: TurnResult, text: str, edits: Sequence[Edit]) -> bool:
-        """Say whether the edits of a variant of a turn would be vetoed."""
+        """Return whether `strict` would veto the edits of a variant."""
         turn = self._dialogues[result.dialogue_id].turns[result.turn_index]
-        # A turn has violations only where the tracker answered on its clean context.
+        # A turn only has violations if the tracker answered its clean context.
         assert result.clean_state is not None  # noqa: S101
         values = lock_values(self._data, turn, Prediction(result.clean_state))
         source = self._perturber.prepare(turn.user, values, turn.system)
@@ -137,11 +140,11 @@ class StrictVeto:
 
 
 def calls_after(result: TurnResult, users: Sequence[str]) -> tuple[int, ...]:
-    """Count the contexts that a turn, run to its end, takes for its first 0, 1, 2, ... variants.
+    """Count the contexts that a complete turn needs for its first 0, 1, 2, ... variants.
 
-    A variant of a number never depends on those of higher ones, so this is what campaigns of
-    fewer variants ask for. It is what `TurnResult.calls` counts, but where a tracker that
-    disagrees with itself is asked again. ``users`` are the clean utterances of earlier turns.
+    A variant never depends on later ones, so these are the calls of campaigns with fewer variants.
+    The numbers agree with `TurnResult.calls`, unless the tracker disagrees with itself and is asked
+    again. ``users`` are the clean utterances of earlier turns.
     """
     clean = tuple(users)
     asked = {(clean, result.user)}
@@ -150,7 +153,7 @@ def calls_after(result: TurnResult, users: Sequence[str]) -> tuple[int, ...]:
         if variant.valid:
             asked.add((variant.context, variant.text))
         if variant.outcome == "violation" and variant.context_edits:
-            # The second passes that find its cause.
+            # The second passes that find the cause.
             asked.update({(clean, variant.text), (variant.context, result.user)})
         counted.append(len(asked))
     return tuple(counted)
@@ -159,7 +162,7 @@ def calls_after(result: TurnResult, users: Sequence[str]) -> tuple[int, ...]:
 def turn_figures(
     result: TurnResult, earlier: Mapping[int, TurnResult], veto: StrictVeto | None
 ) -> TurnFigures:
-    """Return the figures of a turn; ``veto`` is ``None`` where the campaign was strict."""
+    """Return the results of a turn. ``veto`` is ``None`` if the campaign was strict."""
 
     def violation(number: int, variant: VariantResult) -> Violation:
         own = around = False
@@ -206,7 +209,7 @@ def turn_figures(
 
 
 def _chance(variant: VariantResult) -> float:
-    """Return how likely people type the turn so; 0 if its context is to blame."""
+    """Return the probability that people type the turn like this; 0 if its context is the cause."""
     if variant.log_probability is None or (variant.context_edits and variant.cause != "turn"):
         return 0.0
     return math.exp(variant.log_probability)
@@ -221,7 +224,7 @@ def _operators(variant: VariantResult) -> tuple[str, ...]:
 def all_turn_figures(
     results: Sequence[TurnResult], veto: StrictVeto | None
 ) -> tuple[TurnFigures, ...]:
-    """Return the figures of the turns of a campaign; see `turn_figures`."""
+    """Return the results of the turns of a campaign; see `turn_figures`."""
     dialogues: dict[str, dict[int, TurnResult]] = {}
     for result in results:
         dialogues.setdefault(result.dialogue_id, {})[result.turn_index] = result
@@ -234,27 +237,27 @@ _SPACE: Final = ActionSpace()
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A search, or several that stand for one: policies of several training seeds."""
+    """A search, or several policies from different training seeds that count as one."""
 
     label: str
-    searches: tuple[str, ...]  #: As the option ``search`` takes them.
+    searches: tuple[str, ...]  #: In the form of the option ``search``.
     associates: bool = True  #: See `Search.associates`.
 
     def ks(self, ks: Sequence[int]) -> tuple[int, ...]:
-        """Return the numbers of transformations at which it differs."""
+        """Return the numbers of transformations to try: only one if the search ignores k."""
         return tuple(ks if self.associates else ks[:1])
 
     def runs(self, seeds: Sequence[int]) -> list[tuple[str, int]]:
-        """Return search and seed of each run: every search and every seed at least once."""
+        """Return search and seed of each run. Every search and every seed occurs at least once."""
         runs = zip(cycle(self.searches), cycle(seeds))
         return list(islice(runs, max(len(self.searches), len(seeds))))
 
 
 def parse_contenders(text: str) -> tuple[Contender, ...]:
-    """Read ``[LABEL=]SEARCH,...``: searches of the same label stand for one.
+    """Read ``[LABEL=]SEARCH,...``. Searches with the same label count as one.
 
-    Without one the label is the name of the search: all of ``agent:PATH,agent:PATH`` are
-    the agent. Each search is made once, so that a mistake shows before anything is run.
+    The default label is the name of the search: in ``agent:PATH,agent:PATH`` both have the label
+    ``agent``. Each search is built once, so that errors show before anything is run.
     """
     found: dict[str, list[str]] = {}
     associate: dict[str, bool] = {}
@@ -272,7 +275,7 @@ def parse_contenders(text: str) -> tuple[Contender, ...]:
 
 
 def subject_of(contenders: Sequence[Contender]) -> Contender:
-    """Return the one whom the others are compared with: the agent, else the last named."""
+    """Return the search that the others are compared with: the agent, else the last one."""
     return next((item for item in contenders if item.label == AGENT), contenders[-1])
 
 
@@ -281,7 +284,7 @@ def _of_violations(holds: Callable[[Violation], bool]) -> Callable[[TurnFigures]
 
 
 _Pair = tuple[float, float]
-#: Name of a rate -> (part, whole) of a turn.
+#: Name of a rate -> function that returns (part, whole) of a turn.
 RATES: Final[Mapping[str, Callable[[TurnFigures], _Pair]]] = {
     "broken_per_call": lambda turn: (bool(turn.violations), turn.calls),
     "valid_rate": lambda turn: (turn.counts.valid, turn.counts.generated),
@@ -303,7 +306,7 @@ RATES: Final[Mapping[str, Callable[[TurnFigures], _Pair]]] = {
 
 
 def tallies(runs: Sequence[CampaignFigures], pair: Callable[[TurnFigures], _Pair]) -> list[Tally]:
-    """Sum (part, whole) of turns by dialogue, for each run."""
+    """Sum (part, whole) over the turns of each dialogue, for each run."""
     found: list[Tally] = []
     for run in runs:
         sums: dict[str, _Pair] = {}
@@ -316,13 +319,13 @@ def tallies(runs: Sequence[CampaignFigures], pair: Callable[[TurnFigures], _Pair
 
 @dataclass(frozen=True, slots=True)
 class MeanFigures:
-    """The figures of a search at one k: means over its runs."""
+    """The results of a search at one k: means over its runs."""
 
-    runs: int  #: Campaigns.
+    runs: int  #: Number of campaigns.
     turns: int
     calls: float
     turns_broken: float
-    inertia: float  #: Of the actions of all draws.
+    inertia: float  #: Inertia of the actions of all draws.
     rates: Mapping[str, Rate]  #: See `RATES`.
 
     @classmethod
@@ -343,7 +346,7 @@ class MeanFigures:
         return self.rates["broken_per_call"].scaled(1000)
 
 
-#: Columns of a row whose ``means`` are such figures.
+#: Columns of a row whose ``means`` are `MeanFigures`.
 COUNT_COLUMNS: Final[Columns] = {
     "turns": lambda row: row.means.turns,
     "calls": lambda row: csv_number(row.means.calls, 1),
@@ -365,9 +368,9 @@ RATE_COLUMNS: Final[Columns] = {
 
 
 def inertia_share(inertia: float, k: int | None) -> float:
-    """Return an inertia as a share of that of uniform sampling with as many transformations.
+    """Return an inertia relative to uniform sampling with as many transformations.
 
-    A search without a number of them (``None``) makes one edit a step.
+    If ``k`` is ``None``, the search makes one edit per step.
     """
     return inertia / _SPACE.uniform_inertia(k or 1)
 
@@ -380,9 +383,10 @@ def mean(numbers: Sequence[float]) -> float:
 def broken_alone(
     resamples: Resamples, runs: Sequence[CampaignFigures], others: Sequence[CampaignFigures]
 ) -> Rate:
-    """Return the share of the turns that ``runs`` break which ``others`` do not.
+    """Return the share of the turns broken by ``runs`` that ``others`` do not break.
 
-    The first run is held against the first of the others, and so on.
+    Each run is compared with the other run at the same index. If there are fewer others, they
+    repeat.
     """
 
     def alone(run: CampaignFigures, other: CampaignFigures) -> Tally:
@@ -398,21 +402,21 @@ def broken_alone(
 
 
 class Weaknesses(NamedTuple):
-    """How varied what was found is; means over runs."""
+    """The variety of the weaknesses found. Numbers are means over runs."""
 
-    number: float  #: Different sets of changed slots and the values that they got.
-    #: Share of the violations that the most frequent one has; ``None`` without violations.
+    number: float  #: Number of distinct sets of changed slots and new values.
+    #: Share of the most frequent one among the violations. ``None`` without violations.
     most_frequent: float | None
-    name: str  #: That of the first run.
+    name: str  #: Name of the most frequent one in the first run.
 
 
 def weaknesses_of(runs: Sequence[CampaignFigures]) -> Weaknesses:
-    """Return how varied the violations are."""
+    """Return the variety of the violations."""
     counted = [
         Counter(item.weakness for turn in run.turns for item in turn.violations) for run in runs
     ]
     shares = [max(found.values()) / found.total() for found in counted if found]
-    # Of equally frequent ones the first in the order of the alphabet.
+    # If several are equally frequent, take the first in alphabetical order.
     top = min(counted[0].items(), key=lambda item: (-item[1], str(item[0])), default=((), 0))[0]
     return Weaknesses(
         number=mean([*map(len, counted)]),
@@ -426,9 +430,9 @@ def _place(turn: TurnFigures) -> tuple[str, int]:
 
 
 class Against(NamedTuple):
-    """A search beside the subject."""
+    """A search compared with the subject."""
 
-    ratio: Rate  #: How many times as many turns the subject breaks for every call.
+    ratio: Rate  #: Turns broken per call: the subject's rate divided by this search's.
     alone: Rate  #: Share of the subject's broken turns that this search did not break.
 
     @classmethod
@@ -445,7 +449,7 @@ class Against(NamedTuple):
 
 
 _PACKAGE: Final = Path(__file__).parents[1]
-#: What the outcome of a campaign depends on.
+#: Packages and modules that the results of a campaign depend on.
 _CODE: Final = (
     *(
         "agents",
@@ -460,9 +464,9 @@ _CODE: Final = (
     ),
     *("models", "trackers", "weaknesses", "papers/comparison.py"),
 )
-#: Settings that say where something lies, or how it is reached; what it is, is in the key.
+#: Settings that are locations. Their contents are part of the key instead.
 _PLACES: Final = {"search", *names_of("place")} - {"slot_map", "prompt", "device"}
-#: Dialogue, turn, number of the variant, draw: what an action was taken for.
+#: Dialogue, turn, variant and draw of an action.
 _Place = tuple[str, int, int, int]
 
 
@@ -472,13 +476,13 @@ class CampaignRunner:
 
     tracker: Tracker
     data: DialogueSet
-    #: Seconds between lines that say how far it is; ``None`` = the usual.
+    #: Seconds between progress lines. ``None`` means the default.
     pace: float | None = None
 
     def run(
         self, settings: Settings, say: Say | None = None, name: str | None = None
     ) -> CampaignFigures:
-        """Run a campaign over all the dialogues; ``say`` is told of its turns, by its ``name``."""
+        """Run a campaign over all dialogues, and report its progress to ``say`` under ``name``."""
         started, done, turns = time.monotonic(), 0, self.data.turn_count()
         tell = say and Paced(say, self.pace)
 
@@ -489,7 +493,7 @@ class CampaignRunner:
                 tell(f"{name or title(settings.variant)}: {done} of {turns} turns")
 
         k = settings.variant.transformations
-        # The clean contexts are calls of every search.
+        # A new predictor, so that clean contexts count as calls of every search.
         predictor = predictor_for(settings, self.data, self.tracker)
         search = Recording(search_by_name(settings.variant.search, seed=settings.variant.seed, k=k))
         campaign = CampaignEngine(
@@ -511,7 +515,7 @@ class CampaignRunner:
 
 
 def title(settings: VariantSettings) -> str:
-    """Name a campaign in a line of progress."""
+    """Return the name of a campaign in progress lines."""
     until = ", until broken" if settings.stop_at_first else ""
     return (
         f"{settings.validity}, {settings.search}, k = {settings.transformations}, "
@@ -521,19 +525,19 @@ def title(settings: VariantSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What all campaigns of an experiment have in common, so that others are not taken for them."""
+    """The common part of the keys of all campaigns in an experiment."""
 
-    code: str  #: Digest of the code and the shipped resources that outcomes depend on.
-    #: How it did on the data: it may be an object whose code nobody sees.
+    code: str  #: Digest of the code and shipped resources that affect results.
+    #: Results of the tracker on the data. They identify trackers whose code is not accessible.
     tracker: tuple[tuple[str, int, int, int], ...]
     dialogues: str  #: Digest of the dialogues.
-    checkpoint: str  #: Digest of the weights that were named.
+    checkpoint: str  #: Digest of the checkpoint.
 
     @classmethod
     def of(
         cls, data: DialogueSet, evaluations: Sequence[Evaluation], checkpoint: str | None
     ) -> Fingerprint:
-        """Take the fingerprint of a tracker and dialogues."""
+        """Return the fingerprint of a tracker and dialogues."""
         code = [path for part in _CODE for path in _files(_PACKAGE / part)]
         return cls(
             code=digest_of(path for path in code if path.suffix not in (".pyc", ".md")),
@@ -545,7 +549,7 @@ class Fingerprint:
         )
 
     def key(self, settings: Settings) -> dict[str, Any]:
-        """Return what tells a campaign from every other one, as JSON."""
+        """Return the key that identifies a campaign, as JSON."""
         search, given = settings.variant.search, settings_json(settings)
         policy = trained(search)
         return {
@@ -566,7 +570,7 @@ def _files(path: Path) -> list[Path]:
 
 
 class Recording:
-    """Hands everything on to another search and keeps the actions of its proposals."""
+    """Wraps a search and records the actions of its proposals."""
 
     def __init__(self, search: Search) -> None:
         self.name, self.order, self.adaptive = search.name, search.order, search.adaptive
@@ -574,16 +578,16 @@ class Recording:
         self.by_density, self.waits = search.by_density, search.waits
         self.context_variant = search.context_variant
         self._begin = search.turn
-        # By place, so that a turn that is run again is not counted twice.
+        # By place, so that a repeated turn is not counted twice.
         self._taken: dict[_Place, Action] = {}
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """The action of every draw so far, redraws included, sorted by what it was for."""
+        """The actions of all draws so far, including redraws, sorted by place."""
         return tuple(action for _, action in sorted(self._taken.items(), key=lambda item: item[0]))
 
     def turn(self, task: SearchTask) -> RecordingTurn:
-        """Begin a turn."""
+        """Return the attempts at a turn."""
         return RecordingTurn(self._begin(task), (task.dialogue.id, task.turn_index), self._taken)
 
 
@@ -596,20 +600,20 @@ class RecordingTurn:
     taken: dict[_Place, Action]
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return what the search proposes."""
+        """Return the proposal of the search."""
         proposal = self.attempts.propose(number, draw, seen)
         self.taken[(*self.place, number, draw)] = proposal.action
         return proposal
 
 
-#: Folder of the finished campaigns, in that of the tables.
+#: Folder of the finished campaigns, inside the output folder.
 FOLDER: Final = "campaigns"
 
 
 class Campaigns:
-    """Runs campaigns in so many processes, and keeps their figures, in the folder of the tables.
+    """Runs campaigns in several processes, and stores their results in the output folder.
 
-    The other processes read the dialogues again, from their splits.
+    The other processes load the dialogues again from their splits.
     """
 
     def __init__(
@@ -631,11 +635,11 @@ class Campaigns:
         self._done: dict[Settings, CampaignFigures] = {}
 
     def figures(self, wanted: Sequence[Settings]) -> list[CampaignFigures]:
-        """Return the figures of campaigns that were run."""
+        """Return the results of campaigns that were run."""
         return [self._done[settings] for settings in wanted]
 
     def run(self, wanted: Sequence[Settings]) -> None:
-        """Run what is not there yet."""
+        """Run the campaigns that have no result yet."""
         for settings in wanted:
             if settings not in self._done and (kept := self._kept(settings)) is not None:
                 self._done[settings] = kept
@@ -658,7 +662,7 @@ class Campaigns:
     def _side_by_side(
         self, wanted: Sequence[Settings]
     ) -> Iterator[tuple[Settings, CampaignFigures]]:
-        # Forking a process whose libraries have threads may hang.
+        # Forking may hang if libraries of this process have threads.
         context = multiprocessing.get_context("spawn")
         ids = frozenset(dialogue.id for dialogue in self._bench.data.dialogues)
         begin = (wanted[0], self._splits, ids)
@@ -673,13 +677,13 @@ class Campaigns:
                     "what was finished is kept"
                 ) from None
             except BaseException:
-                # The pool would wait for campaigns whose figures nobody will read.
+                # The pool would otherwise wait for campaigns whose results are not needed.
                 for process in multiprocessing.active_children():
                     process.terminate()
                 raise
 
     def _kept(self, settings: Settings) -> CampaignFigures | None:
-        """Return the figures on disk, where they are those of this very campaign."""
+        """Return the stored results of this campaign, or ``None``."""
         if self._folder is None:
             return None
         key = self._fingerprint.key(settings)
@@ -688,7 +692,7 @@ class Campaigns:
             known = found["key"] == key
             return from_json(CampaignFigures, found["figures"]) if known else None
         except (OSError, ValueError, KeyError, TypeError):
-            return None  # None, half a file or another format: it is run again.
+            return None  # Missing, incomplete, or another format: run it again.
 
     def _keep(self, settings: Settings, figures: CampaignFigures) -> None:
         if self._folder is not None:
@@ -702,13 +706,13 @@ def _file_in(folder: Path, key: dict[str, Any]) -> Path:
     return folder / f"{digest[:24]}.json"
 
 
-#: The bench of a process that runs campaigns for another one.
+#: The runner of a worker process.
 _bench: list[CampaignRunner] = []
 
 
 def _begin(settings: Settings, splits: Sequence[str], ids: frozenset[str]) -> None:
-    """Make the bench of this process."""
-    # An interrupt is for the process that the user sees.
+    """Create the runner of this worker process."""
+    # Only the main process should handle an interrupt.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parts = [load_dialogues(settings.data.data, split) for split in splits]
     kept = [dialogue for part in parts for dialogue in part.dialogues if dialogue.id in ids]
@@ -720,70 +724,70 @@ def _work(settings: Settings) -> CampaignFigures:
 
 
 def common_settings(**given: Any) -> Settings:
-    """Return what all campaigns of an experiment are set to; ``None`` = an option was not given."""
+    """Return the common settings of all campaigns. Options with ``None`` were not given."""
     own = {name: value for name, value in given.items() if value is not None}
     return Settings.of(**{"turns": None, "shrink": False, "redraws": 8, **own})
 
 
 @dataclass(frozen=True, slots=True)
 class GroundConfig:
-    """What all campaigns of a comparison have in common."""
+    """The common configuration of all campaigns in a comparison."""
 
     settings: Settings  #: See `common_settings`.
     splits: tuple[str, ...] = ("val", "test")
     seeds: tuple[int, ...] = (0, 1, 2)  #: Campaign seeds; see `Contender.runs`.
-    #: Of the held-out dialogues, draw so many by the first seed; ``None`` = all.
+    #: Maximum number of held-out dialogues, drawn with the first seed. ``None`` means all.
     max_dialogues: int | None = None
-    command: str = ""  #: The command line, for the table's header.
-    #: Where no policy says which of the dialogues it never saw: take all of them, none of which
-    #: is its own, and not only those that would be held out in a training.
+    command: str = ""  #: Command line, for the header of the table.
+    #: If no policy names held-out dialogues, use all right dialogues, not only the share that a
+    #: training would hold out.
     all_right: bool = False
-    keep: tuple[str, ...] = ()  #: Ids of the dialogues that are taken; none = all.
-    leave_out: tuple[str, ...] = ()  #: Ids of dialogues that are not taken.
+    keep: tuple[str, ...] = ()  #: Ids of the dialogues to use. Empty means all.
+    leave_out: tuple[str, ...] = ()  #: Ids of dialogues to exclude.
 
     @property
     def tracker_and_weights(self) -> str:
-        """The tracker, for the table's header."""
+        """The tracker, for the header of the table."""
         tracker = self.settings.tracker
         weights = f", checkpoint `{tracker.checkpoint}`" if tracker.checkpoint else ""
         return f"{tracker.model}{weights}"
 
     @property
     def rates(self) -> str:
-        """The limit of edit rates, for the table's header."""
+        """The limit of edit rates, for the header of the table."""
         variant = self.settings.variant
         flat = " in short utterances too" if variant.flat_edit_rate else ""
         return f"edit rates up to {variant.max_edit_rate:g}{flat}"
 
 
 class Contest(NamedTuple):
-    """The rules under which searches are compared: the same for all of them."""
+    """The common rules for all searches in a comparison."""
 
     validity: str
-    budget: int  #: Variants that a search gets run at a turn.
-    #: Turns are left alone once broken; otherwise the budget is spent on every turn.
+    budget: int  #: Variants per turn and search.
+    #: Whether a turn ends at its first violation. Otherwise every turn uses the whole budget.
     until_broken: bool = False
 
     @property
     def counting(self) -> str:
-        """What the budget is spent on."""
+        """The name of the rule for the budget."""
         return "until broken" if self.until_broken else "whole"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchComparison:
-    """Where searches are compared."""
+    """The data, campaigns and policies of a comparison."""
 
     config: GroundConfig
     right: RightDialogues
     data: DialogueSet  #: The held-out dialogues.
     campaigns: Campaigns
     resamples: Resamples
-    #: The agents that are compared: name of the search -> its policy.
+    #: Name of a search -> its policy, for trained searches.
     policies: Mapping[str, Trained]
 
     def settings(self, contest: Contest, item: Contender, k: int) -> list[Settings]:
-        """Return the settings of the campaigns of a contender, one for each of its runs."""
+        """Return the settings of a contender's campaigns, one for each of its runs."""
         return [
             self.config.settings.replace_options(
                 validity=contest.validity,
@@ -797,7 +801,7 @@ class SearchComparison:
         ]
 
     def header(self) -> list[str]:
-        """Return the lines of Markdown that say what was measured on what."""
+        """Return the lines of Markdown that describe the measurement."""
         config, variant = self.config, self.config.settings.variant
         data = config.settings.data.data
         drawn = (
@@ -841,7 +845,7 @@ def prepare(
     jobs: int,
     say: Say,
 ) -> SearchComparison:
-    """Find the held-out dialogues of a tracker; for folder and jobs see `Campaigns`."""
+    """Find the held-out dialogues of a tracker. For ``folder`` and ``jobs`` see `Campaigns`."""
     policies = {name: saved for name in searches if (saved := trained(name)) is not None}
     given = config.settings
     splits = [load_dialogues(given.data.data, split) for split in config.splits]
@@ -872,9 +876,9 @@ def _unseen(
 ) -> DialogueSet:
     """Return the dialogues that no policy was trained on.
 
-    A policy names those that it never saw; they need not be those that would be held out
-    for this tracker, if it was trained against another one. One that names none of the
-    dialogues of this data was trained on other data.
+    A policy names its held-out dialogues. If it was trained against another tracker, they may
+    differ from those that would be held out for this one. A policy that names no dialogue of this
+    data was trained on other data.
     """
     known = {dialogue.id for data in splits for dialogue in data.dialogues}
     named = [set(saved.held_out) & known for saved in policies.values()]
@@ -892,7 +896,7 @@ def _unseen(
 
 
 def _chosen(config: GroundConfig, data: DialogueSet) -> DialogueSet:
-    """Return the dialogues that are to be kept, without those to leave out."""
+    """Return the dialogues to keep, without the excluded ones."""
     wanted, unwanted = frozenset(config.keep), frozenset(config.leave_out)
     kept = tuple(
         dialogue
@@ -916,7 +920,7 @@ def _described(name: str, saved: Trained) -> str:
 
 
 def drawn(data: DialogueSet, count: int | None, seed: int, *purpose: str) -> DialogueSet:
-    """Draw so many dialogues by seed, in data order; all where ``count`` is ``None``."""
+    """Draw ``count`` dialogues by seed, in data order. ``None`` means all."""
     if count is None:
         return data
     order = stream(seed, *purpose).permutation(len(data.dialogues))

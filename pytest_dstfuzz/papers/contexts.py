@@ -44,23 +44,23 @@ from pytest_dstfuzz.relations.contexts import (
 )
 
 Floats = npt.NDArray[np.float64]
-#: Weight of the squared coefficients, and steps of Newton's method.
+#: Weight of the L2 penalty, and number of steps in Newton's method.
 _PENALTY: Final = 1.0
 _STEPS: Final = 12
-#: Rounds away from which on all are alike.
+#: Larger distances in rounds are all treated as this one.
 _FAR: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ContextWords:
-    """The words of a clean context that a question may need, and what is known of each."""
+    """Words of a clean context that a question may need, with their features."""
 
     words: tuple[str, ...]
-    features: Floats  #: [words, features], the first of which is 1.
+    features: Floats  #: [words, features]; the first feature is 1.
 
 
 def candidates(gold: Rewrites, dialogue: Dialogue, index: int) -> ContextWords:
-    """Return the words of opening and earlier rounds that the question does not say itself."""
+    """Return the words of the opening and earlier rounds that the question does not contain."""
     lexicon = gold.lexicon
     question = read(dialogue.turns[index].user, lexicon)
     answer = gold.words(round_of(dialogue, index).answer)
@@ -110,16 +110,16 @@ def candidates(gold: Rewrites, dialogue: Dialogue, index: int) -> ContextWords:
 
 @dataclass(frozen=True, slots=True)
 class WordModel:
-    """Coefficients, and from which probability on a word counts as needed."""
+    """Coefficients, and the probability from which a word counts as needed."""
 
     weights: Floats
     threshold: float
-    #: A question of which no word is as likely as this needs nothing.
+    #: If no word reaches this probability, the question stands alone.
     quiet: float
     gold: Rewrites
 
     def stands_alone(self, dialogue: Dialogue, index: int) -> bool:
-        """Whether a question needs nothing of its clean context."""
+        """Return whether a question needs nothing from its clean context."""
         found = candidates(self.gold, dialogue, index)
         likely = _chances(found.features, self.weights) if found.words else np.zeros(1)
         return bool(likely.max() < self.quiet)
@@ -134,7 +134,7 @@ class WordModel:
 
 
 class WordCheck:
-    """The words that the model takes for needed stand before the question, or they do not."""
+    """Checks whether the words that a question needs by the model occur before it."""
 
     name = "words"
 
@@ -143,7 +143,7 @@ class WordCheck:
         self._needed: dict[tuple[str, int, bool], frozenset[str]] = {}
 
     def equivalent(self, asked: AskedQuestion) -> bool:
-        """Say whether the rounds before a question have all that it needs."""
+        """Return whether the rounds before a question contain all words that it needs."""
         key = asked.dialogue.id, asked.turn, bool(asked.opening)
         if key not in self._needed:
             self._needed[key] = self._model.needed(asked.dialogue, asked.turn)
@@ -151,7 +151,7 @@ class WordCheck:
 
 
 def train(gold: Rewrites, dialogues: Sequence[Dialogue]) -> WordModel:
-    """Fit the coefficients by Newton's method; thresholds are those of the best F1 on them."""
+    """Fit the coefficients by Newton's method, and choose the thresholds with the best F1 score."""
     found, labels, ends, silent = [], [], [0], []
     for dialogue in dialogues:
         for turn in dialogue.turns:
@@ -170,7 +170,7 @@ def train(gold: Rewrites, dialogues: Sequence[Dialogue]) -> WordModel:
         curve = (rows * (chances * (1 - chances))[:, None]).T @ rows
         weights = weights + np.linalg.solve(curve + _PENALTY * np.eye(len(weights)), slope)
     chances = _chances(rows, weights)
-    # A question is silent where its likeliest word is unlikely.
+    # A question stands alone if even its most likely word is unlikely.
     largest = np.maximum.reduceat(chances, ends[:-1])
     quiet = 1 - _best_threshold(1 - largest, np.array(silent, dtype=np.float64))
     return WordModel(weights, _best_threshold(chances, wanted), quiet, gold)
@@ -193,9 +193,9 @@ def _best_threshold(chances: Floats, wanted: Floats) -> float:
 
 
 HALVES: Final = (0, 1)
-#: Their checks, each alone and together, and ours with the numbers that it ships with.
+#: MORTAR's checks, alone and combined, and our check with its default parameters.
 _CHECKS: Final = ("semantic", "ontology", "story", "mortar", "needed")
-#: Numbers of our check that are tried, and how often a True and a False must be right.
+#: Candidate parameters of our check, and the required precision of True and of False.
 _GRID: Final = tuple(product((3, 4, 5, 7), (1, 2, 3), (1, 2, 3)))
 _TRUE_RIGHT: Final = 0.985
 _FALSE_RIGHT: Final = 0.7
@@ -204,7 +204,7 @@ Checks = Sequence[ContextCheck]
 
 
 class Cell(NamedTuple):
-    """A figure: right of all, by dialogue."""
+    """A proportion: its part and whole, with an interval over dialogues."""
 
     table: str
     check: str
@@ -217,12 +217,12 @@ class Cell(NamedTuple):
 
 @dataclass
 class Tallies:
-    """Parts and wholes of figures, by figure and dialogue."""
+    """Parts and wholes by figure and dialogue."""
 
     of: dict[str, dict[str, list[int]]] = field(default_factory=dict)
 
     def add(self, figure: str, dialogue: Dialogue, part: float, whole: float = 1) -> None:
-        """Count ``part`` of ``whole``."""
+        """Add ``part`` of ``whole`` to a figure."""
         cell = self.of.setdefault(figure, {}).setdefault(dialogue.id, [0, 0])
         cell[0] += int(part)
         cell[1] += int(whole)
@@ -236,9 +236,9 @@ class Tallies:
 
 
 def alone_with_title_before(dialogue: Dialogue, index: int) -> tuple[Dialogue, int]:
-    """Return a question that stands alone, its title a round before it that is not there.
+    """Return a question that stands alone, with its title in an unused round before it.
 
-    Were the title the opening, no check could be asked about an empty context.
+    If the title were the opening, no check could be applied to an empty context.
     """
     title = Turn(0, "", opening_of(dialogue))
     moved = (
@@ -248,7 +248,7 @@ def alone_with_title_before(dialogue: Dialogue, index: int) -> tuple[Dialogue, i
 
 
 def as_asked(gold: Rewrites, dialogues: Iterable[Dialogue], needs: NeedsContext) -> Tallies:
-    """Count how often "context needed" is what the rewrite says, and "not needed"."""
+    """Measure precision and recall of "context needed" and "not needed" against the rewrites."""
     counts = Tallies()
     for dialogue in dialogues:
         for turn in dialogue.turns:
@@ -261,12 +261,12 @@ def as_asked(gold: Rewrites, dialogues: Iterable[Dialogue], needs: NeedsContext)
     return counts
 
 
-#: Whether a question of a dialogue needs its context.
+#: Returns whether a question of a dialogue needs its context.
 NeedsContext = Callable[[Dialogue, int], bool]
 
 
 def needs_by(checks: Checks, gold: Rewrites) -> NeedsContext:
-    """Return what checks say: a question needs context where they do not say True of none."""
+    """Return a rule: a question needs its context unless the checks accept an empty one."""
 
     def needs(dialogue: Dialogue, index: int) -> bool:
         titled, place = alone_with_title_before(dialogue, index)
@@ -278,7 +278,7 @@ def needs_by(checks: Checks, gold: Rewrites) -> NeedsContext:
 def in_sequences(
     gold: Rewrites, dialogues: Iterable[Dialogue], checks: Checks, seed: int
 ) -> Tallies:
-    """Count how often what checks decide of questions in sequences is what rewrites say."""
+    """Measure decisions of checks about questions in sequences against the rewrites."""
     counts = Tallies()
     for dialogue in dialogues:
         answered = {index for index in gold.answered(dialogue) if round_of(dialogue, index).answer}
@@ -299,7 +299,7 @@ def in_sequences(
 
 
 def words(gold: Rewrites, dialogues: Iterable[Dialogue], needed: NeededWords) -> Tallies:
-    """Count how many of the words that are said to be needed are, and the other way round."""
+    """Measure precision and recall of the words that count as needed."""
     counts = Tallies()
     for dialogue in dialogues:
         for turn in dialogue.turns:
@@ -309,12 +309,12 @@ def words(gold: Rewrites, dialogues: Iterable[Dialogue], needed: NeededWords) ->
     return counts
 
 
-#: The words of its clean context that a question needs.
+#: Returns the words of the clean context that a question needs.
 NeededWords = Callable[[Dialogue, int], frozenset[str]]
 
 
 def shared_words(gold: Rewrites) -> NeededWords:
-    """Return what the rules take for needed: what question and answer share with earlier rounds."""
+    """Return the rule for needed words: in the answer and earlier rounds, not in the question."""
 
     def needed(dialogue: Dialogue, index: int) -> frozenset[str]:
         question, answer = (read(text, gold.lexicon).units for text in round_of(dialogue, index))
@@ -324,7 +324,7 @@ def shared_words(gold: Rewrites) -> NeededWords:
 
 
 def tuned(gold: Rewrites, dialogues: Sequence[Dialogue], seed: int) -> NeededContext:
-    """Return our check with the numbers that decide the most where they are right often enough."""
+    """Return our check with the parameters that decide most cases at the required precision."""
     best, found = -1, NeededContext()
     for alone, nearest, lost in _GRID:
         check = NeededContext(alone, nearest, lost)
@@ -344,18 +344,18 @@ def tuned(gold: Rewrites, dialogues: Sequence[Dialogue], seed: int) -> NeededCon
 
 @dataclass(frozen=True, slots=True)
 class ContextsTable:
-    """All figures, what was tuned and what was trained on."""
+    """All figures, with the tuned checks."""
 
     gold: Rewrites
     cells: tuple[Cell, ...]
-    #: By the half that it was tuned on.
+    #: Check tuned on each half.
     tuned: tuple[NeededContext, ...]
     command: str
     seed: int
 
 
 def run_contexts(gold: Rewrites, seed: int, command: str) -> ContextsTable:
-    """Return all figures: of the checks on each half, and of what the other half gave."""
+    """Return all figures. Checks tuned or trained on one half are measured on the other."""
     halves = [[one for one in gold.data.dialogues if half_of(one) == half] for half in HALVES]
     draws = Resamples([dialogue.id for dialogue in gold.data.dialogues], seed)
     best = [tuned(gold, half, seed) for half in halves]
@@ -407,7 +407,7 @@ _TITLES: Final = {
 
 
 def tables(table: ContextsTable) -> dict[str, str]:
-    """Return the texts of the files, by name."""
+    """Return the contents of the output files by name."""
     gold, data = table.gold, table.gold.data
     needed = sum(gold.differs(one, turn.index) for one in data.dialogues for turn in one.turns)
     lines = [

@@ -54,28 +54,28 @@ from pytest_dstfuzz.papers.formatting import (
 )
 from pytest_dstfuzz.search.registry import search_by_name
 
-#: Weakness and slot: distinct ones are counted.
+#: A weakness and a slot. Distinct pairs are counted.
 Pair = tuple[str, str]
-#: What is counted: the name of a figure -> what it is called.
+#: Name of a measure -> description.
 MEASURES: Final = {
     "weaknesses": "distinct weaknesses",
     "turns_broken": "turns broken",
     "failing_mass": "failing mass",
 }
-#: What searches are compared by; a few violations have nearly all of the mass that is found.
+#: Measures of the comparison. A few violations have nearly all of the failing mass.
 COMPARED: Final = ("weaknesses", "turns_broken")
-#: Failing mass: of so many user turns, those that are typed as a violation found.
+#: Failing mass is the number of turns per this many that are typed like a known violation.
 _TURNS: Final = 1_000
 
 
 class _Cut(NamedTuple):
-    """Where a campaign is cut, for each row of weights: after a number of variants and a share."""
+    """A fractional number of variants at which a campaign is cut, for each row of weights."""
 
     below: npt.NDArray[np.intp]
     share: Floats
 
     def of(self, totals: Floats) -> Floats:
-        """Read a figure, [rows, numbers of variants], off at the cut."""
+        """Interpolate a measure, [rows, numbers of variants], at the cut."""
         rows, above = np.arange(len(totals)), np.minimum(self.below + 1, totals.shape[1] - 1)
         low = totals[rows, self.below]
         read: Floats = low + self.share * (totals[rows, above] - low)
@@ -84,18 +84,18 @@ class _Cut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """One campaign; numbers of variants begin with 0, after the clean turns alone."""
+    """The growth of one campaign by number of variants. Number 0 is after the clean turns."""
 
-    turns: Floats  #: [dialogues]: how many each has.
-    calls: Floats  #: [dialogues, numbers of variants], and likewise:
+    turns: Floats  #: [dialogues], number of turns.
+    calls: Floats  #: [dialogues, numbers of variants]; ``broken`` and ``mass`` likewise.
     broken: Floats
     mass: Floats
-    #: [dialogues, pairs]: the number of the first variant that shows a pair, or one too many.
+    #: [dialogues, pairs]: number of the first variant with a pair, or the maximum plus one.
     first: npt.NDArray[np.intp]
 
     @classmethod
     def of(cls, run: CampaignFigures, dialogues: Sequence[str]) -> Growth:
-        """Read a campaign; ``dialogues`` are its ids in the order of the resamples."""
+        """Convert a campaign. ``dialogues`` are its ids in the order of the resamples."""
         rows = {name: row for row, name in enumerate(dialogues)}
         numbers = max((len(turn.calls_after) for turn in run.turns), default=1)
         pairs = {pair: place for place, pair in enumerate(sorted(_pairs(run.turns)))}
@@ -116,18 +116,18 @@ class Growth:
 
     @property
     def spent(self) -> float:
-        """Calls that the whole campaign made."""
+        """Number of calls in the whole campaign."""
         return float(self.calls[:, -1].sum())
 
     def found(self, measure: str, calls: float, weights: Floats | None = None) -> Floats:
-        """Return what was found in so many calls a turn on average, for each row of weights.
+        """Return a measure at a mean number of calls per turn, for each row of weights.
 
         Args:
-            measure: a name of `MEASURES`, or ``calls``: those that were made by then.
-            calls: a turn.
-            weights: [rows, dialogues]: how often each dialogue is drawn. Each row is cut where its
-                own calls are spent, and its distinct pairs are counted anew. One row of all
-                dialogues where there are none.
+            measure: a name of `MEASURES`, or ``calls`` for the number of calls at the cut.
+            calls: calls per turn.
+            weights: [rows, dialogues]: how often each dialogue is drawn. Each row is cut by its own
+                calls, and its distinct pairs are counted separately. Default: one row with all
+                dialogues.
         """
         drawn = np.ones((1, len(self.turns))) if weights is None else weights
         turns = drawn @ self.turns
@@ -142,7 +142,7 @@ class Growth:
         return _TURNS * cut.of(drawn @ self.mass) / turns
 
     def variants_at(self, calls: float) -> int:
-        """Return how many variants, to the nearest number, a turn has been given at a cut."""
+        """Return the number of variants per turn at a cut, rounded."""
         totals = self.calls.sum(axis=0, keepdims=True)
         cut = _cut(totals, np.array([calls * self.turns.sum()]))
         return int(cut.below[0]) + int(cut.share[0] >= 0.5)
@@ -154,14 +154,14 @@ class Growth:
                 soonest = self.first[drawn].min(axis=0)
                 below = cut.below[row]
                 counts[row] = (soonest <= below).sum(), (soonest <= below + 1).sum()
-        # One too many is the number of what was never found, and may be asked for.
+        # The maximum plus one marks pairs never found, which must not count at the last number.
         counts[cut.share == 0, 1] = counts[cut.share == 0, 0]
         read: Floats = counts[:, 0] + cut.share * (counts[:, 1] - counts[:, 0])
         return read
 
 
 def _cut(totals: Floats, wanted: Floats) -> _Cut:
-    """Return where calls, [rows, numbers of variants], come to those wanted, [rows]."""
+    """Return the cut at which calls, [rows, numbers of variants], reach ``wanted``, [rows]."""
     rows, most = np.arange(len(totals)), totals.shape[1] - 1
     below = np.maximum((totals <= wanted[:, None]).sum(axis=1) - 1, 0)
     low, high = totals[rows, below], totals[rows, np.minimum(below + 1, most)]
@@ -171,7 +171,7 @@ def _cut(totals: Floats, wanted: Floats) -> _Cut:
 
 
 def mean_found(runs: Sequence[Growth], measure: str, calls: float) -> float:
-    """Return what so many calls a turn find, on average over runs."""
+    """Return the mean of a measure over runs at a number of calls per turn."""
     return float(np.mean([run.found(measure, calls)[0] for run in runs]))
 
 
@@ -182,11 +182,11 @@ def ratio(
     measure: str,
     calls: float,
 ) -> Rate:
-    """Return how many times as much ``runs`` find as ``others`` in as many calls a turn.
+    """Return the ratio of ``runs`` to ``others`` in a measure at equal calls per turn.
 
-    The mean over runs of the one divided by that of the other. The interval is that of a paired
-    bootstrap over dialogues: each resample is cut where its calls are spent, and counts the
-    distinct pairs of its own dialogues.
+    It is the mean over ``runs`` divided by the mean over ``others``. The interval comes from a
+    paired bootstrap over dialogues. Each resample is cut by its own calls, and counts the distinct
+    pairs of its own dialogues.
     """
     one, other = (
         np.mean([run.found(measure, calls, resamples.weights) for run in side], axis=0)
@@ -203,11 +203,11 @@ def ratio(
 def shares_by_operator(
     runs: Iterable[tuple[CampaignFigures, int]],
 ) -> dict[str, tuple[float, float]]:
-    """Return for each operator its shares of the violations and of the distinct weaknesses.
+    """Return each operator's shares of the violations and of the distinct weaknesses.
 
-    A violation counts for each operator of its smallest version, a weakness for each operator that
-    one of its violations has, so that shares may add up to more than 1. Each run comes with the
-    number of variants that are looked at.
+    A violation counts for each operator in its smallest version. A weakness counts for each
+    operator in one of its violations. The shares may therefore sum to more than 1. Each run comes
+    with the number of variants to consider.
     """
     violations = weaknesses = 0
     counted: dict[str, list[int]] = {}
@@ -234,30 +234,30 @@ def _pairs(turns: Iterable[TurnFigures]) -> set[Pair]:
     return {_pair(violation) for turn in turns for violation in turn.violations}
 
 
-#: Most variants of a turn, as a multiple of the calls that are to be spent on one.
+#: Maximum variants per turn, as a multiple of the budget.
 _MOST_LENGTHS: Final = 4
-#: A longer campaign that makes less than so many times the calls is the last one.
+#: Stop if a longer campaign makes less than this many times the calls.
 _WORTH: Final = 1.02
-#: Broken turns leave calls to others: how many more variants these are given at first.
+#: First number of variants relative to the budget if broken turns leave calls to others.
 _LEFT: Final = 1.2
-#: Invalid variants and duplicates cost no call: how many more variants are asked for.
+#: Factor on the estimated number of variants: invalid ones and duplicates cost no call.
 _SPARE: Final = 1.1
-#: The ways to spend calls: on every turn, or on those that are not broken yet.
+#: Ways to spend calls: on every turn, or only on turns that are not broken yet.
 WAYS: Final = {False: "whole", True: "until broken"}
 
 
 class Course(NamedTuple):
-    """One run of a search; how many variants it takes is found out."""
+    """One run of a search. The necessary number of variants is not known in advance."""
 
     search: str
     seed: int
     k: int
     until_broken: bool
-    budget: int  #: Calls a turn, on average, that it is to make.
-    without: tuple[str, ...] = ()  #: Operators that are left out, beside those of all campaigns.
+    budget: int  #: Mean number of calls per turn to make.
+    without: tuple[str, ...] = ()  #: Excluded operators, besides those of all campaigns.
 
     def settings(self, common: Settings, variants: int) -> Settings:
-        """Return the settings of its campaign of so many variants."""
+        """Return the settings of its campaign with ``variants`` variants per turn."""
         return common.replace_options(
             search=self.search,
             seed=self.seed,
@@ -270,23 +270,23 @@ class Course(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """The runs of searches on the ground of a comparison."""
+    """The runs of all searches in a comparison."""
 
     ground: SearchComparison
     budgets: tuple[int, ...]
-    ks: Mapping[str, int]  #: Label -> number of transformations; ``""`` = of all others.
+    ks: Mapping[str, int]  #: Label -> number of transformations; ``""`` is the default.
 
     def k(self, item: Contender) -> int:
-        """Return how many transformations a search associates."""
+        """Return the number of transformations of a search."""
         return self.ks.get(item.label, self.ks[""])
 
     def of(
         self, item: Contender, until_broken: bool, budget: int, without: Sequence[str] = ()
     ) -> list[Course]:
-        """Return the runs of a search that are read at a budget.
+        """Return the runs of a search for a budget.
 
-        They are those of the largest budget, which hold all others. A search whose variants depend
-        on how many there will be gets runs for each budget.
+        They are the runs of the largest budget, which include all smaller ones. If the variants of
+        a search depend on their total number, each budget has its own runs.
         """
         return [
             Course(
@@ -301,7 +301,7 @@ class Courses:
         ]
 
     def run(self, courses: Iterable[Course]) -> dict[Course, Run]:
-        """Run campaigns that spend the budgets, with more variants until they do, see `_more`."""
+        """Run campaigns with more and more variants until they spend their budgets, see `_more`."""
         waiting = {one: _begin(one) for one in courses}
         found: dict[Course, Run] = {}
         common, campaigns = self.ground.config.settings, self.ground.campaigns
@@ -322,9 +322,9 @@ class Courses:
 
 
 class Run(NamedTuple):
-    """A campaign that was run for a `Course`."""
+    """The campaign of a `Course`."""
 
-    variants: int  #: That it gave a turn at most.
+    variants: int  #: Maximum number of variants per turn.
     figures: CampaignFigures
     growth: Growth
 
@@ -335,14 +335,14 @@ def _plans_ahead(search: str) -> bool:
 
 
 def _begin(course: Course) -> int:
-    """Return how many variants are mostly enough."""
+    """Return a number of variants that is usually enough."""
     return math.ceil(_LEFT * course.budget) if course.until_broken else course.budget
 
 
 def _more(budget: int, run: Run, before: float) -> int:
-    """Return how many variants a longer campaign takes, 0 where none is worth its while.
+    """Return the number of variants of a longer campaign, or 0 if none is worthwhile.
 
-    ``before`` are the calls of the campaign before it, 0 where there was none.
+    ``before`` is the number of calls in the previous campaign, or 0 for the first one.
     """
     wanted, most = budget * float(run.growth.turns.sum()), _MOST_LENGTHS * budget
     spent = run.growth.spent
@@ -351,34 +351,34 @@ def _more(budget: int, run: Run, before: float) -> int:
     return min(most, max(run.variants + 1, math.ceil(_SPARE * run.variants * wanted / spent)))
 
 
-#: Masked sampling: what a search with an operator less is compared with.
+#: Baseline for searches without one of the operators: masked sampling.
 _PLAIN: Final = "random"
 
 
 @dataclass(frozen=True, slots=True)
 class CurvesConfig:
-    """What to compare."""
+    """The configuration of a comparison."""
 
     contenders: tuple[Contender, ...]
-    #: Label of the search that the others are compared with; ``None`` = the last one.
+    #: Label of the search that the others are compared with. ``None`` means the last one.
     subject: str | None = None
     budgets: tuple[int, ...] = (8, 32)
-    #: Label -> number of transformations; ``""`` = of all others.
+    #: Label -> number of transformations; ``""`` is the default.
     ks: Mapping[str, int] | None = None
     each_operator_out: bool = False
 
     def check(self) -> None:
-        """Refuse what would only show after all campaigns.
+        """Reject invalid settings before any campaign is run.
 
         Raises:
-            UserError: a search is not there that others are compared with.
+            UserError: a search for the comparison is missing.
         """
         if self.each_operator_out and self.compared == self.plain:
             raise UserError(f"--each-operator-out compares {_PLAIN!r} with another search")
 
     @property
     def plain(self) -> Contender:
-        """Masked sampling, what a search with an operator less is compared with."""
+        """The baseline for searches without one of the operators."""
         found = next((item for item in self.contenders if item.label == _PLAIN), None)
         if found is None:
             raise UserError(f"--each-operator-out compares with {_PLAIN!r}: name it in --searches")
@@ -402,37 +402,37 @@ class Side(NamedTuple):
     until_broken: bool
     runs: tuple[Run, ...]
     found: float  #: Mean over the runs.
-    spent: float  #: Calls a turn that were made; fewer than the budget where it proposed no more.
+    spent: float  #: Actual calls per turn. Fewer if the search ran out of proposals.
 
 
 class Line(NamedTuple):
-    """A search beside the subject."""
+    """A search compared with the subject."""
 
     budget: int
     measure: str
     side: Side
     subject: Side
-    #: How many times as much the subject finds; ``None`` where it is the subject, and of what
-    #: searches are not compared by.
+    #: Ratio of the subject to the search. ``None`` for the subject itself, and for measures that
+    #: are not compared.
     ratio: Rate | None
-    without: str = ""  #: The operator that both did without.
+    without: str = ""  #: The operator excluded from both.
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """The whole comparison."""
+    """The results of a comparison."""
 
     ground: SearchComparison
     courses: Courses
     config: CurvesConfig
     subject: Contender
-    lines: tuple[Line, ...]  #: All operators in use.
+    lines: tuple[Line, ...]  #: With all operators in use.
     operators_out: tuple[Line, ...]
     runs: Mapping[Course, Run]
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """What is counted: without a noise model nobody knows what people type."""
+        """The measures that apply: failing mass needs a noise model."""
         noise = PROFILES[self.ground.config.settings.variant.validity].noise
         return tuple(name for name in MEASURES if noise or name != "failing_mass")
 
@@ -458,7 +458,7 @@ def run_curves(ground: SearchComparison, config: CurvesConfig) -> Curves:
 
 
 def _sides(curves: Curves, budget: int, measure: str) -> list[Side]:
-    """Return each search in the way in which it finds more; of equal ones, on every turn."""
+    """Return each search in the way that finds more. Ties go to "whole"."""
 
     def better(item: Contender) -> Side:
         sides = [
@@ -504,16 +504,16 @@ def _compared(
 
 
 def times(curves: Curves, runs: Sequence[Run], side: Side, budget: int, measure: str) -> Rate:
-    """Return how many times as much some runs find as a search."""
+    """Return the ratio of some runs to a search."""
     one, other = ([run.growth for run in each] for each in (runs, side.runs))
     return ratio(curves.ground.resamples, one, other, measure, budget)
 
 
 def _operators_out(curves: Curves) -> list[Line]:
-    """Compare subject and random sampling with each operator of the profile left out in turn.
+    """Compare the subject and random sampling without each operator of the profile.
 
-    Each goes the way that is its better one with all of them. Operators that neither has in any
-    violation stay: nothing that was found hangs on them.
+    Each search keeps its better way with all operators. Operators without any violation are
+    skipped, because no result depends on them.
     """
     plain, lines = curves.config.plain, []
     headlines = [
@@ -537,7 +537,7 @@ def _operators_out(curves: Curves) -> list[Line]:
 
 
 def _operators_of(curves: Curves, lines: Sequence[Line]) -> list[str]:
-    """Return the operators in use that a violation of the searches has."""
+    """Return the operators in use that occur in a violation of the searches."""
     runs = [
         run.figures for line in lines for side in (line.side, line.subject) for run in side.runs
     ]
@@ -550,14 +550,14 @@ def _operators_of(curves: Curves, lines: Sequence[Line]) -> list[str]:
 
 
 def break_even(training: float, others: float, factor: float | None) -> float | None:
-    """Return after how many calls of testing a trained search has paid for its training.
+    """Return the number of testing calls after which a trained search has paid off its training.
 
-    A search that breaks ``a`` turns for every call and was trained in ``t`` calls has broken
-    ``a * n`` turns after ``n`` calls of testing; another one of rate ``b`` and training ``s`` has
-    broken ``b * (n + t - s)`` turns, if it may spend as many calls in all. They are equal at
-    ``n = (t - s) / (a / b - 1)``. That takes both rates to stay as they are while turns are added,
-    each of which gets as many calls as here; so it is reckoned of turns broken, and never of
-    distinct weaknesses, of which there is an end.
+    Suppose a search breaks ``a`` turns per call after ``t`` training calls. It has broken ``a * n``
+    turns after ``n`` testing calls. Another one with rate ``b`` and ``s`` training calls has broken
+    ``b * (n + t - s)`` turns if the total number of calls is the same. They are equal at ``n = (t -
+    s) / (a / b - 1)``. This assumes constant rates when turns are added, with as many calls per
+    turn as here. It therefore applies to broken turns, but not to distinct weaknesses, whose number
+    is limited.
 
     Args:
         training: ``t``.
@@ -565,7 +565,7 @@ def break_even(training: float, others: float, factor: float | None) -> float | 
         factor: ``a / b``.
 
     Returns:
-        ``n``, 0 where there is nothing to pay for; ``None`` where it never pays.
+        ``n``, 0 if there is nothing to pay off, or ``None`` if it never pays off.
 
     >>> break_even(60_000, 0, 2.5)
     40000.0
@@ -576,13 +576,13 @@ def break_even(training: float, others: float, factor: float | None) -> float | 
 
 
 def mean_training(item: Contender) -> float:
-    """Return the calls of one training of a search, on average."""
+    """Return the mean number of calls for training a search."""
     return mean([training_calls(search) for search in item.searches])
 
 
-#: Points of the curves, in calls a turn, beside the budgets.
+#: Points of the curves in calls per turn, besides the budgets.
 _POINTS: Final = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-#: Operators that a table of shares has.
+#: Maximum number of operators in a table of shares.
 _MOST_ROWS: Final = 8
 
 
@@ -595,7 +595,7 @@ class Point(NamedTuple):
     calls_a_turn: int
 
     def found(self, measure: str) -> float:
-        """Return what had been found; see `Growth.found`."""
+        """Return a measure at this point; see `Growth.found`."""
         return float(self.run.growth.found(measure, self.calls_a_turn)[0])
 
 
@@ -603,7 +603,7 @@ def _found_cell(measure: str, point: Point) -> str:
     return csv_number(point.found(measure))
 
 
-#: Columns of ``curves.csv``: a line a search, training and number of calls.
+#: Columns of ``curves.csv``, with a line per search, training and number of calls.
 COLUMNS: Columns = {
     "search": lambda point: point.contender.label,
     "training": lambda point: point.course.search,
@@ -616,8 +616,8 @@ COLUMNS: Columns = {
     "calls": lambda point: csv_number(point.found("calls"), 1),
     **{name: partial(_found_cell, name) for name in MEASURES},
 }
-#: Columns of ``curves-ratios.csv``: a line a budget, measure and search, and one for each operator
-#: that is left out.
+#: Columns of ``curves-ratios.csv``, with a line per budget, measure and search, and one for each
+#: excluded operator.
 RATIO_COLUMNS: Columns = {
     "budget": lambda line: line.budget,
     "measure": lambda line: line.measure,
@@ -635,7 +635,7 @@ RATIO_COLUMNS: Columns = {
 
 
 def tables(curves: Curves) -> dict[str, str]:
-    """Return the texts of the files, by name."""
+    """Return the contents of the output files by name."""
     return {
         "curves.md": _markdown(curves),
         "curves.csv": csv_text(COLUMNS, _points(curves)),
@@ -648,7 +648,7 @@ def _points(curves: Curves) -> Iterable[Point]:
     calls = sorted({*budgets, *(one for one in _POINTS if one < max(budgets))})
     for item, until, budget in product(curves.config.contenders, WAYS, budgets):
         courses = curves.courses.of(item, until, budget)
-        # What holds all budgets is listed once.
+        # List runs that serve all budgets only once.
         for course in courses if courses[0].budget == budget else []:
             for one in calls:
                 if one <= budget:
@@ -785,7 +785,7 @@ def _break_even(curves: Curves, budget: int) -> list[str]:
 
 
 def _trainings(curves: Curves) -> list[str]:
-    """Return each run of each search at each budget, those of the subject beside the others."""
+    """Return each run of each search at each budget, with the ratios of the subject."""
     subject = curves.subject.label
     others = [item.label for item in curves.config.contenders if item != curves.subject]
     head = ["calls a turn", "search", "training", "seed", "calls of training"]
@@ -822,7 +822,7 @@ def _out(curves: Curves) -> list[str]:
 
 
 def _curves(curves: Curves) -> list[str]:
-    """Return the means over runs, each search whole and until broken."""
+    """Return the means over runs for each search, whole and until broken."""
     points: dict[tuple[str, bool, int], list[Point]] = {}
     for point in _points(curves):
         key = (point.contender.label, point.course.until_broken, point.calls_a_turn)
@@ -856,7 +856,7 @@ _SEARCHES = "random,near-value"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments that follow its name."""
+    """Run the command with the arguments after its name."""
     given = vars(_parser().parse_all(arguments))
     config = CurvesConfig(**taken(given, CurvesConfig))
     config.check()
@@ -899,7 +899,7 @@ def _parser() -> Parser:
 
 
 def _ks(text: str) -> Mapping[str, int]:
-    """Read ``3,random=6``: label -> number of transformations, ``""`` = of all others."""
+    """Read ``3,random=6`` as label -> number of transformations; ``""`` is the default."""
     found = {"": 3}
     for part in text.split(","):
         label, _, number = part.strip().rpartition("=")
@@ -908,7 +908,7 @@ def _ks(text: str) -> Mapping[str, int]:
 
 
 def _ids(text: str) -> tuple[str, ...]:
-    """Read ids of dialogues with commas between them, or the name of a file that has them."""
+    """Read dialogue ids separated by commas, or from a file."""
     path = Path(text)
     listed = read_text(path, "list of dialogues") if path.is_file() else text
     return tuple(dict.fromkeys(listed.replace(",", " ").split()))

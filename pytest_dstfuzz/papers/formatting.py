@@ -1,4 +1,4 @@
-"""Tables of the research pages, and their intervals by resampling."""
+"""Tables for the research pages, and bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ Tally = Mapping[str, tuple[float, float]]
 
 
 class Rate(NamedTuple):
-    """A figure and its 95 % interval over dialogues."""
+    """A number and its 95 % interval over dialogues."""
 
-    value: float | None  #: ``None`` where nothing was counted.
-    #: ``None`` where fewer than two dialogues say anything.
+    value: float | None  #: ``None`` if nothing was counted.
+    #: ``None`` if fewer than two dialogues have data.
     interval: tuple[float, float] | None = None
 
     def scaled(self, factor: float) -> Rate:
-        """Return the figure times ``factor``."""
+        """Return the rate times ``factor``."""
         if self.value is None or self.interval is None:
             return Rate(None if self.value is None else self.value * factor, self.interval)
         return Rate(self.value * factor, (self.interval[0] * factor, self.interval[1] * factor))
 
 
 class Resamples:
-    """Draws of the same number of dialogues with replacement, by seed."""
+    """Bootstrap samples: as many dialogues, drawn with replacement by seed."""
 
     def __init__(self, dialogues: Sequence[str], seed: int) -> None:
         self._dialogues = tuple(dialogues)
         count = len(self._dialogues)
         drawn = stream(seed, "resamples").integers(0, count, size=(RESAMPLES, count))
-        # The first row is no resample but the dialogues themselves.
+        # The first row is the original sample.
         self._weights = np.ones((RESAMPLES + 1, count))
         for row, places in enumerate(drawn, start=1):
             self._weights[row] = np.bincount(places, minlength=count)
@@ -51,8 +51,8 @@ class Resamples:
     def rate(self, runs: Sequence[Tally]) -> Rate:
         """Return the mean over runs of sum(part) / sum(whole).
 
-        Where no dialogue has any part, or every one is all part, the interval reaches as
-        far as that many dialogues cannot exclude; see `binomial_interval`.
+        If no dialogue has any part, or all parts equal their wholes, all resamples agree. The
+        interval then comes from the number of dialogues; see `binomial_interval`.
         """
         parts, wholes = self._columns(runs)
         rates = self._rates(parts, wholes)
@@ -67,9 +67,9 @@ class Resamples:
         return Rate(float(rates[0]), interval_of(rates[1:]))
 
     def ratio(self, runs: Sequence[Tally], others: Sequence[Tally]) -> Rate:
-        """Return the rate of ``runs`` as a multiple of that of ``others``, with its interval.
+        """Return the rate of ``runs`` divided by that of ``others``, with its interval.
 
-        A resample in which only the others' rate is 0 counts as infinitely better.
+        If only the others' rate is 0 in a resample, its ratio is infinite.
         """
         columns, theirs = self._columns(runs), self._columns(others)
         one, other = self._rates(*columns), self._rates(*theirs)
@@ -83,17 +83,17 @@ class Resamples:
 
     @property
     def weights(self) -> Floats:
-        """How often each dialogue is drawn: [1 + resamples, dialogues], the first row all ones."""
+        """Draws of each dialogue: [1 + resamples, dialogues]. The first row is all ones."""
         return self._weights
 
     def _columns(self, runs: Sequence[Tally]) -> tuple[Floats, Floats]:
-        """Return parts and wholes: [runs, dialogues] each."""
+        """Return parts and wholes, each [runs, dialogues]."""
         table = np.array([[run.get(name, (0, 0)) for name in self._dialogues] for run in runs])
         table = table.reshape(len(runs), len(self._dialogues), 2).astype(np.float64)
         return table[:, :, 0], table[:, :, 1]
 
     def _rates(self, parts: Floats, wholes: Floats) -> Floats:
-        """Return the rate of every row of the weights, NaN where nothing was counted."""
+        """Return the rate of every row of the weights, or NaN if nothing was counted."""
         sums, totals = self._weights @ parts.T, self._weights @ wholes.T
         counted = totals > 0
         rates = np.divide(sums, totals, out=np.zeros_like(sums), where=counted)
@@ -104,23 +104,23 @@ class Resamples:
 
 
 def interval_of(values: Floats) -> tuple[float, float]:
-    """Return the percentiles of what is a number; infinity is one."""
+    """Return the 95 % percentile interval, without NaN but with infinite values."""
     numbers = values[~np.isnan(values)]
-    # Between two numbers neither is invented: infinity has no middle.
+    # No interpolation, because there is no value between a number and infinity.
     low = np.percentile(numbers, _EDGES[0], method="lower")
     high = np.percentile(numbers, _EDGES[1], method="higher")
     return float(low), float(high)
 
 
-#: Name of a column -> its cell of a row.
+#: Column name -> function that returns the cell of a row.
 Columns = Mapping[str, Callable[[Any], object]]
 
-#: What is left open.
+#: An empty cell.
 NONE = "n/a"
 
 
 def number(rate: Rate, decimals: int = 1, unit: str = "") -> str:
-    """Return a figure and its interval: ``26.9 [20.1, 33.0]``."""
+    """Return a number with its interval: ``26.9 [20.1, 33.0]``."""
     if rate.value is None:
         return NONE
     text = f"{rate.value:.{decimals}f}{unit}"
@@ -131,7 +131,7 @@ def number(rate: Rate, decimals: int = 1, unit: str = "") -> str:
 
 
 def rate_text(rate: Rate, decimals: int = 1) -> str:
-    """Return a share and its interval: ``97.7 % [97.4, 98.1]``."""
+    """Return a share with its interval: ``97.7 % [97.4, 98.1]``."""
     return number(rate.scaled(100), decimals, " %")
 
 
@@ -150,12 +150,12 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[s
 
 
 def published(text: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the section of the figures that others published, as the lines of Markdown."""
+    """Return the section with published numbers as lines of Markdown."""
     return ["", "## Published", "", text, "", *markdown_table(head, rows)]
 
 
 def rate_columns(name: str, rate: Callable[[Any], Rate | None]) -> Columns:
-    """Return the columns of a rate and the ends of its interval, empty where there is none."""
+    """Return the columns of a rate and its interval limits. Cells without a value are empty."""
 
     def cell(place: int, row: Any) -> str:
         value, interval = rate(row) or Rate(None)
@@ -165,7 +165,7 @@ def rate_columns(name: str, rate: Callable[[Any], Rate | None]) -> Columns:
 
 
 def csv_number(value: float | None, decimals: int = 4) -> str:
-    """Return a rounded number, empty where there is none."""
+    """Return a rounded number, or ``""`` for ``None``."""
     return "" if value is None else str(round(value, decimals))
 
 
@@ -179,5 +179,5 @@ def csv_text(columns: Columns, rows: Iterable[object]) -> str:
 
 
 def yes_no(value: bool) -> str:
-    """Return a switch as a cell."""
+    """Return ``yes`` or ``no``."""
     return "yes" if value else "no"

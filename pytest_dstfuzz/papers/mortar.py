@@ -1,4 +1,4 @@
-"""MORTAR's relations as its source counts them: sheets and tables."""
+"""MORTAR's relations with the counts of its paper: sheets and tables."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 SOUND: Final = "sound"
 MORTAR: Final = "mortar"
 METAL: Final = "metal"
-#: The relations of each family; of MORTAR's sequences each perturbation is drawn once.
+#: Relations of each family. In MORTAR's sequences, each perturbation is drawn once.
 FAMILIES: Final[Mapping[str, tuple[type[Relation], ...]]] = {
     MORTAR: (SameContext, LostContext, ContextsAgree, ContextsDiffer),
     METAL: (MetalSynonyms, MetalWord, MetalTypos, MetalLeet),
@@ -75,18 +75,18 @@ FAMILIES: Final[Mapping[str, tuple[type[Relation], ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class BotRun:
-    """How bots are tested."""
+    """The settings for testing bots."""
 
     gold: Rewrites
     data: DialogueSet
     settings: Settings
-    #: Whether the bot's own replies stand in the history of a question.
+    #: Whether the history of a question has the bot's own replies.
     own: bool
 
 
 @dataclass(frozen=True, slots=True)
 class FoundCheck:
-    """One check of a relation that was run."""
+    """One check of a relation."""
 
     bot: str
     family: str
@@ -94,36 +94,36 @@ class FoundCheck:
     dialogue: str
     turn: int
     case: str
-    #: The context of the reference, and the other one, as the bot saw them; what it replied.
+    #: Contexts of the reference and of the rewrite, as seen by the bot, and the two replies.
     contexts: tuple[Context, Context]
     before: str
     after: str
     broken: bool
-    #: Of a bot with a fault: whether the fault shows in one of the two replies.
+    #: Whether one of the two replies differs from that of the sound bot.
     true: bool
 
 
 @dataclass(frozen=True, slots=True)
 class BotResults:
-    """All that the relations found out about one bot."""
+    """The results of all relations for one bot."""
 
     bot: str
     #: Family -> results of its relations.
     turns: dict[str, list[TurnResult]]
     found: tuple[FoundCheck, ...]
-    #: Family -> questions that the bot was asked because of it, those of histories included.
+    #: Family -> number of questions to the bot, including those of histories.
     requests: dict[str, int]
 
 
 class _Recorded(CheckedRelation):
-    """A relation whose rewrites are kept, by dialogue, turn and what they say of themselves."""
+    """A relation that stores its rewrites by dialogue, turn and description."""
 
     def __init__(self, relation: Relation) -> None:
         super().__init__(relation, relation.name)
         self.rewrites: dict[tuple[str, int, str], Rewrite] = {}
 
     def begin(self, scene: Scene) -> Begun:
-        """Return what the relation makes of a turn, and keep it."""
+        """Return the rewrites of a turn, and store them."""
         begun: Begun = self.wrapped.begin(scene)
         if isinstance(begun, Inapplicable | BySearch) or not isinstance(begun, Iterable):
             return begun
@@ -134,7 +134,7 @@ class _Recorded(CheckedRelation):
 
 
 class AskedBot:
-    """A bot that says what it replies to a context, and how often it was asked."""
+    """A bot with cached replies and a count of its questions."""
 
     def __init__(self, bot: RetrievalBot, *, own: bool) -> None:
         rolling = RollingReplies(bot, 1 << 30)
@@ -149,7 +149,7 @@ class AskedBot:
         return self._kept[context]
 
     def seen(self, context: Context) -> Context:
-        """Return a context as the bot saw it: with its own replies, where they are its history."""
+        """Return a context as seen by the bot, with its own replies if they are its history."""
         if isinstance(self.tracker, RetrievalBot):
             return context
         first, *later = context.exchanges
@@ -160,12 +160,12 @@ class AskedBot:
 
     @property
     def requests(self) -> int:
-        """Questions asked so far."""
+        """Number of questions so far."""
         return getattr(self.tracker, "requests", 0)
 
 
 def bot_of(gold: Rewrites, name: str) -> RetrievalBot:
-    """Return the bot with a fault of some name, or the sound one."""
+    """Return the bot with the named fault, or the sound one."""
     return RetrievalBot(gold) if name == SOUND else FaultyBot(gold, faults(gold)[name])
 
 
@@ -175,7 +175,7 @@ def withheld(data: DialogueSet) -> DialogueSet:
 
 
 def run_bot(run: BotRun, name: str, families: Iterable[str], sound: AskedBot) -> BotResults:
-    """Test one bot with all relations of some families; ``sound`` says what is right."""
+    """Test one bot with all relations of some families. ``sound`` gives the correct replies."""
     asked = AskedBot(bot_of(run.gold, name), own=run.own)
     turns: dict[str, list[TurnResult]] = {}
     found: list[FoundCheck] = []
@@ -223,7 +223,8 @@ def _found(
             _one(bot, family, relation, turn, one, replies) for one in run if one not in single
         ]
         if pairs:
-            # Of a question the pair that breaks the relation by the fault, if there is one.
+            # For each question, use the pair that breaks the relation through the fault, if there
+            # is one.
             checks.append(max(pairs, key=lambda one: (one.broken, one.true)))
         yield from checks
 
@@ -278,9 +279,9 @@ a file of your own. Judge each item alone; some are fine. Do not look for the co
 def drawn(
     found: Sequence[FoundCheck], family: str, seed: int, decoys: int = DECOYS
 ) -> list[tuple[FoundCheck, bool]]:
-    """Return detections of a family drawn uniformly, and held checks as decoys, mixed.
+    """Return violations of a family, drawn uniformly, mixed with passed checks as decoys.
 
-    Each with whether it is a detection.
+    Each comes with whether it is a violation.
     """
     rng = stream(seed, "sheet", family)
     chosen: list[tuple[FoundCheck, bool]] = []
@@ -301,7 +302,7 @@ def sheet_text(items: Iterable[tuple[FoundCheck, bool]]) -> str:
 
 
 def _conversation(name: str, context: Context, reply: str) -> Iterator[str]:
-    """Yield one conversation, its last reply marked with the name."""
+    """Yield one conversation, with its last reply marked by ``name``."""
     opening = context.exchanges[0].system.replace("\n", " / ")
     yield f"Conversation {name}. Title: {opening or '(withheld)'}"
     yield ""
@@ -313,7 +314,7 @@ def _conversation(name: str, context: Context, reply: str) -> Iterator[str]:
 
 
 def key_text(items: Sequence[tuple[FoundCheck, bool]]) -> str:
-    """Return the key as CSV: ids, whether it is a detection, and whether the fault made it."""
+    """Return the key as CSV: ids, whether it is a violation, and whether the fault caused it."""
     rows = [(number, *item) for number, item in enumerate(items, start=1)]
     return csv_text(
         {
@@ -330,12 +331,12 @@ def key_text(items: Sequence[tuple[FoundCheck, bool]]) -> str:
     )
 
 
-#: Published means over six chat models on another data set: RETC, BPTC, Rate+, precision.
+#: Published means over six chat models on other data: RETC, BPTC, Rate+, precision.
 _PUBLISHED: Final = {
     MORTAR: ("100.0 %", "11.36", "62.0 %", "70.5 %"),
     METAL: ("99.7 %", "4.49", "61.2 %", "45.5 %"),
 }
-#: Likewise: shares of MORTAR's bugs by relation, and by perturbation.
+#: Published shares of MORTAR's bugs, by relation and by perturbation.
 _SHARES: Final = {
     "same-context": "80.0 %",
     "lost-context": "0.04 %",
@@ -347,17 +348,17 @@ _SHARES: Final = {
     "DSR": "14.0 %",
     "DSD": "22.5 %",
 }
-#: Likewise: mean numbers of L1, L2 and L3, and CV.
+#: Published mean numbers of L1, L2 and L3, and CV.
 _LEVELS: Final = {MORTAR: "17,366 / 5,422 / 104, 0.65", METAL: "6,799 / 2,138 / 31, 0.66"}
 _NAMES: Final = {MORTAR: "MORTAR", METAL: "METAL"}
 
 
 @dataclass(frozen=True, slots=True)
 class MortarTable:
-    """What was run so far: the first way to test is the main one."""
+    """The results so far. The first way to test is the main one."""
 
     data: DialogueSet
-    #: Name of a way to test -> bots.
+    #: Way to test -> results of the bots.
     ways: dict[str, list[BotResults]]
     command: str
     seed: int
@@ -386,7 +387,7 @@ def _rows(table: MortarTable) -> Iterator[_FaultRow]:
 
 
 def tables(table: MortarTable) -> dict[str, str]:
-    """Return the texts of the files, by name."""
+    """Return the contents of the output files by name."""
     rows = list(_rows(table))
     fields = {name: _getter(name) for name in _FaultRow._fields}
     return {"mortar.md": _markdown(table, rows), "mortar.csv": csv_text(fields, rows)}
@@ -568,8 +569,8 @@ def _levels(table: MortarTable) -> list[str]:
 
 
 _ALL: Final = "all"
-#: Ways to test: what the command calls them, and what the tables do. The first one that is run
-#: is the one of which everything is reported.
+#: Ways to test: name in the command -> name in the tables. The first one that is run is reported in
+#: full.
 WAYS: Final = {
     "main": "needed, title given",
     "checks": "MORTAR's checks",
@@ -577,12 +578,12 @@ WAYS: Final = {
     "answers": "against recorded answers",
 }
 _BOTH: Final = (MORTAR, METAL)
-#: Rewrites of a question that are run: more than five sequences give.
+#: Maximum rewrites per question, more than five sequences can give.
 _VARIANTS: Final = 16
 
 
 def ways(gold: Rewrites, *, own: bool, seed: int) -> Iterator[tuple[str, BotRun, tuple[str, ...]]]:
-    """Yield how bots are tested: a name, what is given, and the families of relations."""
+    """Yield the ways to test: a name, the settings, and the families of relations."""
     settings = partial(_settings, seed)
     given = partial(BotRun, gold, own=own)
     yield WAYS["main"], given(gold.data, settings()), _BOTH
@@ -599,12 +600,12 @@ def _settings(seed: int, **reply: Any) -> Settings:
 def run_mortar(
     gold: Rewrites, names: Sequence[str], *, own: bool, seed: int, only: Sequence[str]
 ) -> Iterator[tuple[str, list[BotResults]]]:
-    """Yield the results of all bots for each way to test them, one after the other."""
+    """Yield the results of all bots for each way to test them."""
     for way, run, families in ways(gold, own=own, seed=seed):
         if way not in only:
             continue
         results = []
-        # What is right hangs on the data that is given: it is asked once for all bots.
+        # The correct replies depend only on the data, so they are computed once for all bots.
         sound = AskedBot(RetrievalBot(gold), own=own)
         for name in (SOUND, *names):
             results.append(run_bot(run, name, families, sound))
@@ -645,7 +646,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _known(text: str, known: tuple[str, ...], kind: str) -> tuple[str, ...]:
-    """Return the names of a list, or all that there are."""
+    """Return the names in a list, or all names."""
     names = known if text == _ALL else tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in known:

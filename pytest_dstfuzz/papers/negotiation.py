@@ -1,4 +1,4 @@
-"""The tables of negotiation."""
+"""The tables of the negotiation experiment."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Target -> what it is.
+#: Target -> description.
 TARGETS: Final = {
     "sv": "supervised",
     "rl": "trained by its score",
     "hardened": "after iterative adversarial training",
 }
-#: Games in which winning lines are gathered, in scenarios that are not reported.
+#: Number of games to collect winning lines, in scenarios that are not reported.
 _LEARNING: Final = 100
 _ALL: Final = tuple(TARGETS)
 
@@ -58,11 +58,11 @@ class Row:
     """A row of the table."""
 
     about: str
-    make: Callable[[Arena], HearingAdversary] | None  #: ``None``: two negotiators, no attack.
+    make: Callable[[Arena], HearingAdversary] | None  #: ``None`` if there is no attack.
     targets: tuple[str, ...] = _ALL
-    speaks: str = "rl"  #: Who speaks for the adversary; ``attack`` = the one on the target.
+    speaks: str = "rl"  #: Adversary's model; ``attack``: the one trained on the target.
     most_perplexity: float | None = None
-    #: Whether what the target would select counts, though it would go on talking.
+    #: Whether to count the target's likely selection, even if it would go on talking.
     forced: bool = False
 
 
@@ -75,14 +75,14 @@ def _reactive(after: int, shortlist: int = SHORTLIST) -> Callable[[Arena], Heari
     return make
 
 
-#: More words than any negotiator knows: all are tried.
+#: Larger than any vocabulary, so that all words are tried.
 _EVERY: Final = 1_000_000
 
 
-#: Name -> row, in the order of the paper's table; what is ours comes last.
+#: Name -> row, in the order of the paper's table, followed by our own attacks.
 ROWS: Final[dict[str, Row]] = {
     "no-attack": Row("RL model (w/o attack)", None),
-    # What the attacks go on from: they are worth what they have more than this.
+    # The baseline of the attacks, without any attack.
     "voice": Row("the voice of the attacks alone, taking what is left", VoicedAdversary),
     "transfer": Row("Transfer attack", HandedOnAdversary),
     "rl-attack": Row("RL attack", VoicedAdversary, speaks="attack"),
@@ -93,7 +93,7 @@ ROWS: Final[dict[str, Row]] = {
     "reactive-1": Row("Reactive attack, n = 1", _reactive(1), ("rl",)),
     "reactive-3": Row("Reactive attack, n = 3", _reactive(3), ("rl",)),
     "reactive-4": Row("Reactive attack, n = 4", _reactive(4), ("rl",)),
-    # Where the figures differ from the paper's: what the shortlist costs, and what counting costs.
+    # Variations that may explain differences from the paper: the shortlist, and the counting.
     "reactive-every": Row("Reactive attack, every word tried", _reactive(2, _EVERY), ("sv", "rl")),
     "reactive-forced": Row(
         "Reactive attack, what the target would select if it did",
@@ -113,21 +113,21 @@ ROWS: Final[dict[str, Row]] = {
 
 @dataclass(frozen=True)
 class PlayedRow:
-    """What came of a row."""
+    """The results of a row."""
 
     target: str
     name: str
     figures: GameFigures
-    perplexity: float | None  #: Of all that the adversary said, under the supervised model.
-    #: Share of the games in which it attacked, by the adversary's own count; ``None`` where its
-    #: voice is the attack.
+    perplexity: float | None  #: Perplexity of the adversary's text under the supervised model.
+    #: Share of games with an attack, as counted by the adversary. ``None`` if its voice is the
+    #: attack.
     attacked: float | None
-    line: str  #: The last line with which it won most games,
-    line_share: float  #: and the share of the won games that ended with it.
+    line: str  #: The most frequent last line in won games,
+    line_share: float  #: and its share of the won games.
 
 
 def read_kept(path: Path, kind: type[T]) -> T:
-    """Return what the experiment wrote before.
+    """Read a stored result of the experiment.
 
     Raises:
         DataError: the file is damaged.
@@ -139,13 +139,13 @@ def read_kept(path: Path, kind: type[T]) -> T:
 
 
 def forced(arena: Arena, played: PlayedGame) -> PlayedGame:
-    """Return a game with the first attack in it counted as if the target selected after it.
+    """Return a game as if the target made its selection after the first attack.
 
-    So the code that Cheng et al. published counts: by what the target would select, whether or not
-    it would end the talk.
+    The code published by Cheng et al. counts like this: it uses the target's likely selection, even
+    if the target would go on talking.
     """
     agent, scenario = arena.agent, played.scenario
-    assert isinstance(agent, TransparentAgent)  # noqa: S101 - its adversary has looked into it
+    assert isinstance(agent, TransparentAgent)  # noqa: S101 - a white-box adversary needs this
     view = TargetView(agent, arena.game, scenario)
     places = [at for at, (target, _) in enumerate(played.lines) if at >= AFTER and not target]
     if not places:
@@ -159,14 +159,14 @@ def forced(arena: Arena, played: PlayedGame) -> PlayedGame:
 
 
 class RowPlayer:
-    """Plays rows with negotiators that were trained."""
+    """Plays rows with trained negotiators."""
 
     def __init__(self, models: Mapping[str, Path], games: int, seed: int) -> None:
         self._models, self._games, self._seed = models, games, seed
         self._known: dict[tuple[str, int], NegotiatorAgent] = {}
 
     def _agent(self, name: str, seed: int) -> NegotiatorAgent:
-        """Return a negotiator; another seed is another object, which draws other words."""
+        """Return a negotiator. Each seed has a separate object with its own random draws."""
         from pytest_dstfuzz.games.negotiation.agent import NegotiatorAgent  # noqa: PLC0415 - torch
 
         if (name, seed) not in self._known:
@@ -199,7 +199,7 @@ class RowPlayer:
         return self._row(target, name, arena, games, struck)
 
     def _plain(self, target: str, name: str) -> PlayedRow:
-        """Let the negotiator trained by its score play, where both have to agree."""
+        """Play the score-trained negotiator against the target. Both have to agree."""
         from pytest_dstfuzz.games.negotiation.reinforce import played  # noqa: PLC0415 - torch
 
         pair = self._agent("rl", 1).network, self._agent(target, 0).network
@@ -228,8 +228,8 @@ class RowPlayer:
         )
 
 
-#: Advantage of the adversary as published (Cheng et al. 2019, tables 2, 6 and 7, 2,000 games):
-#: row -> by target.
+#: Published advantage of the adversary (Cheng et al. 2019, tables 2, 6 and 7, 2,000 games): row ->
+#: target -> advantage.
 PUBLISHED: Final[Mapping[str, Mapping[str, float]]] = {
     "no-attack": {"sv": 2.68, "rl": 0.05, "hardened": -0.13},
     "transfer": {"sv": -0.13, "rl": -1.19, "hardened": -2.66},
@@ -242,7 +242,7 @@ PUBLISHED: Final[Mapping[str, Mapping[str, float]]] = {
     "reactive-3": {"rl": 5.19},
     "reactive-4": {"rl": 4.84},
 }
-#: What Lewis et al. (2017) and Cheng et al. (2019) give for the negotiators themselves.
+#: Results of Lewis et al. (2017) and Cheng et al. (2019) for the negotiators themselves.
 _PUBLISHED_FIT: Final = (
     "Published: perplexity 5.47 (supervised) and 5.86 (by score) on test, counted over all words "
     "of a talk, of which the first is not predicted; in games against the supervised one the one "
@@ -254,7 +254,7 @@ _PUBLISHED_FIT: Final = (
 def tables(
     measured: Mapping[str, Any], rows: Sequence[PlayedRow], command: str, game: str
 ) -> dict[str, str]:
-    """Return the tables as Markdown and CSV, by the names of their files."""
+    """Return the tables as Markdown and CSV by file name."""
     lines = [
         "# Attacks on negotiators",
         "",
@@ -339,7 +339,7 @@ _COLUMNS: Final[Columns] = {
 }
 
 
-#: Folder -> what is trained into it.
+#: Folder -> the model trained into it.
 TRAINED: Final = {
     "sv": "the supervised negotiator",
     "rl": "the one trained further by its score, against sv",
@@ -352,15 +352,15 @@ TRAINED: Final = {
 
 @dataclass(frozen=True)
 class NegotiationRun:
-    """How the experiment is run."""
+    """The settings of the experiment."""
 
     data: Path
     output: Path
-    games: int = 500  #: Of each row.
-    seed: int = 1_000  #: Of the games that are reported; trainings draw others.
-    epochs: int = 12  #: Of the supervised training.
-    rounds: int = 8  #: Of each training by games.
-    steps: int = 40  #: Of a round; half as many of each kind where two negotiators learn.
+    games: int = 500  #: Games per row.
+    seed: int = 1_000  #: Seed of the reported games. Trainings use others.
+    epochs: int = 12  #: Epochs of the supervised training.
+    rounds: int = 8  #: Rounds of each training by games.
+    steps: int = 40  #: Steps per round. If two negotiators learn, half as many for each.
 
     def model(self, name: str) -> Path:
         """Return the file of a negotiator."""
@@ -370,7 +370,7 @@ class NegotiationRun:
 
 
 def train(run: NegotiationRun) -> None:
-    """Train what is missing, or go on with it."""
+    """Train the missing models, and resume unfinished trainings."""
     from pytest_dstfuzz.games.negotiation.hardening import (  # noqa: PLC0415 - torch
         HardenConfig,
         harden,
@@ -425,7 +425,7 @@ def train(run: NegotiationRun) -> None:
 
 
 def measured(run: NegotiationRun) -> dict[str, object]:
-    """Return what the supervised negotiator is worth, on the test split and against itself."""
+    """Measure the negotiators on the test split, and in games against ``sv`` and themselves."""
     from pytest_dstfuzz.games.negotiation.corpus import load_negotiations  # noqa: PLC0415 - with it
     from pytest_dstfuzz.games.negotiation.network import load_network  # noqa: PLC0415 - torch
     from pytest_dstfuzz.games.negotiation.reinforce import played  # noqa: PLC0415 - torch
@@ -445,7 +445,7 @@ def measured(run: NegotiationRun) -> dict[str, object]:
 
 
 def known_or_measured(run: NegotiationRun) -> dict[str, Any]:
-    """Return what `measured` says, from its file where it is there.
+    """Return the result of `measured`, from its file if it exists.
 
     Raises:
         DataError: the file is damaged.
@@ -457,10 +457,10 @@ def known_or_measured(run: NegotiationRun) -> dict[str, Any]:
 
 
 def refuse_another(run: NegotiationRun) -> None:
-    """Refuse to go on with negotiators that were trained otherwise.
+    """Check that the output folder has models with the same training settings.
 
     Raises:
-        UserError: the output folder is of other trainings; the message says of which.
+        UserError: the settings differ. The message names them.
     """
     path = run.output / "trained.json"
     now = {"epochs": run.epochs, "rounds": run.rounds, "steps": run.steps}
@@ -478,7 +478,7 @@ def refuse_another(run: NegotiationRun) -> None:
 
 
 def play(run: NegotiationRun, targets: Sequence[str], rows: Sequence[str]) -> list[PlayedRow]:
-    """Play what is missing of the table, a file for each row."""
+    """Play the missing rows of the table. Each row has its own file."""
     player = RowPlayer({name: run.model(name) for name in TRAINED}, run.games, run.seed)
     found = []
     for target in targets:
@@ -500,7 +500,7 @@ def play(run: NegotiationRun, targets: Sequence[str], rows: Sequence[str]) -> li
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments that follow its name."""
+    """Run the command with the arguments after its name."""
     given = vars(_parser().parse_all(arguments))
     targets, rows = given.pop("targets"), given.pop("rows")
     run = NegotiationRun(**{name: value for name, value in given.items() if value is not None})

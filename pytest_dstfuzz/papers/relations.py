@@ -1,9 +1,10 @@
-"""How often does a tracker break each relation: too sensitive here, too stable there?
+"""Failure rates of a tracker for each relation: is it too sensitive or too stable?
 
 ``dstfuzz experiment relations --model trade --data PATH --split test --output DIR`` tests every
-turn of the data with each relation and prints a table for each side: what must not change, and
-what must. With ``--output`` it is written as ``relations.md`` and ``relations.csv``, anew after
-each relation, so that nothing is lost where the run ends early.
+turn of the data with each relation. It prints one table for relations under which the answer should
+not change, and one for relations under which it should. With ``--output``, the tables are written
+as ``relations.md`` and ``relations.csv`` after each relation, so that results survive if the run
+ends early.
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ from pytest_dstfuzz.relations.relation import Relation, Scenes
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
 
-#: Ways to fail, in the order of the table.
+#: Kinds of failures, in the order of the table.
 _FAILURES: Final = ("changed", "stuck", "partial", "other")
-#: Reasons of a relation that the table has.
+#: Maximum number of reasons per relation in the table.
 _MOST: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class RelationsConfig(GroundConfig):
-    """What to measure; dialogues are drawn with the seed of the campaigns."""
+    """The settings. Dialogues are drawn with the seed of the campaigns."""
 
     splits: tuple[str, ...] = ("test",)
     relations: str = "all"
@@ -66,27 +67,27 @@ class RelationsConfig(GroundConfig):
 
 @dataclass(frozen=True, slots=True)
 class RelationRow:
-    """One relation."""
+    """The results of one relation."""
 
     name: str
     side: str
     unit: str
-    units: int  #: Turns, or dialogues where it edits these.
-    by_gold: int | None  #: To which it applies by the labels; ``None`` = these are not complete.
-    applicable: int  #: To which it applies by what the tracker said.
-    tested: int  #: Of these, with a rewrite that was run.
-    broken: int  #: Of these, with one that failed.
-    #: (rewrites, those that failed in this way) of each dialogue.
+    units: int  #: Number of turns, or of dialogues if the relation edits whole dialogues.
+    by_gold: int | None  #: Applicable units by the labels. ``None`` if they are incomplete.
+    applicable: int  #: Applicable units by the tracker's predictions.
+    tested: int  #: Units with a rewrite that was run.
+    broken: int  #: Units with a failed rewrite.
+    #: Kind of failure -> (rewrites, failed rewrites) for each dialogue.
     failures: dict[str, list[tuple[int, int]]]
-    reasons: Counter[str]  #: Why it says nothing about the others.
+    reasons: Counter[str]  #: Why it does not apply to the other units.
 
     @property
     def rewrites(self) -> int:
-        """Rewrites that were run and answered."""
+        """Number of rewrites that were run and answered."""
         return sum(run for run, _ in self.failures["changed"])
 
     def count(self, failure: str) -> int:
-        """Return how many failed in a way."""
+        """Return the number of rewrites that failed in one way."""
         return sum(failed for _, failed in self.failures[failure])
 
     def rate(self, *ways: str) -> Rate:
@@ -99,7 +100,7 @@ class RelationRow:
 
 @dataclass(frozen=True, slots=True)
 class RelationsTable:
-    """The whole table, and what it was measured on."""
+    """The results with their configuration and data."""
 
     config: RelationsConfig
     data: DialogueSet
@@ -109,7 +110,7 @@ class RelationsTable:
 def run_relations(
     config: RelationsConfig, tell: Say, tracker: Tracker | None = None
 ) -> Iterator[RelationsTable]:
-    """Yield the table after each relation; the tracker is made where none is given."""
+    """Yield the table after each relation. The tracker is built if none is given."""
     given = config.settings
     whole = load_dialogues(given.data.data, config.splits[0])
     data = drawn(whole, config.max_dialogues, given.variant.seed, "relations", "dialogues")
@@ -154,7 +155,7 @@ def _measure(
 def row_of(
     relation: Relation, data: DialogueSet, results: Sequence[TurnResult], by_gold: int | None
 ) -> RelationRow:
-    """Return the figures of one relation."""
+    """Return the results of one relation."""
     left_out = [turn for turn in results if turn.outcome == "inapplicable"]
     tested = [turn for turn in results if _run(turn)]
     by_dialogue: dict[str, list[VariantResult]] = {}
@@ -190,7 +191,7 @@ def _rate_of(ways: Sequence[str], row: RelationRow) -> Rate:
     return row.rate(*ways)
 
 
-#: Columns of ``relations.csv``: a line a relation.
+#: Columns of ``relations.csv``, with a line per relation.
 COLUMNS: Columns = {
     "relation": lambda row: row.name,
     "side": lambda row: row.side,
@@ -208,7 +209,7 @@ COLUMNS: Columns = {
 
 
 def tables(table: RelationsTable) -> dict[str, str]:
-    """Return the texts of the files, by name: rates in the CSV are rounded to 4 decimals."""
+    """Return the contents of the output files by name. Rates in the CSV have 4 decimals."""
     return {"relations.md": _markdown(table), "relations.csv": csv_text(COLUMNS, table.rows)}
 
 
@@ -272,7 +273,7 @@ def _left(table: RelationsTable) -> Iterable[list[str]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments that follow its name."""
+    """Run the command with the arguments after its name."""
     given = vars(_parser().parse_all(arguments))
     folder = output_folder(given, "relations")
     own = taken(given, RelationsConfig)

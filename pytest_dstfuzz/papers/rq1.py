@@ -1,9 +1,9 @@
-"""The thesis' first question: how often do random perturbations break a tracker?
+"""The first question of the thesis: how often do random perturbations break a tracker?
 
-``dstfuzz experiment rq1 --model trade --data PATH --split val,test`` takes the dialogues
-that the tracker gets right at every turn, so that a failure is the perturbation's doing,
-perturbs them by random sampling with k = 1 to 6 associated transformations, and prints
-the table; with ``--output`` it is written as ``rq1.md`` and ``rq1.csv``.
+``dstfuzz experiment rq1 --model trade --data PATH --split val,test`` takes the dialogues that the
+tracker gets right at every turn, so that the perturbation causes every failure. It perturbs them by
+random sampling with k = 1 to 6 combined transformations, and prints the table. With ``--output``,
+the table is written as ``rq1.md`` and ``rq1.csv``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ PUBLISHED = (
     ("SimpleTOD, MultiWOZ 2.1", "7.79 %"),
     ("SimpleTOD, MultiWOZ 2.2", "5.29 %"),
 )
-#: Dialogues right throughout in validation and test, MultiWOZ 2.1, for TRADE.
+#: Dialogues in validation and test of MultiWOZ 2.1 that are right at every turn for TRADE.
 PUBLISHED_DIALOGUES = 393
 #: Rates of the table, see `comparison.RATES`.
 _RATES = ("valid_rate", "failure_rate", "thesis_failure_rate", "yield")
@@ -68,7 +68,7 @@ _RATES = ("valid_rate", "failure_rate", "thesis_failure_rate", "yield")
 
 @dataclass(frozen=True, slots=True)
 class Rq1Config(GroundConfig):
-    """What to measure; dialogues are drawn with the seed of the campaigns."""
+    """The settings. Dialogues are drawn with the seed of the campaigns."""
 
     validities: tuple[str, ...] = ("edit-rate", "strict")
     ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
@@ -76,18 +76,18 @@ class Rq1Config(GroundConfig):
 
 @dataclass(frozen=True, slots=True)
 class Rq1Row:
-    """One profile and one k."""
+    """The results for one profile and one k."""
 
     validity: str
     k: int
     figures: CampaignFigures
     counts: Counts
-    #: Valid and failure rate, the latter counted the thesis' way too, and yield.
+    #: Valid rate, failure rate, failure rate as counted in the thesis, and yield.
     rates: dict[str, Rate]
 
     @classmethod
     def of(cls, validity: str, k: int, figures: CampaignFigures) -> Rq1Row:
-        """Return the figures of one campaign."""
+        """Return the row of one campaign."""
         rates = {}
         for name in _RATES:
             (found,) = tallies([figures], RATES[name])
@@ -105,17 +105,17 @@ class Rq1Row:
 
 @dataclass(frozen=True, slots=True)
 class Rq1Table:
-    """The whole table, and what it was measured on."""
+    """The whole table with its configuration and data."""
 
     config: Rq1Config
     evaluations: tuple[Evaluation, ...]
     layouts: tuple[str, ...]
-    data: DialogueSet  #: What was perturbed.
+    data: DialogueSet  #: Perturbed dialogues.
     rows: tuple[Rq1Row, ...]
 
 
 def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1Table:
-    """Measure the table, of a tracker that is made from ``config`` where none is given."""
+    """Measure the table. If no tracker is given, it is built from ``config``."""
     given = config.settings
     splits = [load_dialogues(given.data.data, split) for split in config.splits]
     if tracker is None:
@@ -159,7 +159,7 @@ COLUMNS: Columns = {
 
 
 def tables(table: Rq1Table) -> dict[str, str]:
-    """Return the texts of the files, by name: rates in the CSV are rounded to 4 decimals."""
+    """Return the contents of the output files by name. Rates in the CSV have 4 decimals."""
     return {"rq1.md": _markdown(table), "rq1.csv": csv_text(COLUMNS, table.rows)}
 
 
@@ -227,11 +227,11 @@ def _cells(row: Rq1Row) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments that follow its name."""
+    """Run the command with the arguments after its name."""
     given = vars(_parser().parse_all(arguments))
     folder = output_folder(given, "rq1")
     own = taken(given, Rq1Config)
-    # As in the thesis each variant is drawn once: the valid rate is one of the figures.
+    # As in the thesis, without redraws: the valid rate is one of the results.
     settings = common_settings(redraws=0, **given)
     config = Rq1Config(settings, **own, command=command_line("rq1", arguments))
     hand_out(tables(run_rq1(config, say)), folder)

@@ -1,11 +1,10 @@
-"""The thesis' second question: what does a trained agent add to random sampling?
+"""The second question of the thesis: how much better than random is a trained agent?
 
-``dstfuzz experiment rq2 --model trade --data PATH --search agent:PATH`` takes the dialogues
-that the tracker gets right at every turn and that no agent was trained on, and runs the
-agent and random sampling with k = 1 to 6 associated transformations. The tables are
-printed; with ``--output`` they are written as ``rq2.md`` and ``rq2.csv``, with charts.
-
-Policies of several training seeds stand for one search, see `rq3`.
+``dstfuzz experiment rq2 --model trade --data PATH --search agent:PATH`` takes the dialogues that
+the tracker gets right at every turn and that no agent was trained on. It runs the agent and random
+sampling with k = 1 to 6 combined transformations, and prints the tables. With ``--output``, they
+are written as ``rq2.md`` and ``rq2.csv``, with charts. Policies of several training seeds count as
+one search, see `rq3`.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ from pytest_dstfuzz.papers.formatting import (
 )
 from pytest_dstfuzz.report.charts import Chart, ChartLine, line_charts
 
-#: The thesis on TRADE, MultiWOZ 2.1 (figures 4.1 and 4.2, appendix A; table 4.6): k, then
-#: failure and valid rate of its agent, inertia of its agent and of random sampling. It has
-#: no table of the rates of random sampling for TRADE.
+#: Results of the thesis for TRADE, MultiWOZ 2.1 (figures 4.1 and 4.2, appendix A; table 4.6): k,
+#: failure and valid rate of its agent, inertia of its agent and of random sampling. The thesis has
+#: no table with the rates of random sampling for TRADE.
 PUBLISHED = (
     ("1", "8.2 %", "96.0 %", "1.88", "3.35"),
     ("2", "17.2 %", "98.3 %", "1.57", "3.35"),
@@ -61,16 +60,16 @@ _EXAMPLES = """\
 
 @dataclass(frozen=True, slots=True)
 class Rq2Config:
-    """What to measure."""
+    """The settings."""
 
-    contenders: tuple[Contender, ...]  #: Random sampling is put beside them.
+    contenders: tuple[Contender, ...]  #: Random sampling is added.
     validities: tuple[str, ...] = ("edit-rate", "strict")
     variants: int = 5
     ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
 
     @property
     def compared(self) -> tuple[Contender, ...]:
-        """The contenders, and random sampling where it is none of them."""
+        """The contenders, with random sampling added if it is missing."""
         for item in self.contenders:
             if not item.associates:
                 raise UserError(
@@ -84,25 +83,25 @@ class Rq2Config:
 
 @dataclass(frozen=True, slots=True)
 class Rq2Row:
-    """One search at one k: the mean over its runs, or one of them."""
+    """The results of one search at one k: the mean over its runs, or a single run."""
 
     validity: str
     k: int
     label: str
-    run: tuple[str, int] | None  #: Search and seed; ``None`` = all runs.
+    run: tuple[str, int] | None  #: Search and seed. ``None`` means all runs.
     means: MeanFigures
 
 
 @dataclass(frozen=True, slots=True)
 class Rq2Table:
-    """The whole table, and what it was measured on."""
+    """The whole table with its configuration and data."""
 
     ground: SearchComparison
     config: Rq2Config
     rows: tuple[Rq2Row, ...]
 
     def of(self, validity: str, *, single: bool) -> list[Rq2Row]:
-        """Return the rows of single runs, or those of all runs together, by k."""
+        """Return the rows of single runs, or the means over all runs, by k."""
         return [
             row for row in self.rows if row.validity == validity and (row.run is not None) == single
         ]
@@ -128,7 +127,7 @@ def run_rq2(ground: SearchComparison, config: Rq2Config) -> Rq2Table:
     return Rq2Table(ground, config, tuple(rows))
 
 
-#: Columns of the CSV file: a line a profile, k and search (all runs), and one a run.
+#: Columns of the CSV file, with a line per profile, k and search (all runs), and one per run.
 COLUMNS: Columns = {
     "validity": lambda row: row.validity,
     "k": lambda row: row.k,
@@ -143,7 +142,7 @@ COLUMNS: Columns = {
 
 
 def tables(table: Rq2Table, *, charts: bool) -> dict[str, str]:
-    """Return the texts of the files, by name; ``charts`` are shown in the first of them."""
+    """Return the contents of the output files by name. The first one shows the ``charts``."""
     texts = {"rq2.md": _markdown(table, charts=charts), "rq2.csv": csv_text(COLUMNS, table.rows)}
     if charts:
         texts |= {_chart_name(name): _chart(table, name) for name in table.config.validities}
@@ -183,7 +182,7 @@ def _markdown(table: Rq2Table, *, charts: bool) -> str:
 
 
 def _chart(table: Rq2Table, validity: str) -> str:
-    """Return the valid and the failure rate over k, as SVG."""
+    """Return the valid and the failure rate over k as SVG."""
     rows = table.of(validity, single=False)
     labels = dict.fromkeys(row.label for row in rows)
 
@@ -239,10 +238,10 @@ def _single_cells(row: Rq2Row) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments that follow its name."""
+    """Run the command with the arguments after its name."""
     given = vars(_parser().parse_all(arguments))
     config = Rq2Config(**taken(given, Rq2Config))
-    # A search that cannot be compared is found out before the tracker is measured.
+    # Find searches that cannot be compared before the tracker is measured.
     say(f"to compare: {', '.join(item.label for item in config.compared)}")
     ground, folder = begin(given, config.compared, "rq2", arguments)
     hand_out(tables(run_rq2(ground, config), charts=folder is not None), folder)

@@ -1,16 +1,16 @@
-"""Which search breaks most turns for every call to the tracker, at equally many variants?
+"""Which search breaks the most turns per tracker call, with equally many variants?
 
 ``dstfuzz experiment rq3 --model trade --data PATH --searches random,agent:PATH`` takes the
-dialogues that the tracker gets right at every turn and that no agent was trained on. Every
-search draws through the same masks and gets as many variants run at a turn as the others.
-The table is printed; with ``--output`` it is written as ``rq3.md`` and ``rq3.csv``.
+dialogues that the tracker gets right at every turn and that no agent was trained on. All searches
+draw through the same masks, and get equally many variants per turn. The table is printed. With
+``--output``, it is written as ``rq3.md`` and ``rq3.csv``.
 
-Policies of several training seeds stand for one search: ``agent:A,agent:B,agent:C`` are the
-agent, and a name of your own tells others apart: ``other=agent:D,other=agent:E``. Each is
-compared at the number of transformations at which it does best.
+Policies of several training seeds count as one search: ``agent:A,agent:B,agent:C`` are the agent.
+Use other names to distinguish searches: ``other=agent:D,other=agent:E``. Each search is compared at
+its best number of transformations.
 
-That is the thesis' comparison. Searches make unlike numbers of calls for as many variants: `curves`
-compares them at equal calls, and by what is different in what they find.
+This is the comparison of the thesis. Searches make different numbers of calls for equally many
+variants. `curves` compares them at equal calls, and by the distinct weaknesses that they find.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from pytest_dstfuzz.papers.formatting import (
     yes_no,
 )
 
-#: Table 4.7 of the thesis, MultiWOZ 2.1: tracker, then failure and valid rate of each.
+#: Table 4.7 of the thesis, MultiWOZ 2.1: tracker, then failure and valid rate of each search.
 PUBLISHED = (
     ("TRADE", "23.5 %", "99.1 %", "33.3 %", "70.1 %"),
     ("SimpleTOD", "23.3 %", "98.2 %", "45.0 %", "71.8 %"),
@@ -72,7 +72,7 @@ _SEARCHES = "random,near-value,greedy,dialtest"
 
 @dataclass(frozen=True, slots=True)
 class Rq3Config:
-    """What to compare."""
+    """The settings."""
 
     contenders: tuple[Contender, ...]
     budgets: tuple[int, ...] = (8, 32)
@@ -82,27 +82,27 @@ class Rq3Config:
 
     @property
     def contests(self) -> tuple[Contest, ...]:
-        """Every combination of profile, way of counting and budget."""
+        """All combinations of profile, counting and budget."""
         every = product(self.validities, self.until_broken, self.budgets)
         return tuple(Contest(validity, budget, until) for validity, until, budget in every)
 
 
 @dataclass(frozen=True, slots=True)
 class Rq3Row:
-    """One search at one k."""
+    """The results of one search at one k."""
 
     contest: Contest
     label: str
-    k: int | None  #: ``None`` where the search has no number of transformations.
-    best: bool  #: Its best k, the one that is compared; of another one there is one campaign.
+    k: int | None  #: ``None`` if the search does not use k.
+    best: bool  #: Whether this is the best k of the search. Others have one campaign only.
     means: MeanFigures
     weaknesses: Weaknesses
-    against: Against | None  #: Of the best k only, and not of the subject itself.
+    against: Against | None  #: ``None`` if k is not the best one, and for the subject itself.
 
 
 @dataclass(frozen=True, slots=True)
 class Rq3Table:
-    """The whole table, and what it was measured on."""
+    """The whole table with its configuration."""
 
     ground: SearchComparison
     config: Rq3Config
@@ -117,8 +117,7 @@ class Rq3Table:
 def run_rq3(ground: SearchComparison, config: Rq3Config) -> Rq3Table:
     """Run the campaigns and compare them.
 
-    The best k of a search is that of its first run; its other runs are made at this k
-    alone.
+    The best k of a search is chosen in its first run. Its other runs use only this k.
     """
     places = [(contest, item) for contest in config.contests for item in config.contenders]
 
@@ -128,7 +127,7 @@ def run_rq3(ground: SearchComparison, config: Rq3Config) -> Rq3Table:
         return ground.campaigns.figures(ground.settings(contest, item, k)[:runs])
 
     def best_k(contest: Contest, item: Contender) -> int:
-        """Return the k of most turns broken for every call; of equal ones the lowest."""
+        """Return the k with the most turns broken per call. Ties go to the lowest."""
 
         def rate(k: int) -> float:
             (found,) = figures(contest, item, k, 1)
@@ -162,7 +161,7 @@ def run_rq3(ground: SearchComparison, config: Rq3Config) -> Rq3Table:
     return Rq3Table(ground, config, subject, tuple(rows))
 
 
-#: Columns of ``rq3.csv``: a line a search and k.
+#: Columns of ``rq3.csv``, with a line per search and k.
 COLUMNS: Columns = {
     "validity": lambda row: row.contest.validity,
     "until_broken": lambda row: yes_no(row.contest.until_broken),
@@ -183,7 +182,7 @@ COLUMNS: Columns = {
 
 
 def tables(table: Rq3Table) -> dict[str, str]:
-    """Return the texts of the files, by name."""
+    """Return the contents of the output files by name."""
     return {"rq3.md": _markdown(table), "rq3.csv": csv_text(COLUMNS, table.rows)}
 
 
@@ -284,7 +283,7 @@ def _described(row: Rq3Row) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments that follow its name."""
+    """Run the command with the arguments after its name."""
     given = vars(_parser().parse_all(arguments))
     config = Rq3Config(**taken(given, Rq3Config))
     ground, folder = begin(given, config.contenders, "rq3", arguments)
