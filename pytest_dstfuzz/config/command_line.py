@@ -95,7 +95,7 @@ class Parser(argparse.ArgumentParser):
                 flag,
                 dest=name,
                 type=self._reader(item, flag),
-                action="extend" if item.repeated else "store",
+                action=_action(item),
                 required=name in required,
                 help=item.help,
                 **how,
@@ -109,7 +109,7 @@ class Parser(argparse.ArgumentParser):
     def _reader(self, item: Option, flag: str) -> Callable[[str], Any]:
         def read(text: str) -> Any:
             self._named.add(item.name)
-            return parse_option(item.name, text, flag)
+            return text if item.name in NAMED else parse_option(item.name, text, flag)
 
         return read
 
@@ -135,13 +135,20 @@ class Parser(argparse.ArgumentParser):
             if namespace.tracker is None:
                 self._named.discard("tracker")
         for owner in self._named.intersection(NAMED):
-            listed, texts = split_named(owner, getattr(namespace, owner))
+            whole = parse_option(owner, ",".join(getattr(namespace, owner)), f"--{owner}")
+            listed, texts = split_named(owner, whole)
             vars(namespace).update(
                 {name: parse_option(name, said, f"--{owner}") for name, said in texts.items()}
             )
             setattr(namespace, owner, listed)
         namespace.named = frozenset(self._named)
         return namespace
+
+
+def _action(item: Option) -> str:
+    """Return what argparse does with an option that may be given again."""
+    # Names with keys are read together, when the line is known.
+    return "append" if item.name in NAMED else "extend" if item.repeated else "store"
 
 
 def adapter_options(given: dict[str, Any]) -> dict[str, Any]:

@@ -507,7 +507,7 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     ),
     _reply(
         "compare",
-        Value(comparisons, "NAME,..."),
+        Value(comparisons, "NAME,...", separator=","),
         "when two replies say the same, all that are named agreeing: exact, numbers, names, "
         "entities, polarity, ids, embedding, judge, one of a package or "
         "of your suite, or module:function, a function of yours of two texts",

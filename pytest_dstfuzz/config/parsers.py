@@ -286,8 +286,10 @@ class Option(NamedTuple):
 
     @property
     def repeated(self) -> bool:
-        """Whether it may be given several times, one value each time."""
-        return self.value.separator == "\n"
+        """Whether it may be given several times: a list of texts, which grows each time."""
+        return self.value.separator == "\n" or (
+            self.value.separator == "," and self.value.holds is str
+        )
 
     def text_of(self, value: object) -> str | None:
         """Spell a value of Python or TOML as the option would be written, for the one parser.

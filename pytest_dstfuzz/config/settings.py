@@ -20,7 +20,7 @@ from pytest_dstfuzz.config.options import (
     rule_lines,
 )
 from pytest_dstfuzz.config.parsers import KEY
-from pytest_dstfuzz.config.secret import Address, Header, OwnKey, without_credentials
+from pytest_dstfuzz.config.secret import Address, Header, OwnKey, masked, without_credentials
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
@@ -334,27 +334,37 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
         text: its value.
 
     Raises:
-        UserError: a key that the name does not have.
+        UserError: a key that the name does not have, a name twice, or two values for one setting.
 
     >>> split_named("compare", "numbers,judge:openai+http://localhost:8000/v1:calls=500")
     ('numbers,judge', {'judge': 'openai+http://localhost:8000/v1', 'judge_calls': '500'})
     """
-    names, texts = [], {}
+    names: list[str] = []
+    texts: dict[str, str] = {}
     for entry in text.split(","):
         head, *keys = KEY.split(entry)
         name, _, value = head.partition(":")
         own = [item for item in OPTIONS if item.of == owner and name in (item.kinds or (name,))]
         known = {item.key: item for item in own}
+        given = []
         if "" in known:
             head = name
-            if value:
-                texts[known[""].name] = value
+            given = [(known[""], value)] if value else []
         for key in keys:
             called, _, said = key.partition("=")
             found = known.get(called.replace("_", "-"))
             if found is None:
                 raise unknown_name(f"key of {name}:", called, [one for one in known if one])
-            texts[found.name] = said.replace("+", ",") if found.value.separator == "," else said
+            listed = found.value.separator == ","
+            given.append((found, said.replace("+", ",") if listed else said))
+        if head in names:
+            raise UserError(f"--dst-{owner} names {masked(head)!r} twice: a run has each once")
+        for found, said in given:
+            if texts.setdefault(found.name, said) != said:
+                raise UserError(
+                    f"--dst-{owner}: {found.key or 'the value'} of {name} is given two values, "
+                    "and a run has one: leave one of them out"
+                )
         names.append(head)
     return ",".join(names), texts
 

@@ -245,7 +245,7 @@ def _typed(config: pytest.Config, item: Option) -> Given | None:
     if typed is None:
         return None
     # A lock may be a regular expression with commas in it, so it is given one at a time.
-    value = typed if isinstance(typed, str) else "\n".join(typed)
+    value = typed if isinstance(typed, str) else item.value.separator.join(typed)
     return Given(item.name, value, f"--dst-{item.flag}", True)
 
 

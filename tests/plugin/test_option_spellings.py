@@ -288,6 +288,52 @@ def test_a_name_has_its_keys_beside_it(
     assert word in repeat_options(pytester.parseconfig(f"--dst-{word}"), 0)
 
 
+LISTS = [
+    ("relation", "frozen:a.jsonl", "gold"),
+    ("compare", "ids:cited=K[0-9]+", "numbers"),
+    ("edits", "char_drop", "-emoji"),
+    ("noise", "typing:3", "casual"),
+    ("domains", "hotel", "taxi"),
+]
+
+
+@pytest.mark.parametrize(("name", "first", "second"), LISTS)
+def test_a_list_that_is_given_twice_grows(
+    pytester: pytest.Pytester, name: str, first: str, second: str
+) -> None:
+    ini = "dst_outcome = reply"
+    twice = (f"--dst-{name}={first}", f"--dst-{name}={second}")
+    together = settings(pytester, ini, f"--dst-{name}={first},{second}")
+    assert settings(pytester, ini, *twice) == together
+    assert f"{first},{second}" in repeat_options(pytester.parseconfig(*twice), 0)
+    alone = settings(pytester, ini, f"--dst-{name}={second}")
+    assert settings(pytester, ini, twice[0], f"--no-dst-{name}", twice[1]) == alone
+    parser = Parser("dstfuzz x", "y")
+    parser.shared(name, "frozen", "cited")
+    words = [[f"--{name}={first}", f"--{name}={second}"], [f"--{name}={first},{second}"]]
+    assert parser.parse_all(words[0]) == parser.parse_all(words[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("relation", "frozen:a.jsonl,frozen:b.jsonl"),
+        ("relation", "same-context:reference=answer,lost-context:reference=clean"),
+        ("compare", "ids:cited=a:cited=b"),
+        ("compare", "judge:openai+http://h:1,judge:openai+http://h:2"),
+    ],
+)
+def test_two_values_for_one_setting_are_refused(
+    pytester: pytest.Pytester, name: str, value: str
+) -> None:
+    with pytest.raises(UserError, match="tw"):
+        Settings.of(**{name: value}, outcome="reply")
+    with pytest.raises(UserError, match="tw"):
+        settings(
+            pytester, "dst_outcome = reply", *(f"--dst-{name}={one}" for one in value.split(","))
+        )
+
+
 @pytest.mark.parametrize(
     ("word", "message"),
     [
