@@ -176,7 +176,7 @@ class SessionCampaigns:
         # A tracker that cannot be used is refused before the settings are looked at.
         predictor = self._pool.predictor(model, key.origin, key.effective.reply.outcome)
         if key not in self._engines:
-            data, turns = self._context.data, self._plans[planned, key.origin]
+            data, turns = self._context.data_of(key.effective), self._plans[planned, key.origin]
             worker, config = self._context.workers > 0, self._context.config
             soon = bool(
                 config.getoption("maxfail", 0) or config.getoption("stepwise", default=False)

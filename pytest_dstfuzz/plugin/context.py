@@ -38,7 +38,12 @@ from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.plugin.options import given_options, read_settings, table_rules_of
+from pytest_dstfuzz.plugin.options import (
+    beside_ini,
+    given_options,
+    read_settings,
+    table_rules_of,
+)
 from pytest_dstfuzz.plugin.relations import each_of
 from pytest_dstfuzz.plugin.stored import StoredRun, stored_run
 from pytest_dstfuzz.relations.checks import why_hopeless
@@ -207,13 +212,30 @@ class RunContext:
     @cached_property
     def data(self) -> DialogueSet:
         """The dialogues of the session."""
-        settings = self.settings.data
-        outcome = self.settings.reply.outcome
-        where, split = settings.data, settings.split
-        read = load_dialogues(where, split, outcome=outcome, tools=settings.tools)
-        found = with_history(with_slots(read, settings.slots), self.settings.reply)
-        found = with_paraphrases(found, settings.tools_paraphrase)
-        return with_frozen(found, settings.frozen)
+        return self.data_of(self.settings)
+
+    def data_of(self, settings: Settings) -> DialogueSet:
+        """Return the dialogues with the files of other words that some settings name.
+
+        A marker may name its own; their paths are as those of the ini file.
+        """
+        files = [self._words_of(settings, name) for name in ("tools_paraphrase", "frozen")]
+        tools, frozen = key = files[0], files[1]
+        if key not in self._with_words:
+            self._with_words[key] = with_frozen(with_paraphrases(self._read, tools), frozen)
+        return self._with_words[key]
+
+    def _words_of(self, settings: Settings, name: str) -> str | None:
+        path: str | None = settings.option(name)
+        common = path in (None, self.settings.option(name))
+        return path if path is None or common else beside_ini(self.config, name, path)
+
+    @cached_property
+    def _read(self) -> DialogueSet:
+        settings, reply = self.settings.data, self.settings.reply
+        where, tools = settings.data, settings.tools
+        read = load_dialogues(where, settings.split, outcome=reply.outcome, tools=tools)
+        return with_history(with_slots(read, settings.slots), reply)
 
     @cached_property
     def lexicon(self) -> Lexicon:
@@ -261,12 +283,12 @@ class RunContext:
 
         Of all that ship (``all``), those that can say something about a turn of the data.
         """
-        named = settings.variant.relation
-        key = named, settings.reply.outcome
+        named, data = settings.variant.relation, self.data_of(settings)
+        key = named, settings.reply.outcome, id(data)
         if key not in self._relations:
-            found = relations_named(named, self.data, settings.reply.outcome)
+            found = relations_named(named, data, settings.reply.outcome)
             if named == ALL:
-                found = tuple(relation for relation in found if not self.hopeless(relation))
+                found = tuple(relation for relation in found if not self.hopeless(relation, data))
             self._relations[key] = found
         return self._relations[key]
 
@@ -318,16 +340,17 @@ class RunContext:
         folders = (self.config.invocation_params.dir, self.config.rootpath)
         return tuple(dict.fromkeys(map(str, folders)))
 
-    def hopeless(self, relation: Relation) -> str:
+    def hopeless(self, relation: Relation, data: DialogueSet) -> str:
         """Say why a relation can say nothing about the data; ``""`` where it can."""
-        if relation.name not in self._hopeless:
+        key = relation.name, id(data)
+        if key not in self._hopeless:
             reply = self.settings.reply
             # A recorded reply is no right one: there the answers alone can tell.
             known = reply if KINDS[reply.outcome].has_exact_labels else None
             seed = self.settings.variant.seed
-            scenes = Scenes(self.data, self.lexicon, self._guards, seed, known)
-            self._hopeless[relation.name] = why_hopeless(relation, self.data, scenes)
-        return self._hopeless[relation.name]
+            scenes = Scenes(data, self.lexicon, self._guards, seed, known)
+            self._hopeless[key] = why_hopeless(relation, data, scenes)
+        return self._hopeless[key]
 
     def turns(self, settings: Settings) -> list[tuple[Dialogue, int]]:
         """Return the turns that are run with some settings, dialogue by dialogue.
@@ -362,16 +385,16 @@ class RunContext:
         """Refuse settings that contradict the data; those of a folder of results were tested."""
         if settings not in self._checked and self.stored is None:
             self.drawn(settings)
-            comparison = self.comparison(settings.reply)
+            comparison, data = self.comparison(settings.reply), self.data_of(settings)
             for one in each_of(settings, self.relations(settings)):
                 CampaignSpec.of(
                     one.settings.variant,
-                    self.data,
+                    data,
                     self.lexicon,
                     reply=settings.reply,
                     comparison=comparison,
                 )
-                if why := self.hopeless(one.relation):
+                if why := self.hopeless(one.relation, data):
                     raise UserError(why)
             self._checked.add(settings)
 
@@ -385,13 +408,18 @@ class RunContext:
         return None
 
     @cached_property
-    def _relations(self) -> dict[tuple[str, str], tuple[Relation, ...]]:
-        """As they are named, and what of an answer is tested -> the relations."""
+    def _with_words(self) -> dict[tuple[str | None, str | None], DialogueSet]:
+        """Files of other words, of tools and of turns -> the dialogues with both."""
         return {}
 
     @cached_property
-    def _hopeless(self) -> dict[str, str]:
-        """Name of a relation -> why it can say nothing about the data."""
+    def _relations(self) -> dict[tuple[str, str, int], tuple[Relation, ...]]:
+        """As they are named, what of an answer is tested, ``id()`` of data -> the relations."""
+        return {}
+
+    @cached_property
+    def _hopeless(self) -> dict[tuple[str, int], str]:
+        """Name of a relation and ``id()`` of data -> why it can say nothing about them."""
         return {}
 
     @cached_property

@@ -155,7 +155,7 @@ def _placed(config: pytest.Config, given: Given, value: Any) -> Any:
     if given.on_command_line:
         # A shell leaves the tilde of --name=~/file as it is.
         return os.path.expanduser(value)  # noqa: PTH111 - never fails, keeps ./ and ../
-    return _beside_ini(config, given.name, value)
+    return beside_ini(config, given.name, value)
 
 
 def _pyproject(config: pytest.Config) -> Path:
@@ -276,7 +276,8 @@ def _written(config: pytest.Config, item: Option) -> str | None:
     return text
 
 
-def _beside_ini(config: pytest.Config, name: str, value: str) -> str:
+def beside_ini(config: pytest.Config, name: str, value: str) -> str:
+    """Return the path that an ini file gives an option, as it is from the folder of the run."""
     if (name, value) == ("cache", NO_CACHE):
         return value
     folder = config.inipath.parent if config.inipath is not None else config.rootpath

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
+
+from pytest_dstfuzz import load_dialogues
+from pytest_dstfuzz.dialogue.dialogues import turn_keys
+from pytest_dstfuzz.relations.sources import FrozenFile, FrozenRow
 
 FEW = ("--dst-turns=2", "--dst-variants=2")
 STEADY = "--dst-model=mybot:steady"
@@ -43,6 +48,35 @@ def test_an_ini_file_and_a_marker_name_several(bot: pytest.Pytester) -> None:
         """
     )
     assert len([name for name in collected(bot) if "test_both[" in name]) == 4
+
+
+def test_a_marker_gives_a_relation_its_value(bot: pytest.Pytester) -> None:
+    """The path is as from the ini file, and other tests have another file, or none."""
+    turn = '{"user": "a room near the sea please", "state": {"hotel-area": "north"}}'
+    talk = f'{{"dialogue_id": "d", "turns": [{turn}]}}'
+    bot.path.joinpath("talks.jsonl").write_text(talk, encoding="utf-8")
+    key = turn_keys(load_dialogues(bot.path / "talks.jsonl", "test").dialogues[0])[0]
+    for name, text in (("one", "a chamber near the sea please"), ("two", "a bed near the sea")):
+        row = FrozenRow(key, "", text, "me", verdict="keeps", reviewer="me")
+        FrozenFile({}, (row,)).write(bot.path / f"{name}.jsonl")
+    bot.makeini("[pytest]\n")
+    bot.mkdir("tests").joinpath("test_own.py").write_text(
+        """
+import pytest
+
+@pytest.mark.dst(relation="frozen:one.jsonl")
+def test_marked(dst_turn):
+    assert [one.text for one in dst_turn.result.variants] == ["a chamber near the sea please"]
+
+@pytest.mark.dst(relation="frozen:two.jsonl")
+def test_other(dst_turn):
+    assert [one.text for one in dst_turn.result.variants] == ["a bed near the sea"]
+""",
+        encoding="utf-8",
+    )
+    os.chdir(bot.path / "tests")
+    run = bot.runpytest_inprocess(STEADY, "--dst-data=../talks.jsonl", "--rootdir=..")
+    run.assert_outcomes(passed=2)
 
 
 def test_each_relation_has_its_result(suite: pytest.Pytester) -> None:
