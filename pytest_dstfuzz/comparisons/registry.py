@@ -26,6 +26,7 @@ from pytest_dstfuzz.comparisons.facts import (
 from pytest_dstfuzz.comparisons.judge import Judge, Judges
 from pytest_dstfuzz.comparisons.polarity import SamePolarity, is_fallback
 from pytest_dstfuzz.config import JUDGE, ReplySettings
+from pytest_dstfuzz.config.parsers import QUOTES, is_word
 from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import UserError, unknown_name
@@ -223,7 +224,8 @@ def _named(name: str, settings: ReplySettings, search_path: tuple[str, ...]) -> 
         return _own(found, f"the comparison {name!r}", settings.threshold, name)
     if name not in COMPARISONS.names:
         error = unknown_name("comparison", name, COMPARISONS.names)
-        raise UserError(f"{error} Your own is named as package.module:function.")
+        hint = "" if is_word(name) else f" Or {QUOTES}."
+        raise UserError(f"{error} Your own is named as package.module:function.{hint}")
     found = COMPARISONS.find(name)
     return _own(found, f"the comparison {name!r}", settings.threshold, name)
 

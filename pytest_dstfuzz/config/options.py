@@ -13,12 +13,14 @@ from typing import Any, Final, Literal, NamedTuple
 from pytest_dstfuzz.config import parsers
 from pytest_dstfuzz.config.parsers import (
     PARTS,
+    QUOTES,
     SWITCH,
     Option,
     Scope,
     Value,
     choice,
     count,
+    entries,
     once,
     prices,
     text,
@@ -438,7 +440,7 @@ def outcome(value: str) -> str:
 
 def comparisons(value: str) -> str:
     """Take names of comparisons with commas between them; the result has no blanks."""
-    found = [part.strip() for part in value.split(",") if part.strip()]
+    found = entries(value)
     if not found:
         raise ValueError("names nothing: leave the option out for the default")
     return once(found)
@@ -471,7 +473,9 @@ def expression(value: str) -> str:
     try:
         compiled = re.compile(bare)
     except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from None
+        raise ValueError(
+            f"is no regular expression: {error} (beside other names {QUOTES})"
+        ) from None
     if compiled.search("") is not None:
         raise ValueError("matches every reply: it matches nothing at all")
     return bare

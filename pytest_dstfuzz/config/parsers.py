@@ -7,7 +7,14 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, NamedTuple
 
-from pytest_dstfuzz.config.secret import Header, OwnKey, masked, without_credentials
+from pytest_dstfuzz.config.secret import (
+    MASK,
+    Header,
+    OwnKey,
+    masked,
+    shown_value,
+    without_credentials,
+)
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.selection import written_edits
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
@@ -308,8 +315,41 @@ class Option(NamedTuple):
         return None
 
 
-#: What parts the keys of a name from it and from each other, in ``NAME:VALUE:KEY=VALUE``.
-KEY = re.compile(r":(?=[a-z][a-z_-]*=)")
+#: A value in double quotes; what parts names or keys may stand in it.
+_QUOTED = r'(?<![^:=,])"[^"]*"(?=[:,]|\Z)'
+_ENTRY = re.compile(rf"(?:{_QUOTED}|[^,])+")
+_PART = re.compile(rf"(?:{_QUOTED}|(?!:[a-z][a-z_-]*=).)+", re.DOTALL)
+#: What to do where a value holds what parts names or keys.
+QUOTES = 'put a value that holds a comma or ":word=" in double quotes, NAME:"VALUE"'
+
+
+def entries(value: str) -> list[str]:
+    """Return the parts of a list with commas between them; a comma in double quotes parts nothing.
+
+    >>> entries('frozen:"a,b.jsonl", gold')
+    ['frozen:"a,b.jsonl"', 'gold']
+    """
+    return [part.strip() for part in _ENTRY.findall(value) if part.strip()]
+
+
+def entry_parts(entry: str) -> list[str]:
+    """Return ``NAME:VALUE`` and each ``KEY=VALUE`` of an entry ``NAME:VALUE:KEY=VALUE``.
+
+    >>> entry_parts('ids:cited="K:nr=[0-9]+"')
+    ['ids', 'cited="K:nr=[0-9]+"']
+    """
+    head, *keys = _PART.findall(entry)
+    return [head, *(key.removeprefix(":") for key in keys)]
+
+
+def is_word(name: str) -> bool:
+    """Whether a name looks like one, and not like the end of a value with a comma in it."""
+    return re.fullmatch(r"[\w-]+", name) is not None
+
+
+def unquoted(value: str) -> str:
+    """Return a value without the double quotes around it, if it has any."""
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
 
 
 def text(value: str) -> str:
@@ -335,7 +375,7 @@ def names(value: str) -> tuple[str, ...]:
 
 def relations(value: str) -> str:
     """Take names of relations with commas between them; the result has no blanks."""
-    found = tuple(part.strip() for part in value.split(",") if part.strip())
+    found = entries(value)
     if not found:
         raise ValueError("names nothing: leave the option out for 'metamorphic'")
     if len(found) > 1 and "all" in found:
@@ -343,32 +383,34 @@ def relations(value: str) -> str:
     return once(found)
 
 
-def once(entries: Sequence[str]) -> str:
+def once(listed: Sequence[str]) -> str:
     """Return entries ``NAME``, or ``NAME:...`` with keys, in one text; each may stand once."""
-    names = [KEY.split(entry)[0] for entry in entries]
+    names = [entry_parts(entry)[0] for entry in listed]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise ValueError(f"names {masked(twice[0])!r} twice")
-    return ",".join(entries)
+    return ",".join(listed)
 
 
 def noise_models(value: str) -> tuple[str, ...]:
     """Take names of noise models with commas between them, each with a weight or without."""
-    found = names(value)
-    for part in found:
+    for part in (found := entries(value)):
         weighed(part)
-    return found
+    if not found:
+        raise ValueError("names nothing: leave the option out for typing and casual")
+    return tuple(found)
 
 
 def weighed(text: str) -> tuple[str, float]:
     """Return the name and the weight of ``NAME:WEIGHT``; the weight is 1 if it has none.
 
-    >>> weighed("typing:3"), weighed("casual")
-    (('typing', 3.0), ('casual', 1.0))
+    >>> weighed("typing:3"), weighed("C:/noise.json"), weighed('"a:1,b.json":2')
+    (('typing', 3.0), ('C:/noise.json', 1.0), ('a:1,b.json', 2.0))
     """
     name, parted, weight = text.rpartition(":")
-    if not parted:
-        return text, 1.0
-    return name, positive("shares of the slips")(weight)
+    # The colon of a drive stands before a path, and one within quotes is of a name.
+    if not parted or any(sign in weight for sign in '/\\"'):
+        return unquoted(text), 1.0
+    return unquoted(name), positive("shares of the slips")(weight)
 
 
 def reports(value: str) -> tuple[str, ...]:
@@ -542,3 +584,69 @@ def tracker_keys(value: str) -> tuple[OwnKey, ...]:
             raise UserError("a key of a tracker is written KEY=VALUE, such as timeout=60")
         found.append(OwnKey(plain, said))
     return tuple(found)
+
+
+#: The options whose values are masked by their grammar, not as one address.
+_MASKED = ("tracker", "compare", "relation")
+#: In a command line: ``--dst-tracker=``, ``--tracker=``, ``-o dst_tracker=``.
+_OPTION = re.compile(rf"((?:-.*?|dst_)({'|'.join(_MASKED)})=)(.*)", re.DOTALL)
+#: One of them as a word of its own, with the value in the next one.
+_FLAG = re.compile(rf"--(?:dst-)?({'|'.join(_MASKED)})")
+#: Keys of a tracker whose value is no credential: those of the option table but for headers.
+_HARMLESS = frozenset(
+    {"checkpoint", "device", "timeout", "retries", "dead_after", "concurrency", "rate_limit"}
+    | {"slot_map", "service_model", "prompt", "prices", "stream", "tool_choice"}
+)
+
+
+def masked_words(words: Sequence[str]) -> list[str]:
+    """Return the words of a shell's command line without what a report must not tell."""
+    shown: list[str] = []
+    before = ""
+    for word in words:
+        flag, option = _FLAG.fullmatch(before), _OPTION.fullmatch(word)
+        if flag is not None:
+            shown.append(_masked_value(flag[1], word))
+        elif option is not None:
+            shown.append(option[1] + _masked_value(option[2], option[3]))
+        else:
+            shown.append(masked(word))
+        before = word
+    return shown
+
+
+def _masked_value(option: str, text: str) -> str:
+    if option == "tracker":
+        return _masked_keys(text)
+    parts = ([_masked_part(part) for part in entry_parts(one)] for one in entries(text))
+    return ",".join(map(":".join, parts))
+
+
+def _masked_part(part: str) -> str:
+    # The sign that ends a value is no part of an address in it.
+    return masked(part.removesuffix('"')) + '"' * part.endswith('"')
+
+
+def _masked_headers(text: str) -> str:
+    """Return headers, one a line, with the values masked that are no names of variables."""
+    shown = []
+    for line in text.splitlines():
+        try:
+            shown.append(str(Header.parse(line)))
+        except UserError:
+            shown.append(MASK)
+    return "\n".join(shown)
+
+
+def _masked_keys(text: str) -> str:
+    """Return keys of a tracker, one a line, with all values masked that may be a credential."""
+    shown = []
+    for line in text.splitlines():
+        name, sign, value = line.partition("=")
+        plain = name.strip().replace("-", "_")
+        if plain == "header":
+            value = _masked_headers(value)
+        elif plain not in _HARMLESS:
+            value = shown_value(value) if sign else ""
+        shown.append(f"{name}{sign}{masked(value)}" if sign else MASK)
+    return "\n".join(shown)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from string import Template
 
@@ -22,14 +21,6 @@ _HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
 _QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
 #: A name as HTTP allows it (RFC 9110, a token).
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-#: Keys of a tracker in a command line: ``--dst-tracker=``, ``--tracker=``, ``-o dst_tracker=``.
-_OPTION = re.compile(r"((?:-.*?|dst_)tracker=)(.*)", re.DOTALL)
-_FLAGS = ("--dst-tracker", "--tracker")
-#: Keys of a tracker whose value is no credential: those of the option table but for headers.
-_HARMLESS = frozenset(
-    {"checkpoint", "device", "timeout", "retries", "dead_after", "concurrency", "rate_limit"}
-    | {"slot_map", "service_model", "prompt", "prices", "stream", "tool_choice"}
-)
 #: The value is in the environment: nothing of it is in the text.
 _IN_ENVIRONMENT = re.compile(r"(?:[A-Za-z]+ )?\$(?:\w+|\{\w+\})")
 
@@ -89,7 +80,7 @@ class Header:
     value: str = field(repr=False)
 
     def __str__(self) -> str:
-        return f"{self.name}: {_shown_value(self.value)}"
+        return f"{self.name}: {shown_value(self.value)}"
 
     @classmethod
     def parse(cls, text: str) -> Header:
@@ -112,7 +103,7 @@ class OwnKey:
     value: str = field(repr=False)
 
     def __str__(self) -> str:
-        return f"{self.name}={_shown_value(self.value)}"
+        return f"{self.name}={shown_value(self.value)}"
 
     def read(self) -> str:
         """Return the value, from the environment where it names a variable of it."""
@@ -137,46 +128,6 @@ def from_environment(text: str, who: str) -> str:
         ) from None
 
 
-def masked_words(words: Sequence[str]) -> list[str]:
-    """Return the words of a shell's command line without what a report must not tell."""
-    shown: list[str] = []
-    before = ""
-    for word in words:
-        option = _OPTION.fullmatch(word)
-        if before in _FLAGS:
-            shown.append(_masked_keys(word))
-        elif option is not None:
-            shown.append(option[1] + _masked_keys(option[2]))
-        else:
-            shown.append(masked(word))
-        before = word
-    return shown
-
-
-def _masked_headers(text: str) -> str:
-    """Return headers, one a line, with the values masked that are no names of variables."""
-    shown = []
-    for line in text.splitlines():
-        try:
-            shown.append(str(Header.parse(line)))
-        except UserError:
-            shown.append(MASK)
-    return "\n".join(shown)
-
-
-def _masked_keys(text: str) -> str:
-    """Return keys of a tracker, one a line, with all values masked that may be a credential."""
-    shown = []
-    for line in text.splitlines():
-        name, sign, value = line.partition("=")
-        plain = name.strip().replace("-", "_")
-        if plain == "header":
-            value = _masked_headers(value)
-        elif plain not in _HARMLESS:
-            value = _shown_value(value) if sign else ""
-        shown.append(f"{name}{sign}{masked(value)}" if sign else MASK)
-    return "\n".join(shown)
-
-
-def _shown_value(value: str) -> str:
+def shown_value(value: str) -> str:
+    """Return a value that may be a credential: masked, unless the environment holds it."""
     return value if _IN_ENVIRONMENT.fullmatch(value) else MASK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -19,7 +20,7 @@ from pytest_dstfuzz.config.options import (
     refuse_without_replies,
     rule_lines,
 )
-from pytest_dstfuzz.config.parsers import KEY
+from pytest_dstfuzz.config.parsers import QUOTES, entries, entry_parts, unquoted
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey, masked, without_credentials
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.selection import Selection, select
@@ -31,6 +32,8 @@ _GATING = ("max_failure_rate", "max_expected_failures", "baseline")
 _BEST = {("trade", "natural"): "bandit"}
 #: Options that name what may have keys of its own.
 NAMED = ("relation", "compare")
+#: What may follow an address with its comma: the name of a comparison, or a module.
+_NAME = re.compile(r"[\w.-]+")
 #: What the setting ``cache`` says where nothing is to be kept.
 NO_CACHE = "no"
 
@@ -327,7 +330,8 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
     """Return names without their keys, and the texts of the options that the keys stand for.
 
     ``NAME:VALUE:KEY=VALUE`` gives a name its value, if it has one, and keys. Commas separate
-    names. A list in the value of a key has ``+`` between its parts.
+    names. A list in the value of a key has ``+`` between its parts. A value may stand in double
+    quotes.
 
     Args:
         owner: the option that names something, one of `NAMED`.
@@ -341,20 +345,29 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
     """
     names: list[str] = []
     texts: dict[str, str] = {}
-    for entry in text.split(","):
-        head, *keys = KEY.split(entry)
+    for entry in entries(text):
+        head, *keys = entry_parts(entry)
         name, _, value = head.partition(":")
+        if "://" in ",".join(texts.values()) and not _NAME.fullmatch(name):
+            # It is not repeated: it may be the end of a password.
+            raise UserError(f"--dst-{owner}: an address ends at its comma: {QUOTES}")
         own = [item for item in OPTIONS if item.of == owner and name in (item.kinds or (name,))]
         known = {item.key: item for item in own}
         given = []
         if "" in known:
             head = name
-            given = [(known[""], value)] if value else []
+            given = [(known[""], unquoted(value))] if value else []
+        elif '"' in head:
+            raise UserError(f"--dst-{owner}: {name} takes no value in double quotes")
         for key in keys:
             called, _, said = key.partition("=")
             found = known.get(called.replace("_", "-"))
+            said = unquoted(said)
             if found is None:
-                raise unknown_name(f"key of {name}:", called, [one for one in known if one])
+                # An address is not repeated: it may hold a password with such a part.
+                called = "" if "://" in entry else called
+                error = unknown_name(f"key of {name}:", called, [one for one in known if one])
+                raise UserError(f"--dst-{owner}: {error} Or {QUOTES}.")
             listed = found.value.separator == ","
             given.append((found, said.replace("+", ",") if listed else said))
         if head in names:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final, TypeVar
 
+from pytest_dstfuzz.config.parsers import QUOTES, is_word
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.registry import Registry, blamed
 from pytest_dstfuzz.relations.checks import CheckedRelation, overrides
@@ -118,6 +119,8 @@ def relations_named(
         raise UserError(f"{text!r} is no list of relations: write names with commas between them")
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UserError(f"the relation {twice!r} is named twice in {text!r}")
+    if odd := next((one for one in names if one not in RELATIONS.names and not is_word(one)), None):
+        raise UserError(f"{unknown_name('relation', odd, RELATIONS.names)} Or {QUOTES}.")
     return tuple(relation_by_name(name) for name in names)
 
 

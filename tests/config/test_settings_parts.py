@@ -9,8 +9,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from pytest_dstfuzz.config import ADAPTER, KEYS, OPTIONS, Settings, names_of, settings_json
-from pytest_dstfuzz.config.parsers import PARTS
-from pytest_dstfuzz.config.secret import masked_words
+from pytest_dstfuzz.config.parsers import PARTS, masked_words
 from pytest_dstfuzz.config.settings import settings_of_json
 from pytest_dstfuzz.errors import DataError, UserError
 
@@ -112,6 +111,22 @@ def test_settings_of_a_report_are_read() -> None:
         (["-o", "dst_tracker=token=secret\ntimeout=5"], ["-o", "dst_tracker=token=***\ntimeout=5"]),
         (["--dst-tracker", "secret"], ["--dst-tracker", "***"]),
         (["--dst-tracker=token=$TOKEN"], ["--dst-tracker=token=$TOKEN"]),
+        (
+            ["--dst-compare=judge:openai+http://u:secret@h/v1?key=secret:model=m:calls=9,numbers"],
+            ["--dst-compare=judge:openai+http://***@h/v1?key=***:model=m:calls=9,numbers"],
+        ),
+        (
+            ["-o", 'dst_compare=ids,judge:"openai+http://h?a=secret,:b=secret":model=m'],
+            ["-o", 'dst_compare=ids,judge:"openai+http://h?a=***":model=m'],
+        ),
+        (
+            ["--compare", "judge:openai+http://h?secret:model=m"],
+            ["--compare", "judge:openai+http://h?***:model=m"],
+        ),
+        (
+            ["--dst-relation=frozen:http://h/?a=secret,gold"],
+            ["--dst-relation=frozen:http://h/?a=***,gold"],
+        ),
         (["--dst-tracker=prompt=http://u:secret@h/x"], ["--dst-tracker=prompt=http://***@h/x"]),
     ],
 )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 
 import pytest
 
-from pytest_dstfuzz.config import KEYS, OPTIONS, Option, Settings, option, parse_option
+from pytest_dstfuzz.comparisons.registry import comparison_by_name
+from pytest_dstfuzz.config import KEYS, OPTIONS, Address, Option, Settings, option, parse_option
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.options import CALL_OPTIONS
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.options import read_settings, repeat_options
+from pytest_dstfuzz.relations.registry import relations_named
 
 #: A value that each option takes, and that is not its default.
 VALUES = {
@@ -276,6 +279,14 @@ def test_a_key_of_a_tracker_is_no_option(pytester: pytest.Pytester, name: str) -
             {"judge_model": "m", "judge_calls": 9, "judge_prices": (1.0, 2.0)},
         ),
         ("compare=my_bot:same", "my_bot:same", {}),
+        ('relation=frozen:"a,b:c=1.jsonl",gold', "frozen,gold", {"frozen": "a,b:c=1.jsonl"}),
+        ("relation=frozen:C:/a b.jsonl,gold", "frozen,gold", {"frozen": "C:/a b.jsonl"}),
+        ('compare=ids:cited="K[0-9]{1,3}",numbers', "ids,numbers", {"cited": "K[0-9]{1,3}"}),
+        (
+            'compare=judge:"openai+http://h:1/v1?a=b,c:model=d":model=m,numbers',
+            "judge,numbers",
+            {"judge": Address("openai+http://h:1/v1?a=b,c:model=d"), "judge_model": "m"},
+        ),
     ],
 )
 def test_a_name_has_its_keys_beside_it(
@@ -285,7 +296,8 @@ def test_a_name_has_its_keys_beside_it(
     found = settings(pytester, ini, f"--dst-{word}")
     assert found.option(word.partition("=")[0]) == names
     assert {name: found.option(name) for name in keys} == keys
-    assert word in repeat_options(pytester.parseconfig(f"--dst-{word}"), 0)
+    shown = repeat_options(pytester.parseconfig(f"--dst-{word}"), 0)
+    assert word.replace("b,c:model=d", "***") in shown
 
 
 LISTS = [
@@ -293,6 +305,7 @@ LISTS = [
     ("compare", "ids:cited=K[0-9]+", "numbers"),
     ("edits", "char_drop", "-emoji"),
     ("noise", "typing:3", "casual"),
+    ("noise", '"a,b:1.json":2', "C:/noise.json"),
     ("domains", "hotel", "taxi"),
 ]
 
@@ -341,13 +354,36 @@ def test_two_values_for_one_setting_are_refused(
         ("relation=gold:reference=answer", "reference"),
         ("compare=embedding:threshold=3", "--dst-compare=NAME:threshold: '3' is no distance"),
         ("relation=frozen:a.jsonl,frozen:b.jsonl", "twice"),
+        ("relation=frozen:a:word=b.jsonl", "double quotes"),
+        ("compare=ids:cited=(?:a,b)", "double quotes"),
+        ("compare=judge:openai+http://h:1/v1?a=b:word=c", "double quotes"),
+        ("compare=judge:openai+http://me:secret,secret@h:1/v1", "double quotes"),
+        ("compare=judge:openai+http://me:secret=secret@h:1/v1", "double quotes"),
+        ('compare=embedding:"a,b"', "no value in double quotes"),
     ],
 )
 def test_a_key_that_a_name_does_not_have_is_one_message(
     pytester: pytest.Pytester, word: str, message: str
 ) -> None:
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=message) as caught:
         settings(pytester, "dst_outcome = reply", f"--dst-{word}")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "named"),
+    [
+        ("relation=frozen:a,b.jsonl", relations_named),
+        ("compare=ids:cited=a{1,3}", comparison_by_name),
+    ],
+)
+def test_the_end_of_a_value_is_no_name(
+    pytester: pytest.Pytester, word: str, named: Callable[..., object]
+) -> None:
+    found = settings(pytester, "dst_outcome = reply", f"--dst-{word}")
+    about = {} if named is relations_named else {"settings": found.reply}
+    with pytest.raises(UserError, match="double quotes"):
+        named(found.option(word.partition("=")[0]), **about)
 
 
 def test_the_command_has_the_same_spellings(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from loopback import Asked, Says, Service
 from table_talk import BOOK, CONTEXT, DATA, FIND, MESSAGES
 
 from pytest_dstfuzz.config import build_settings
-from pytest_dstfuzz.config.secret import masked_words
+from pytest_dstfuzz.config.parsers import masked_words
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.registry import tracker_for
