@@ -545,7 +545,8 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         "judge",
         Value(judge, "ADDRESS"),
         "the chat model that says whether two replies say the same, at an OpenAI-compatible "
-        "address, openai+http://... or openai+https://...",
+        "address, openai+http://... or openai+https://...; --dst-compare=judge:ADDRESS goes before "
+        "it",
         scopes=("ini",),
         of="compare",
         kinds=(JUDGE,),

@@ -81,7 +81,7 @@ def read_settings(config: pytest.Config) -> Settings:
     named, more = _without_keys(plain)
     found = (*named, *(given for given in keys if given.name in KEYS), *more)
     # A key of what an ini file names must not win over -o.
-    found = tuple(sorted(found, key=lambda given: given.on_command_line))
+    found = tuple(sorted(_of_names(config, found), key=lambda given: given.on_command_line))
     values: dict[str, Any] = {}
     for given in found:
         value = parse_option(given.name, given.value, given.shown_as)
@@ -146,6 +146,17 @@ def _without_keys(found: Sequence[Given]) -> tuple[list[Given], list[Given]]:
             given = given._replace(value=names)  # noqa: PLW2901 - the same but for its keys
         named.append(given)
     return named, keys
+
+
+def _of_names(config: pytest.Config, found: Sequence[Given]) -> Iterator[Given]:
+    """Yield options but for ini keys of a name that is not among those of the command line."""
+    typed = {one.name: set(one.value.split(",")) for one in found if one.on_command_line}
+    typed |= {owner: set() for owner in NAMED if _is_off(config, owner)}
+    for given in found:
+        item = option(given.name)
+        names = typed.get(item.of, set(item.kinds))
+        if given.on_command_line or not item.kinds or not names.isdisjoint(item.kinds):
+            yield given
 
 
 def _placed(config: pytest.Config, given: Given, value: Any) -> Any:

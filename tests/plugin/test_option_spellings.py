@@ -347,6 +347,35 @@ def test_two_values_for_one_setting_are_refused(
         )
 
 
+JUDGED = "dst_outcome = reply\ndst_compare = judge\ndst_judge = openai+http://ini:1\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "names", "judge"),
+    [
+        ([], "judge", "ini"),
+        (["--dst-compare=judge"], "judge", "ini"),
+        (["--dst-compare=numbers,judge:openai+http://line:1"], "numbers,judge", "line"),
+        (["-odst_judge=openai+http://o:1"], "judge", "o"),
+        (
+            ["-odst_judge=openai+http://o:1", "--dst-compare=judge:openai+http://line:1"],
+            "judge",
+            "line",
+        ),
+        (["-odst_compare=judge:openai+http://line:1"], "judge", "line"),
+        (["--dst-compare=numbers"], "numbers", ""),
+        (["--no-dst-compare"], None, ""),
+    ],
+)
+def test_the_command_line_goes_before_the_ini_file(
+    pytester: pytest.Pytester, words: list[str], names: str | None, judge: str
+) -> None:
+    for ini in (JUDGED, JUDGED.replace("judge\n", "judge:openai+http://ini:1\n", 1)):
+        found = settings(pytester, ini, *words).reply
+        assert found.compare == names
+        assert found.judge == (f"openai+http://{judge}:1" if judge else None)
+
+
 @pytest.mark.parametrize(
     ("word", "message"),
     [
