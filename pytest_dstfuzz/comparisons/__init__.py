@@ -1,1 +1,1 @@
-"""Internal: whether two replies say the same: equality, facts, meaning, a judge, a function."""
+"""Internal: Comparisons of two answers: equality, facts, meaning, a judge, a function."""

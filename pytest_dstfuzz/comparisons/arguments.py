@@ -1,4 +1,4 @@
-"""Whether two values of an argument or a slot say the same: rules, and which rule applies."""
+"""Comparison of argument and slot values: rules, and the table of rules by name."""
 
 from __future__ import annotations
 
@@ -28,34 +28,35 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.registry import blamed
 from pytest_dstfuzz.trackers.registry import load_attribute
 
-#: What follows a text, and is none of it.
+#: Final punctuation that is not part of a value.
 _FINAL: Final = ".!?,;:…"
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?", re.IGNORECASE)
-#: Floats that are no farther apart than this are one number, written with more or fewer digits.
+#: Maximum relative difference of two floats that count as the same number.
 _CLOSE: Final = Decimal("1e-12")
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentKind:
-    """What a tool's schema says of the values of an argument."""
+    """The description of an argument in a tool's schema."""
 
     #: ``string``, ``number``, ``integer``, ``boolean``, ``array``, ``object``; ``""`` = unknown.
     type: str = ""
     #: ``date``, ``time``, ``date-time``, ...
     format: str = ""
-    #: Its value if it is left out, as canonical JSON; ``null`` where nothing is said.
+    #: The default value as canonical JSON; ``null`` if the schema has none.
     default: str = "null"
 
 
 UNKNOWN: Final = ArgumentKind()
-#: Two JSON values and what the schema says of them -> whether they say the same.
+#: Takes two JSON values and the schema's description; returns whether they are equivalent.
 Same = Callable[[object, object, ArgumentKind], bool]
 
 
 def folded(text: str) -> str:
-    """Return a text without what does not tell values apart.
+    """Return a text without differences that do not distinguish values.
 
-    That is case, blanks, a final full stop, and how quotes, dashes and accents are encoded.
+    Removes differences in case, blanks, final punctuation, and the encoding of quotes, dashes and
+    accents.
 
     >>> folded(" The  Ritz. "), folded("Joe’s")
     ('the ritz', "joe's")
@@ -66,7 +67,7 @@ def folded(text: str) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def number_of(text: str) -> Decimal | None:
-    """Return the number that a text is as a whole; ``None`` = it is none.
+    """Return the number that the whole text denotes, or ``None``.
 
     >>> number_of("1,200"), number_of("two"), number_of("2 people")
     (Decimal('1200'), Decimal('2'), None)
@@ -80,9 +81,10 @@ def number_of(text: str) -> Decimal | None:
 
 
 def numeral(value: object) -> Decimal | None:
-    """Return the number that a JSON value is, or that stands in a text of digits alone.
+    """Return the number that a JSON value is, or that a text of digits denotes.
 
-    What begins with a zero is no number but an id, and so is a text with a sign or an exponent.
+    A text with a leading zero is an id and not a number. The same holds for a text with a plus sign
+    or an exponent.
     """
     if isinstance(value, bool):
         return None
@@ -107,7 +109,7 @@ def _equal(one: Decimal, other: Decimal) -> bool:
 
 
 def same_exactly(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Whether two values are one, JSON type included; 2 and 2.0 are."""
+    """Return whether two values are equal, including the JSON type; 2 and 2.0 are equal."""
     del kind
     if isinstance(one, int | float) and isinstance(other, int | float):
         return isinstance(one, bool) == isinstance(other, bool) and one == other
@@ -115,7 +117,7 @@ def same_exactly(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bo
 
 
 def same_number(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Whether two values are one number: 2, "2", "2.0", "two"; as texts where one is none."""
+    """Return whether two values are the same number ("2", "two"), or else the same text."""
     numbers = [
         number_of(value) if isinstance(value, str) else numeral(value) for value in (one, other)
     ]
@@ -125,13 +127,13 @@ def same_number(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> boo
 
 
 def same_folded(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Whether two values are one text but for case and blanks; "2" and 2 are."""
+    """Return whether two values are the same text except for case and blanks; "2" equals 2."""
     del kind
     return folded(_text(one)) == folded(_text(other))
 
 
 def same_instant(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Whether two values name one instant of time; as texts where one names none."""
+    """Return whether two values are the same instant, or else the same text."""
     instants = instant_of(one), instant_of(other)
     if None in instants:
         return same_folded(one, other, kind)
@@ -139,7 +141,7 @@ def same_instant(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bo
 
 
 def same_auto(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Whether two values say the same by what is known of their kind."""
+    """Return whether two values are equivalent, by the schema and by their form."""
     if same_exactly(one, other):
         return True
     if kind.format in ("date", "time", "date-time"):
@@ -150,7 +152,7 @@ def same_auto(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
     if not (texts and kind.type == "string"):
         numbers = numeral(one), numeral(other)
         if numbers[0] is not None and numbers[1] is not None:
-            # Of two texts ``3.10`` and ``3.1`` may be versions.
+            # As texts, ``3.10`` and ``3.1`` may be versions.
             alike = _equal(numbers[0], numbers[1])
             return alike and (not texts or _is_whole(numbers[0]) or same_folded(one, other))
     if texts and is_moment(str(one)) and is_moment(str(other)):
@@ -163,12 +165,12 @@ def _text(value: object) -> str:
 
 
 def _found_in(one: object, several: Sequence[object], kind: ArgumentKind) -> int | None:
-    """Return the place of the first of several values that says the same."""
+    """Return the index of the first equivalent value, or ``None``."""
     return next((at for at, two in enumerate(several) if same_value(one, two, kind)), None)
 
 
 def same_value(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Whether two JSON values of any depth say the same, each value in them by `same_auto`."""
+    """Return whether two nested JSON values are equivalent, each part by `same_auto`."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return set(one) == set(other) and all(same_value(one[k], other[k]) for k in one)
     if _is_list(one) and _is_list(other):
@@ -182,9 +184,9 @@ def _is_list(value: object) -> bool:
 
 
 def _parts(value: object) -> Sequence[object]:
-    """Return the elements of a list, the pairs of an object, or a value as the only element.
+    """Return the elements of a list, the pairs of an object, or a single value as a list.
 
-    Nothing has none.
+    ``None`` has no elements.
     """
     if value is None:
         return []
@@ -194,7 +196,7 @@ def _parts(value: object) -> Sequence[object]:
 
 
 def same_members(one: Sequence[str], other: Sequence[str], rule: Rule) -> bool:
-    """Whether two lists have the same members in any order, each pair by a rule of one value."""
+    """Return whether two lists have the same members in any order, by a rule for one value."""
     left = list(other)
     for member in one:
         at = next((n for n, two in enumerate(left) if rule.same(member, two, UNKNOWN)), None)
@@ -205,7 +207,7 @@ def same_members(one: Sequence[str], other: Sequence[str], rule: Rule) -> bool:
 
 
 def _within(some: object, others: object, kind: ArgumentKind) -> bool:
-    """Whether each element of some values is one of others, each of which stands for one."""
+    """Return whether each element of ``some`` matches a different element of ``others``."""
     left = list(_parts(others))
     for one in _parts(some):
         at = _found_in(one, left, kind)
@@ -216,17 +218,17 @@ def _within(some: object, others: object, kind: ArgumentKind) -> bool:
 
 
 def same_unordered(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Whether two lists have the same elements, in any order."""
+    """Return whether two lists have the same elements in any order."""
     return len(_parts(one)) == len(_parts(other)) and _within(one, other, kind)
 
 
 def found_is_subset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Whether a list (or an object) has nothing but what the clean one has."""
+    """Return whether a list or an object has only elements of the clean one."""
     return _within(found, before, kind)
 
 
 def found_is_superset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
-    """Whether a list (or an object) has all that the clean one has."""
+    """Return whether a list or an object has all elements of the clean one."""
     return _within(before, found, kind)
 
 
@@ -237,24 +239,24 @@ def _always(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When two values of an argument say the same."""
+    """A rule for the equivalence of two values."""
 
-    #: As it is written in options.
+    #: The name in options.
     name: str
     same: Same
-    #: Whether it looks at an argument as a whole, and not at each value in it.
+    #: Whether the rule takes the whole argument instead of each value within it.
     whole: bool = False
-    #: What its answers depend on beside its name, such as the source of a function.
+    #: Other inputs that affect the result, such as the source of a function.
     identity: str = ""
 
     @property
     def ignores(self) -> bool:
-        """Whether every value will do, and none."""
+        """Whether the rule accepts every value, including a missing one."""
         return self.same is _always
 
 
 AUTO: Final = Rule("auto", same_auto)
-#: Free text: whether two say the same, the comparison of replies decides.
+#: Free text, compared as replies are.
 TEXT: Final = Rule("text", same_folded)
 RULES: Final[Mapping[str, Rule]] = {
     rule.name: rule
@@ -274,10 +276,10 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def admissible(values: Sequence[object]) -> Rule:
-    """Return the rule of some values, any of which will do for another; lists are groups of such.
+    """Return a rule by which all given values are equivalent; lists are groups of such values.
 
     Raises:
-        UserError: they are not two at least.
+        UserError: a group has fewer than two values, or values and groups are mixed.
     """
     groups = [list(one) for one in values if isinstance(one, Sequence) and not isinstance(one, str)]
     if groups and len(groups) != len(values):
@@ -303,10 +305,10 @@ def admissible(values: Sequence[object]) -> Rule:
 
 
 def own_rule(function: Any, name: str) -> Rule:
-    """Return the rule of somebody's function of two JSON values that returns True or False.
+    """Return the rule for a user's function, which takes two JSON values and returns a boolean.
 
     Raises:
-        UserError: it is no function.
+        UserError: the object is not callable.
     """
     if not callable(function):
         raise UserError(f"{name} is no function of two values, but {type(function).__name__}")
@@ -328,10 +330,10 @@ def own_rule(function: Any, name: str) -> Rule:
 
 
 def rule_of(given: object, search_path: tuple[str, ...] = ()) -> Rule:
-    """Return the rule that somebody gave: a name, admissible values, ``module:function``.
+    """Return the rule for a name, a list of admissible values, or ``module:function``.
 
     Raises:
-        UserError: there is none such; the nearest name is said.
+        UserError: the rule does not exist; the message suggests the most similar name.
     """
     text = given.strip() if isinstance(given, str) else ""
     if text in RULES:
@@ -350,20 +352,21 @@ def rule_of(given: object, search_path: tuple[str, ...] = ()) -> Rule:
 
 
 _WILD: Final = frozenset("*?[")
-#: Schemas refer to themselves: so deep arguments are looked for.
+#: Maximum depth of arguments, since schemas may be recursive.
 _DEEPEST: Final = 12
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name of arguments or slots has wildcards."""
+    """Return whether a name of arguments or slots has wildcards."""
     return bool(_WILD & set(name))
 
 
 class ArgumentTable:
-    """The rules of arguments (or of slots) by pattern, and the schemas of the tools.
+    """The rules of arguments or slots by pattern, and the schemas of the tools.
 
-    A pattern is ``book_table.people``, ``*.id``, ``book_table.*``: an argument without places in
-    lists, or a tool. A name without a wildcard goes before patterns, of which the last counts.
+    A pattern is ``book_table.people``, ``*.id`` or ``book_table.*``: an argument without list
+    indices, or a tool. A name without wildcards has priority. If several patterns match, the last
+    one counts.
     """
 
     def __init__(self, rules: Sequence[tuple[str, Rule]] = (), tools: Iterable[Tool] = ()) -> None:
@@ -374,17 +377,17 @@ class ArgumentTable:
         self._named = lru_cache(1 << 14)(self._find)
 
     def named(self, slot: str) -> Rule | None:
-        """Return the rule that somebody gave for an argument or a tool; ``None`` = nobody did."""
+        """Return the user's rule for an argument, a slot or a tool, or ``None``."""
         return self._named(slot)
 
     def kind(self, slot: str) -> ArgumentKind:
-        """Return what the schema of its tool says of an argument."""
+        """Return the schema's description of an argument."""
         return self._kinds.get(slot, UNKNOWN)
 
     def governing(self, tool: str, way: Sequence[str | int]) -> tuple[Rule, int]:
-        """Return the rule of an argument, and how many steps of the way lead to what it is of.
+        """Return the rule for an argument, and the number of steps to the value it applies to.
 
-        The first rule of the whole on the way, else the last one that is named, else `AUTO`.
+        The first rule for whole arguments on the path wins, else the last user's rule, else `AUTO`.
         """
         slot, found = tool, (AUTO, len(way))
         for at, step in enumerate(way, start=1):
@@ -400,16 +403,16 @@ class ArgumentTable:
         return found
 
     def fits(self, pattern: str, slot: str) -> bool:
-        """Whether a rule of a pattern may be about an argument, or about what is within it.
+        """Return whether a pattern may apply to an argument or to a value within it.
 
-        What is within an object of which a schema says nothing is not known.
+        If the schema does not describe the members of an object, any member is possible.
         """
         inner = pattern.startswith((f"{slot}.", "*"))
         return fnmatchcase(slot, pattern) or (inner and self.kind(slot).type == "object")
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The tools and their arguments, as far as schemas say them."""
+        """The tools and their arguments, as far as they are in schemas."""
         return tuple(dict.fromkeys([*(tool.name for tool in self._tools), *self._kinds]))
 
     def _find(self, slot: str) -> Rule | None:
@@ -423,7 +426,7 @@ class ArgumentTable:
         for tool in self._tools:
             schema = tool.schema
             for slot, kind in _kinds(tool.name, schema, schema, _DEEPEST):
-                # Two tools of one name that do not agree say nothing.
+                # Two tools may have one name. If they differ, the kind is unknown.
                 found[slot] = kind if found.get(slot, kind) == kind else UNKNOWN
         return found
 
@@ -431,7 +434,7 @@ class ArgumentTable:
 def _kinds(
     slot: str, schema: Any, root: Mapping[str, Any], depth: int
 ) -> Iterable[tuple[str, ArgumentKind]]:
-    """Yield the arguments below a schema, and their kinds."""
+    """Yield the arguments below a schema with their descriptions."""
     schema = _plain(schema, root)
     if not isinstance(schema, Mapping) or depth == 0:
         return
@@ -446,7 +449,7 @@ def _kinds(
 
 
 def _elements(schema: Any, root: Mapping[str, Any]) -> Any:
-    """Return the schema of a list's elements, else the schema itself."""
+    """Return the schema of a list's elements, or the schema itself."""
     for _ in range(_DEEPEST):
         schema = _plain(schema, root)
         if not isinstance(schema, Mapping) or "items" not in schema:
@@ -471,7 +474,7 @@ def _kind(elements: Any, schema: Any, root: Mapping[str, Any]) -> ArgumentKind:
 
 
 def _plain(schema: Any, root: Mapping[str, Any]) -> Any:
-    """Return a schema without references, and without that it may be null."""
+    """Return a schema with resolved references and without the type null."""
     for _ in range(_DEEPEST):
         if not isinstance(schema, Mapping):
             return schema
@@ -499,32 +502,32 @@ def _at(root: Mapping[str, Any], reference: str) -> Any:
     return found
 
 
-#: Begins the name, which reports and remembered violations hold.
+#: Prefix of the name, which is stored in reports and remembered violations.
 STATES: Final = "states"
 
 
 class SlotComparison(Comparison):
-    """Each slot that has a rule is compared by it, all others as they are."""
+    """Compares slots by their rules, and slots without a rule by equality."""
 
     def __init__(self, table: ArgumentTable, texts: Callable[[], Comparison] | None = None) -> None:
-        """Take the rules of slots, and what makes the comparison of free texts."""
+        """Store the rules of slots and the factory of the comparison for free text."""
         self._table = table
         self._make_texts = texts
 
     @property
     def name(self) -> str:
-        """The rules."""
+        """The prefix and the rules."""
         return STATES + "".join(f",{slot}={rule.name}" for slot, rule in self._table.rules)
 
     @property
     def identity(self) -> str:
-        """The name, the functions of the user's, and what compares free texts."""
+        """The name, the digests of user functions, and the identity of the text comparison."""
         own = "".join(f"|{rule.identity}" for _, rule in self._table.rules if rule.identity)
         texts = "" if self._texts is None else f"|{self._texts.identity}"
         return f"{self.name}{own}{texts}"
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return what was found, with the values of ``before`` that say the same by a rule."""
+        """Return ``found`` with equivalent values replaced by those of ``before``."""
         values = dict(found)
         for slot in {**before, **found}:
             one, other = before.get(slot), found.get(slot)
@@ -538,13 +541,13 @@ class SlotComparison(Comparison):
         return found if values == found else Outcome(values)
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Let the comparison of free texts get ready."""
+        """Prepare the comparison of free texts."""
         texts = [pair for pair in pairs if self._table.named(pair.path) is TEXT]
         if texts and self._texts is not None:
             self._texts.prepare(texts)
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return whether two values of one slot say the same."""
+        """Return whether two values of a slot are equivalent."""
         rule = self._table.named(path)
         if rule is TEXT and self._texts is not None:
             return self._texts.compare(path, before, found, asked)
@@ -552,14 +555,14 @@ class SlotComparison(Comparison):
 
     @cached_property
     def _texts(self) -> Comparison | None:
-        """Return what compares free texts, where any slot holds one."""
+        """The comparison of free texts, if a slot has one."""
         if self._make_texts is None or all(rule is not TEXT for _, rule in self._table.rules):
             return None
         return self._make_texts()
 
 
 def rules_of_slots(compared: str) -> str:
-    """Return the name of the comparison of states among names of comparisons; ``""`` = none.
+    """Return the name of the state comparison among the names of comparisons, or ``""``.
 
     >>> rules_of_slots("numbers; or states,hotel-time=instant")
     'states,hotel-time=instant'
@@ -569,7 +572,7 @@ def rules_of_slots(compared: str) -> str:
 
 
 def _same(rule: Rule, before: str | None, found: str | None) -> bool:
-    """Return whether two values say the same; a list has the same members in any order."""
+    """Return whether two values are equivalent; the order of list members does not matter."""
     if rule.ignores:
         return True
     one, other = _value(before), _value(found)
@@ -581,7 +584,7 @@ def _same(rule: Rule, before: str | None, found: str | None) -> bool:
 
 
 def _value(text: str | None) -> object:
-    """Return a value as a rule takes it: a list, a text, or ``None`` where the slot is absent."""
+    """Return a value for a rule: a list, a text, or ``None`` for a missing slot."""
     if text is None:
         return None
     members = members_of(text)

@@ -1,4 +1,4 @@
-"""Whether two messages call the same tools with the same arguments."""
+"""Comparison of the tool calls of two messages."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from pytest_dstfuzz.kinds import KINDS
 
 #: Whether the order of calls counts.
 ORDERS: Final = ("any", "exact")
-#: More calls or arguments of one call than anybody makes.
+#: Upper bound for the number of calls or arguments; the base of the score in `_gain`.
 _MANY: Final = 1000
 
 
 class ToolCallComparison(Comparison):
-    """The same calls with the same arguments, each argument by its rule.
+    """Compares tool calls, with each argument by its rule.
 
-    Calls of one tool are held against those that they have most in common with. Where order counts,
-    the calls that both messages make must be made in the same order.
+    Calls of one tool are paired with those that they have most in common with. If order counts, the
+    calls that both messages make must be in the same order.
     """
 
     def __init__(
@@ -61,20 +61,20 @@ class ToolCallComparison(Comparison):
         table: ArgumentTable | None = None,
         texts: Callable[[], Comparison] | None = None,
     ) -> None:
-        """Take whether order counts, the rules of arguments, and what compares free texts."""
+        """Store whether order counts, the rules of arguments, and the factory for free text."""
         self._ordered = order == "exact"
         self._table = table or ArgumentTable()
         self._make_texts = texts
 
     @property
     def name(self) -> str:
-        """Whether order counts, and the rules that somebody gave."""
+        """The order and the rules of the user."""
         given = "".join(f",{pattern}={rule.name}" for pattern, rule in self._table.rules)
         return f"calls:{'exact' if self._ordered else 'any'}{given}"
 
     @property
     def identity(self) -> str:
-        """The name, what the schemas say of the arguments, and what compares free texts."""
+        """The name, a digest of the schemas, and the identity of the text comparison."""
         slots = {slot: self._table.kind(slot) for slot in self._table.slots}
         told = canonical([[slot, *_told(kind)] for slot, kind in slots.items()])
         own = "".join(f"|{rule.identity}" for _, rule in self._table.rules if rule.identity)
@@ -83,7 +83,7 @@ class ToolCallComparison(Comparison):
         return f"{self.name}#{digest}{own}{texts}"
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return what was found under the paths of ``before``, what says the same as there."""
+        """Return ``found`` with the paths and the equivalent values of ``before``."""
         if before == found:
             return found
         clean, _ = calls_of_outcome(before)
@@ -102,13 +102,13 @@ class ToolCallComparison(Comparison):
         return Outcome(values)
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Let the comparison of free texts get ready."""
+        """Prepare the comparison of free texts."""
         texts = [pair for pair in pairs if self._rule_of(pair.path) is TEXT]
         if texts and self._texts is not None:
             self._texts.prepare(texts)
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return whether two texts of one argument say the same, or two places of one call."""
+        """Return whether two values of an argument, or two places of a call, are equivalent."""
         place = AnswerPath.of(path)
         if not place.in_call:
             return _compared(same=before == found, before=before, found=found)
@@ -121,14 +121,14 @@ class ToolCallComparison(Comparison):
         if rule is TEXT and self._texts is not None:
             return self._texts.compare(path, before, found, asked)
         if rule.whole and at < len(way):
-            # A part of what was looked at as a whole.
+            # A part of an argument that was compared as a whole.
             return _compared(same=before == found, before=before, found=found)
         kind = self._table.kind(place.part[1])
         same = rule.same(value_of(before), value_of(found), kind)
         return _compared(same=same, before=before, found=found)
 
     def one_sided(self, path: str, *, gone: bool) -> str:
-        """Say that a call or an argument is gone, or new."""
+        """Return a note that a call or an argument is gone or new."""
         place = AnswerPath.of(path)
         if not place.in_call:
             return ""
@@ -137,7 +137,7 @@ class ToolCallComparison(Comparison):
 
     @cached_property
     def _texts(self) -> Comparison | None:
-        """What compares free texts, where any argument is one."""
+        """The comparison of free texts, if an argument has one."""
         if self._make_texts is None or all(rule is not TEXT for _, rule in self._table.rules):
             return None
         return self._make_texts()
@@ -160,7 +160,7 @@ class ToolCallComparison(Comparison):
     def _ignore_tools(
         self, clean: Mapping[AnswerPath, CallTree], given: dict[AnswerPath, CallTree]
     ) -> None:
-        """Put the clean calls of tools that do not count in the place of those that were found."""
+        """Replace the found calls of ignored tools by the clean ones."""
         for call in [call for call in given if self._is_ignored(call.tool)]:
             del given[call]
         given.update({call: tree for call, tree in clean.items() if self._is_ignored(call.tool)})
@@ -168,7 +168,7 @@ class ToolCallComparison(Comparison):
     def _pairs(
         self, clean: Mapping[AnswerPath, CallTree], given: Mapping[AnswerPath, CallTree]
     ) -> dict[AnswerPath, AnswerPath]:
-        """Return clean call -> the found one of the same tool that has most in common with it."""
+        """Return clean call -> the found call of the same tool with most in common."""
         found: dict[AnswerPath, AnswerPath] = {}
         others = by_tool(given)
         for tool, mine in by_tool(clean).items():
@@ -192,7 +192,7 @@ class ToolCallComparison(Comparison):
         other: AnswerPath,
         given: Mapping[AnswerPath, CallTree],
     ) -> int:
-        """Return how much two calls have in common: all, arguments, their texts, the number."""
+        """Return a score of two calls, by equivalent arguments, equal texts and equal numbers."""
         mine, theirs = clean[one].arguments, given[other].arguments
         merged = self._merged(one.tool, clean[one], given[other]).arguments
         same = sum(merged.get(name) == tree for name, tree in mine.items())
@@ -225,14 +225,14 @@ class ToolCallComparison(Comparison):
     def _part(
         self, slot: str, before: Tree | None, found: Tree | None, named: Rule | None
     ) -> Tree | None:
-        """Return an argument as it was before, where that says the same, else as it was found."""
+        """Return the clean argument if both are equivalent, else the found one."""
         rule = named or AUTO
         if before == found or rule.ignores:
             return before
         kind = self._table.kind(slot)
         if (before is None or found is None) and rule is not RULES["exact"]:
             given, default = _value(before if found is None else found), value_of(kind.default)
-            # What is null, or the default, might as well have been left out.
+            # A missing argument is equivalent to null and to its default.
             if given is None or (default is not None and same_value(given, default, kind)):
                 return before
         if rule.whole:
@@ -251,7 +251,7 @@ class ToolCallComparison(Comparison):
         given: Mapping[AnswerPath, CallTree],
         pairs: Mapping[AnswerPath, AnswerPath],
     ) -> dict[AnswerPath, str]:
-        """Return where the calls that both make are made: by their order among themselves."""
+        """Return the places of the calls in both messages, by their relative order."""
         kept = {call: clean[call].place or "" for call in pairs}
         counted = [call for call in pairs if not self._is_ignored(call.tool)]
         if self._ordered:
@@ -267,7 +267,7 @@ class ToolCallComparison(Comparison):
         given: Mapping[AnswerPath, CallTree],
         extra: Sequence[AnswerPath],
     ) -> dict[str, str]:
-        """Return the paths of calls that the clean message does not make, in one order."""
+        """Return the paths of calls that only the found message makes, in a fixed order."""
         values: dict[str, str] = {}
         numbers = {tool: max(int(one[1]) for one in mine) for tool, mine in by_tool(clean).items()}
 
@@ -285,9 +285,9 @@ class ToolCallComparison(Comparison):
 
 
 def _members(tree: Tree, beside: Tree) -> Mapping[str | int, Tree] | None:
-    """Return what an object or a list has in it; ``None`` = it is neither.
+    """Return the members of an object or a list, or ``None`` for other values.
 
-    An empty object is a text, and counts as one beside an object.
+    An empty object is stored as a text. It counts as an object if the other value is one.
     """
     if isinstance(tree, dict):
         return tree
@@ -300,7 +300,7 @@ def _value(tree: Tree | None) -> object:
 
 
 def _number(place: str | None) -> int:
-    """Return which call of its message a call is; those of which it is not known come first."""
+    """Return the place of a call in its message, or 0 if it is unknown."""
     return place_of(place or "") or 0
 
 
@@ -312,7 +312,7 @@ def _told(kind: ArgumentKind) -> list[str]:
     return [kind.type, kind.format, kind.default]
 
 
-#: Arguments that a message names at most.
+#: Maximum number of arguments in a message.
 _SHOWN: Final = 8
 
 
@@ -322,7 +322,7 @@ def comparison_of_values(
     search_path: tuple[str, ...] = (),
     table: Sequence[str] = (),
 ) -> Comparison:
-    """Return what compares answers with values, of the kind of the settings: states or calls."""
+    """Return the comparison for answers with values: belief states or tool calls."""
     has_tools = KINDS[settings.outcome].has_tools
     of_kind = comparison_of_calls if has_tools else comparison_of_states
     return of_kind(data, settings, search_path, table)
@@ -334,17 +334,17 @@ def comparison_of_calls(
     search_path: tuple[str, ...] = (),
     table: Sequence[str] = (),
 ) -> ToolCallComparison:
-    """Return what says of two messages whether they make the same calls.
+    """Return the comparison of tool calls.
 
     Args:
-        data: what the schemas of its tools say of an argument decides where nobody gave a rule.
-        settings: whether order counts, and the rules.
-        search_path: folders in which modules are looked for first; empty = the working folder.
+        data: the data set; the schemas of its tools decide on arguments without a rule.
+        settings: the rules, and whether order counts.
+        search_path: folders to search first for modules; empty = the working folder.
         table: rules of ``[tool.dstfuzz.arguments]``, before those of the settings.
 
     Raises:
-        UserError: there is no such rule, or none of the tools has the argument; the nearest is
-            said.
+        UserError: the rule does not exist, or no tool has the argument; the message suggests the
+            most similar name.
     """
     places = _lines(settings, table)
     rules: list[tuple[str, Rule]] = []
@@ -354,7 +354,7 @@ def comparison_of_calls(
         pattern, rule = _rule(where, line, search_path)
         if slots and not any(known.fits(pattern, slot) for slot in slots):
             if where == ARGUMENTS_TABLE and "-" in pattern and "." not in pattern:
-                continue  # A slot of a belief state: the table serves runs of both kinds.
+                continue  # A slot of a belief state. The table serves both kinds of runs.
             raise _unknown(where, pattern, list(slots))
         rules.append((pattern, rule))
     texts = partial(comparison_by_name, None, settings, search_path)
@@ -367,12 +367,12 @@ def comparison_of_states(
     search_path: tuple[str, ...] = (),
     table: Sequence[str] = (),
 ) -> Comparison:
-    """Return what says of two belief states whether they are the same: equality without rules.
+    """Return the comparison of belief states, which is equality if there are no rules.
 
-    Arguments are as for `comparison_of_calls`. Of the table's rules those of tools are left out.
+    The arguments are those of `comparison_of_calls`. Rules of the table for tools are skipped.
 
     Raises:
-        UserError: there is no such rule, or the data has no such slot; the nearest is said.
+        UserError: the rule or the slot does not exist; the message suggests the most similar name.
     """
     slots = data.ontology.slots if data.ontology is not None and data.says_slots else ()
     rules: list[tuple[str, Rule]] = []
@@ -381,7 +381,7 @@ def comparison_of_states(
         pattern = given.lower() if is_pattern(given) else normalise_slot(given, data.normalisation)
         if pattern is None or (slots and not any(fnmatchcase(slot, pattern) for slot in slots)):
             if where == ARGUMENTS_TABLE and "." in given:
-                continue  # An argument of a tool: the table serves runs of both kinds.
+                continue  # An argument of a tool. The table serves both kinds of runs.
             raise UserError(f"{where}: {unknown_name('slot', given, slots)}")
         rules.append((pattern, rule))
     texts = partial(comparison_by_name, None, settings, search_path)
@@ -389,7 +389,7 @@ def comparison_of_states(
 
 
 def _lines(settings: ReplySettings, table: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the rules in their order, each with where it was given."""
+    """Return the rules in order, each with its origin."""
     given = [("--dst-arguments", line) for line in settings.arguments]
     return [*((ARGUMENTS_TABLE, line) for line in table), *given]
 
@@ -405,7 +405,7 @@ def _rule(where: str, line: str, search_path: tuple[str, ...]) -> tuple[str, Rul
 
 
 def _recorded(data: DialogueSet) -> Iterable[str]:
-    """Return the tools and arguments of recorded calls: not all tools come with a schema."""
+    """Return the tools and arguments of recorded calls, since some tools have no schema."""
     for dialogue in data.dialogues:
         for turn in dialogue.turns:
             for path in turn.calls or ():

@@ -1,4 +1,4 @@
-"""The protocol of a comparison, equality of texts, and checks of comparisons by others."""
+"""The protocol of a comparison, equality of texts, and checks of user comparisons."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from pytest_dstfuzz.trackers.calls import CallJudge
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Whether two texts say the same."""
+    """The result of a comparison of two texts."""
 
     same: bool
-    #: How far apart they are, from 0 (the same) to 2; ``None`` where the comparison has none.
+    #: The distance from 0 (the same) to 2; ``None`` if the comparison has no distances.
     distance: float | None = None
-    #: What differs, in one line for people: ``1969 / 1970``; empty where nothing does.
+    #: The difference in one line for people: ``1969 / 1970``; empty if there is none.
     why: str = ""
-    #: Whether nobody could tell: then ``same`` is true, and it is no violation, even where the text
-    #: was to become another one.
+    #: Whether the comparison could not decide. Then ``same`` is true, and there is no violation,
+    #: even if the text was expected to change.
     unsure: bool = False
 
 
 class TextPair(NamedTuple):
-    """Two texts that a run is about to compare: the arguments of `Comparison.compare`."""
+    """Two texts that a run will compare: the arguments of `Comparison.compare`."""
 
     path: str
     before: str
@@ -46,92 +46,92 @@ class TextPair(NamedTuple):
 
 
 class Comparison(Protocol):
-    """Whether two texts say the same.
+    """Decides whether two texts are equivalent.
 
-    A class that inherits from it writes ``name`` and ``compare``, and the rest where it is to be
-    otherwise. Answers must depend on the arguments alone, and be the same for (a, a), and for
-    (a, b) as for (b, a): `pytest_dstfuzz.testing.check_comparison` looks.
+    A subclass must define ``name`` and ``compare``. All other members have defaults. The result
+    must depend only on the arguments. (a, a) must be the same, and (a, b) must get the same
+    verdict as (b, a). To check this, use `pytest_dstfuzz.testing.check_comparison`.
     """
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name that reports show, with the threshold where it has one."""
+        """The name in reports, with the threshold if there is one."""
 
     @property
     def exact(self) -> bool:
-        """Whether it is equality of texts: then answers are compared as they are."""
+        """Whether the comparison is plain equality, so that no answer is normalised."""
         return False
 
     @property
     def identity(self) -> str:
-        """All that its answers depend on, for the keys of caches and of baselines.
+        """Everything that affects results, for the keys of caches and baselines.
 
-        The name, and besides it the threshold, a digest of weights, the source of a function.
+        It has the name, the threshold, a digest of weights or the source of a function.
         """
         return self.name
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return what was found under the paths of ``before``: as it is, where order counts."""
+        """Return ``found`` with paths aligned to ``before``; by default, it stays as it is."""
         del before
         return found
 
     def one_sided(self, path: str, *, gone: bool) -> str:
-        """Return what it means that one answer alone has a path; ``""`` where that says it.
+        """Return an explanation for a path that only one answer has; ``""`` if none is needed.
 
         Args:
-            path: of the answers.
-            gone: whether it is the clean one that has it.
+            path: the path in the answer.
+            gone: whether the clean answer is the one with the path.
         """
         del path, gone
         return ""
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Get ready for pairs that will be asked for: one batch is cheaper than many."""
+        """Prepare for the given pairs, since one batch is cheaper than many."""
         del pairs
 
     @abstractmethod
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return whether ``found`` says the same as ``before``.
+        """Return whether ``found`` is equivalent to ``before``.
 
         Args:
-            path: where in the answers the texts stand: ``reply``.
-            before: the text that is held against, such as a clean reply.
+            path: the path of the texts in the answers: ``reply``.
+            before: the reference, such as the reply to the clean turn.
             found: the other text.
-            asked: the clean context whose answers they are; its last utterance is the question.
+            asked: the clean context of the answers; its last utterance is the question.
         """
 
 
 class _Equality(Comparison):
-    """Answers are compared as they are: how belief states have always been."""
+    """Equality of texts, the default for belief states."""
 
     name = "equal"
     exact = True
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return whether both texts are one."""
+        """Return whether both texts are equal."""
         del path, asked
         return Compared(before == found)
 
 
 class Exact(Comparison):
-    """Letter by letter, but for blanks and for Unicode's several spellings of one letter."""
+    """Equality except for blanks and for the Unicode normalisation of letters."""
 
     name = "exact"
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return whether both texts are one once they are brought to one form."""
+        """Return whether both texts are equal after normalisation."""
         del path, asked
         return Compared(bare(before) == bare(found))
 
 
-#: Equality itself: the comparison of states. With it nothing is folded.
+#: Plain equality, the comparison of states; no answer is normalised.
 EXACT: Final[Comparison] = _Equality()
 
 
 @lru_cache(maxsize=1 << 14)
 def bare(text: str) -> str:
-    r"""Return a text in the form in which it is compared: NFC, single blanks, none at the ends.
+    r"""Return a text in NFC, with single blanks and without blanks at the ends.
 
     >>> bare("  It  is\n open. ")
     'It is open.'
@@ -139,36 +139,36 @@ def bare(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-#: What every comparison is asked about beside the texts that are given.
+#: Texts that every comparison is checked with, in addition to the given texts.
 ODD: Final = (
     *("", " ", "?", "\U0001f642", "Ja, natürlich. Да. はい。", "\u0645\u0631\u062d\u0628\u0627"),
     *("10:30", "word " * 2000, "x" * 10_000),
 )
 _ASKED: Final = Context((Exchange("", "what can you tell me"),))
 _SHOWN: Final = 20
-#: Given texts of which all pairs are compared; of more, each with the next ones.
+#: Maximum number of texts for which all pairs are compared. Of more, only neighbours are compared.
 _ALL_PAIRS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonCheck:
-    """What a comparison was asked, and what is wrong with it."""
+    """The result of the checks of a comparison."""
 
     name: str
-    #: Pairs of texts that it was asked about.
+    #: The number of compared pairs.
     asked: int
-    #: Those of two texts that it takes for the same.
+    #: The number of pairs with the verdict "same".
     same: int
-    #: One sentence each; none where all is well.
+    #: One sentence for each finding.
     findings: tuple[str, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no findings."""
         return not self.findings
 
     def assert_passed(self) -> None:
-        """Raise an `AssertionError` that says what is wrong, where anything is."""
+        """Raise an `AssertionError` with the findings, if there are any."""
         if self.findings:
             told = "\n".join(f"  {finding}" for finding in self.findings[:_SHOWN])
             count = len(self.findings)
@@ -176,7 +176,7 @@ class ComparisonCheck:
 
 
 def check_comparison_laws(comparison: Comparison, texts: Sequence[str]) -> ComparisonCheck:
-    """Compare some texts, and odd ones, with themselves and each other, in both orders, twice."""
+    """Compare given and unusual texts with themselves and each other, in both orders, twice."""
     own = list(dict.fromkeys(texts))
     near = range(1, len(own)) if len(own) <= _ALL_PAIRS else range(1, 3)
     pairs = [(own[at], own[at + by]) for by in near for at in range(len(own) - by)]
@@ -223,17 +223,17 @@ def _show_text(text: str) -> str:
     return repr(shortened(text, 40))
 
 
-#: The farthest that two texts are apart.
+#: Maximum distance of two texts.
 FARTHEST: Final = 2.0
-#: Arguments of a function that is given the context, too.
+#: Number of arguments of a function that also takes the context.
 _WITH_CONTEXT: Final = 3
 
 
 class OwnFunction(Comparison):
-    """A function of a suite: ``same(before, found)``, or ``same(before, found, asked)``.
+    """A user's function: ``same(before, found)``, or ``same(before, found, asked)``.
 
-    It returns whether both texts say the same, how far apart they are (from 0 to 2, held against
-    the threshold), or a `Compared`.
+    It returns a boolean, a `Compared`, or the distance of the texts from 0 to 2. The distance is
+    compared with the threshold.
     """
 
     def __init__(
@@ -246,17 +246,17 @@ class OwnFunction(Comparison):
 
     @property
     def name(self) -> str:
-        """What the user called it, with the threshold."""
+        """The name that the user gave, with the threshold."""
         held = "" if self._threshold is None else f"<={self._threshold:g}"
         return f"{self._called}{held}"
 
     @property
     def identity(self) -> str:
-        """The name, and a digest of the function as it is written."""
+        """The name, and a digest of the function's source."""
         return f"{self.name}#{digest_of(self._function)}"
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return what the function says."""
+        """Return the checked result of the function."""
         del path
         arguments = (before, found, asked)[: self._takes]
         with blamed(f"the comparison {self._called!r}"):
@@ -287,7 +287,7 @@ class OwnFunction(Comparison):
 
 
 class CheckedComparison(Comparison):
-    """Somebody else's object with a name and ``compare``."""
+    """A user's object with a name and ``compare``, whose results are checked."""
 
     def __init__(self, comparison: Any, where: str) -> None:
         self._wrapped = comparison
@@ -300,17 +300,17 @@ class CheckedComparison(Comparison):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the object."""
         return self._name
 
     @property
     def identity(self) -> str:
-        """What it says itself, else its name and a digest of its class."""
+        """The object's own identity, or its name with a digest of its class."""
         own = getattr(self._wrapped, "identity", self._name)
         return str(own) if own != self._name else f"{own}#{digest_of(type(self._wrapped))}"
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return what it makes of the paths, where it says something about them."""
+        """Return the checked result of the object's ``align``, if it has one."""
         own = getattr(self._wrapped, "align", None)
         if own is None:
             return found
@@ -324,14 +324,14 @@ class CheckedComparison(Comparison):
         return aligned
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Let it get ready, where it does."""
+        """Call ``prepare`` if the object has it."""
         own = getattr(self._wrapped, "prepare", None)
         if own is not None:
             with blamed(f"prepare() of the comparison {self._name!r}"):
                 own(pairs)
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return what it says."""
+        """Return the checked result of the object."""
         with blamed(f"compare() of the comparison {self._name!r}"):
             answer = self._wrapped.compare(path, before, found, asked)
         if not isinstance(answer, Compared):
@@ -343,7 +343,7 @@ class CheckedComparison(Comparison):
 
 
 def checked(answer: Compared, called: str) -> Compared:
-    """Return an answer with a distance that can be one."""
+    """Return a result after a check of its distance."""
     distance = answer.distance
     if distance is not None and not (math.isfinite(distance) and 0 <= distance <= FARTHEST):
         raise UserError(
@@ -354,11 +354,11 @@ def checked(answer: Compared, called: str) -> Compared:
 
 
 def _arguments(function: Callable[..., object], called: str) -> int:
-    """Return how many arguments a function is given: both texts, and the context if it takes it."""
+    """Return the number of arguments: 3 if the function also takes the context, else 2."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return 2  # A builtin that says nothing about itself.
+        return 2  # A builtin without a signature.
     for count in (_WITH_CONTEXT, 2):
         try:
             signature.bind(*range(count))
@@ -373,9 +373,9 @@ def _arguments(function: Callable[..., object], called: str) -> int:
 
 
 def digest_of(thing: object) -> str:
-    """Return 12 hexadecimal digits of how something is written; of its name, where unknown."""
+    """Return 12 hexadecimal digits of the digest of an object's source, or else of its name."""
     try:
-        text = inspect.getsource(thing)  # type: ignore[arg-type]  # it raises where it cannot
+        text = inspect.getsource(thing)  # type: ignore[arg-type]  # raises for other objects
     except (OSError, TypeError):
         text = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}"
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
@@ -386,7 +386,7 @@ def _show(answer: object) -> str:
 
 
 def as_before(comparison: Comparison, asked: Context, before: Outcome, found: Outcome) -> Outcome:
-    """Return what was found with the paths and texts of ``before`` where it says the same."""
+    """Return ``found`` with the paths and texts of ``before`` if they are equivalent."""
     aligned = comparison.align(before, found)
 
     def told(path: str, text: str) -> str:
@@ -404,7 +404,7 @@ def as_admitted(
     admitted: Mapping[str, Sequence[str]],
     found: Outcome,
 ) -> Outcome:
-    """Return what was found in the words of the first admitted text that says the same, if any."""
+    """Return ``found`` with each text replaced by the first equivalent admitted text, if any."""
 
     def told(path: str, text: str) -> str:
         wanted = admitted.get(path, ())
@@ -418,7 +418,7 @@ def _same(comparison: Comparison, path: str, one: str, other: str, asked: Contex
 
 
 def call_judge(comparison: Comparison) -> CallJudge:
-    """Return who says by a comparison which calls are the recorded ones."""
+    """Return a judge that matches recorded calls by a comparison."""
     return CallJudge(
         comparison.name,
         lambda asked, recorded, found: as_before(comparison, asked, recorded, found),

@@ -1,4 +1,4 @@
-"""The comparison of meaning: the embedding that ships, those of others, and calibration."""
+"""Comparison by meaning: the shipped embedding, other embeddings, and calibration."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ __all__ = ["NUMBER", "shipped_vectors"]
 
 
 Vector = np.ndarray[Any, np.dtype[np.float32]]
-#: Shortest and longest group of letters, and into how many places they are hashed.
+#: Minimum and maximum length of letter n-grams, and the number of hash buckets.
 SHORTEST: Final = 3
 LONGEST: Final = 5
 GRAMS: Final = 8192
-#: Stands for whatever has a digit in it: numbers are compared by themselves.
+#: Token for every word with a digit, since numbers are compared separately.
 NUMBER: Final = "#"
-#: Share of the words that two texts have in common where they are one sentence.
+#: Minimum share of common words for two texts to count as one sentence.
 SENTENCE: Final = 2 / 3
-#: How much more a replaced word counts there: it is all that sets the two apart.
+#: Factor for a replaced word in such texts, since it is their only difference.
 REPLACED: Final = 1.1
-#: Words longer than this are cut: nobody reads them.
+#: Longer words are cut.
 _LONGEST_WORD: Final = 40
-#: A word that `NUMBER` is made of.
+#: A word that becomes `NUMBER`.
 _FIGURE: Final = "0"
 _ENDINGS: Final = ("'s", "'re", "'ll", "'ve", "'d", "'m")
 _CONTRACTED: Final = {"can't": ("can",), "won't": ("will",), "shan't": ("shall",)}
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words of a text as the embedding knows them.
+    """Return the tokens of a text for the embedding.
 
     >>> tokens("I don't think it's 8:30.")
     ['i', 'do', 'not', 'think', 'it', '#']
@@ -71,7 +71,7 @@ def tokens(text: str) -> list[str]:
 
 
 def grams(word: str) -> list[int]:
-    """Return the places of the letter groups of a word, marked where it begins and ends."""
+    """Return the hash buckets of a word's letter n-grams, with markers for both ends."""
     marked = f"<{word}>"
     return [
         zlib.crc32(marked[at : at + size].encode("utf-8", "surrogatepass")) % GRAMS
@@ -81,7 +81,7 @@ def grams(word: str) -> list[int]:
 
 
 class TextVectors(NamedTuple):
-    """A text: its words, a row for each, their lengths, and the sum of the rows."""
+    """A text: its words, a vector for each, the lengths of the vectors, and their sum."""
 
     words: tuple[str, ...]
     rows: Vector
@@ -89,32 +89,32 @@ class TextVectors(NamedTuple):
     total: Vector
 
     def shared(self, other: TextVectors) -> float:
-        """Return the share of the words of the longer text that both have, from 0 to 1."""
+        """Return the number of common words, divided by that of the longer text."""
         both = Counter(self.words) & Counter(other.words)
         return both.total() / max(len(self.words), len(other.words), 1)
 
 
 class Apart(NamedTuple):
-    """How far two texts are apart."""
+    """The distance of two texts."""
 
-    #: From 0 to 2; by the small embedding to 1.
+    #: From 0 to 2; the shipped embedding has at most 1.
     distance: float
-    #: The words of either that say most of what the other has nothing like; empty where one says
-    #: no more than the other.
+    #: The word of each text with most content that the other text lacks; empty if unknown.
     words: tuple[str, str]
 
 
 def apart(one: TextVectors, other: TextVectors) -> Apart:
-    """Return how far two texts are apart: how much of what each says is not like the other.
+    """Return the distance of two texts: how much content of each the other lacks.
 
-    A word says as much as the square of the length of its vector, and of that the other text lacks
-    1 - the cosine of the nearest word there. The mean of both texts' shares is what they lack on
-    the whole: two wordings of one answer share some words that say much, answers to different
-    questions next to none.
+    The content of a word is the squared length of its vector. The other text lacks the share 1 -
+    cosine, for its most similar word. The distance is the mean of the shares that both texts lack.
+    Two wordings of one answer share some words with much content. Answers to different questions
+    share almost none.
 
-    Two texts that have most of their words in common are one sentence. Then a word that stands
-    for another one (``oak``, ``glass``) counts by itself, at most 1: the farthest word of either
-    text is taken, and of the two the lesser, as a text that only says more replaces nothing.
+    Two texts with mostly the same words count as one sentence. Then a replaced word (``oak``,
+    ``glass``) sets a minimum distance of at most 1. It is computed from the word of each text that
+    the other text lacks most. The smaller value counts, since a text with additional words replaces
+    nothing.
     """
     if not one.words or not other.words:
         return Apart(0.0 if one.words == other.words else 1.0, ("", ""))
@@ -137,9 +137,10 @@ def apart(one: TextVectors, other: TextVectors) -> Apart:
 
 
 def shift(one: TextVectors, other: TextVectors) -> float:
-    """Return how far the meaning of an edited text is from what it was, from 0 to 1.5.
+    """Return the shift of meaning between a text and its edited form, from 0 to 1.5.
 
-    The mean of 1 - cosine of their sums and of what the farthest replaced word says, at most 1.
+    It is the mean of two values: 1 - cosine of the sums, and the content of the replaced word that
+    differs most, at most 1.
     """
     if not one.words or not other.words:
         return 0.0 if one.words == other.words else 1.0
@@ -154,23 +155,23 @@ def shift(one: TextVectors, other: TextVectors) -> float:
 
 @dataclass(frozen=True, slots=True)
 class WordVectors:
-    """Vectors in whole numbers from -127 to 127, one scale a row."""
+    """Quantised vectors with integers from -127 to 127 and one scale for each row."""
 
     places: dict[str, int]
     words: np.ndarray[Any, np.dtype[np.int8]]
     word_scales: Vector
     grams: np.ndarray[Any, np.dtype[np.int8]]
     gram_scales: Vector
-    #: Length of the vector of a word that is not listed.
+    #: The length of the vector of an unlisted word.
     rare: float
-    #: Distance up to which two texts say the same, as calibrated.
+    #: The calibrated maximum distance of equivalent texts.
     eps: float
-    #: 12 hexadecimal digits of the file.
+    #: 12 hexadecimal digits of the file's digest.
     digest: str
 
     @classmethod
     def read(cls, content: bytes) -> WordVectors:
-        """Read what `tools.similarity.build` wrote."""
+        """Read a file of `tools.similarity.build`."""
         with np.load(BytesIO(content), allow_pickle=False) as file:
             listed = bytes(file["listed"]).decode("utf-8").split("\n")
             return cls(
@@ -185,7 +186,7 @@ class WordVectors:
             )
 
     def parts(self, text: str) -> TextVectors:
-        """Return the words of a text with their vectors, each quantity as one number."""
+        """Return the words of a text with their vectors; each quantity is one number token."""
         words = tokens(without_quantities(text, f" {_FIGURE} "))
         rows = np.zeros((len(words), self.words.shape[1]), np.float32)
         for number, word in enumerate(words):
@@ -207,63 +208,63 @@ class WordVectors:
 
 @cache
 def shipped_vectors() -> WordVectors:
-    """Return the vectors that ship."""
+    """Return the shipped vectors."""
     file = resources.files("pytest_dstfuzz") / "resources" / "similarity" / "vectors.npz"
     return WordVectors.read(file.read_bytes())
 
 
-#: The name of the embedding that ships.
+#: The name of the shipped embedding.
 SHIPPED: Final = "shipped"
 
 
 class Embedding(Protocol):
-    """Something that says how far two texts are apart."""
+    """Computes the distance of two texts."""
 
     @property
     def name(self) -> str:
-        """How reports call it."""
+        """The name in reports."""
 
     @property
     def digest(self) -> str:
-        """What tells its weights from others."""
+        """A digest of the weights."""
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Get ready for some texts: one batch is cheaper than many."""
+        """Prepare for the given texts, since one batch is cheaper than many."""
 
     def apart(self, before: str, found: str) -> Apart:
-        """Return how far two texts are apart, from 0 to 2."""
+        """Return the distance of two texts, from 0 to 2."""
 
 
 class ShippedEmbedding:
-    """The small one that ships, see `vectors`."""
+    """The small shipped embedding, see `shipped_vectors`."""
 
     name = SHIPPED
 
     @property
     def digest(self) -> str:
-        """Of its file."""
+        """The digest of its file."""
         return shipped_vectors().digest
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Do nothing: it is quick."""
+        """Do nothing, since each comparison is fast."""
         del texts
 
     def apart(self, before: str, found: str) -> Apart:
-        """Return how far two texts are apart."""
+        """Return the distance of two texts."""
         return apart(_parts(before), _parts(found))
 
 
 class SameMeaning(Comparison):
-    """The embeddings of both texts are at most so far apart."""
+    """Compares the distance of two embeddings with a threshold."""
 
     def __init__(self, embedding: Embedding | None = None, threshold: float | None = None) -> None:
-        """Take an embedding, by default the shipped one, whose threshold was calibrated."""
+        """Store an embedding; the default is the shipped one with its calibrated threshold."""
         self._embedding = embedding or ShippedEmbedding()
         self._threshold = eps() if threshold is None else threshold
 
     @property
     def name(self) -> str:
-        """The name, that of the embedding, and the threshold."""
+        """The name, the name of the embedding, and the threshold."""
         return f"embedding:{self._embedding.name}<={self._threshold:g}"
 
     @property
@@ -272,12 +273,12 @@ class SameMeaning(Comparison):
         return f"{self.name}#{self._embedding.digest}"
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Let the embedding see all texts of some pairs at once."""
+        """Pass all texts of the pairs to the embedding in one batch."""
         texts = [text for pair in pairs if pair.before != pair.found for text in pair[1:3]]
         self._embedding.prepare(list(dict.fromkeys(texts)))
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return whether both are near enough."""
+        """Return whether the distance is within the threshold."""
         del path, asked
         if before == found:
             return Compared(same=True, distance=0.0)
@@ -289,9 +290,9 @@ class SameMeaning(Comparison):
 
 
 def distance(before: str, found: str) -> float:
-    """Return how far two texts are apart by the shipped embedding, from 0 (the same) to 2.
+    """Return the distance of two texts by the shipped embedding, from 0 (the same) to 1.
 
-    See `apart`. A text without words is 1 from every other one.
+    See `apart`. If only one text has words, the distance is 1.
 
     >>> distance("The bus leaves at noon.", "The bus leaves at twelve.")
     0.0
@@ -300,15 +301,15 @@ def distance(before: str, found: str) -> float:
 
 
 def meaning_shift(before: str, after: str) -> float:
-    """Return how far an edited text is from what it meant by the shipped embedding.
+    """Return the shift of meaning of an edited text by the shipped embedding.
 
-    See `shift`: an edit keeps most words, so each one that is replaced counts.
+    See `shift`. An edit keeps most words, so each replaced word counts.
     """
     return 0.0 if before == after else shift(_parts(before), _parts(after))
 
 
 def eps() -> float:
-    """Return the distance up to which the shipped embedding takes two replies for the same."""
+    """Return the maximum distance of equivalent replies for the shipped embedding."""
     return shipped_vectors().eps
 
 
@@ -317,46 +318,47 @@ def _parts(text: str) -> TextVectors:
     return shipped_vectors().parts(text)
 
 
-#: Pairs of replies to different questions that are compared at most.
+#: Maximum number of pairs of replies to different questions.
 MOST: Final = 4000
-#: Recorded replies that it takes.
+#: Minimum number of recorded replies.
 LEAST: Final = 50
-#: Share of replies to different questions that may be taken for the same, where nothing is known
-#: of how a system words one reply.
+#: Share of replies to different questions that may count as the same, if there are no own replies
+#: of the system to one question.
 TAKEN: Final = 0.05
-#: Percentiles that are shown.
+#: Percentiles in the output.
 SHOWN: Final = (1, 5, 25, 50, 75, 95)
 _NOWHERE: Final = Context((Exchange("", "?"),))
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Distances of replies, and the threshold between them."""
+    """Distances of replies, and the threshold from them."""
 
-    #: Of recorded replies to different questions, in ascending order.
+    #: Distances of recorded replies to different questions, in ascending order.
     different: tuple[float, ...]
-    #: Of a system's own replies to one question; empty where none was asked.
+    #: Distances of a system's own replies to one question; empty if it was not asked.
     own: tuple[float, ...] = ()
 
     @property
     def threshold(self) -> float:
-        """The distance up to which replies say the same, to two digits.
+        """The maximum distance of equivalent replies, to two digits.
 
-        With own replies, where as many of them are farther apart as others are nearer; without,
-        what 95 % of the replies to different questions are farther apart than.
+        With own replies, it balances both error rates: own replies that are farther apart, and
+        replies to different questions that are nearer. Without own replies, 95 % of the replies to
+        different questions are farther apart.
         """
         if not self.own:
             return math.floor(100 * self.different[int(TAKEN * len(self.different))]) / 100
         points = np.arange(201) / 100
         apart = 1 - np.searchsorted(self.own, points, side="right") / len(self.own)
         near = np.searchsorted(self.different, points, side="right") / len(self.different)
-        # Of several that are as good, the one in the middle.
+        # If several are equally good, take the middle one.
         errors = np.maximum(apart, near)
         best = points[errors == errors.min()]
         return round(float(best[(len(best) - 1) // 2]), 2)
 
     def lines(self) -> Iterator[str]:
-        """Yield the percentiles, the threshold and how often it errs, as lines of text."""
+        """Yield the percentiles, the threshold and its error rates as lines of text."""
         heads = "".join(f"{f'{share} %':>7}" for share in SHOWN)
         yield f"{'distance below which lie':<46}{heads}"
         rows = [
@@ -376,9 +378,9 @@ class Calibration:
 
 
 def different_replies(data: DialogueSet, seed: int) -> list[tuple[str, str]]:
-    """Return pairs of recorded replies to different questions, those of one dialogue first.
+    """Return pairs of recorded replies to different questions, first those of one dialogue.
 
-    Replies that are no answer are left out, and so are two with the same text.
+    Fallback replies and pairs with equal texts are left out.
 
     Raises:
         UserError: there are too few recorded replies.
@@ -412,7 +414,7 @@ def different_replies(data: DialogueSet, seed: int) -> list[tuple[str, str]]:
 
 
 def distances(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> tuple[float, ...]:
-    """Return how far the texts of some pairs are apart, in ascending order."""
+    """Return the distances of pairs of texts, in ascending order."""
     asked = [TextPair(REPLY, *pair, _NOWHERE) for pair in pairs]
     comparison.prepare(asked)
     found = (comparison.compare(*pair).distance for pair in asked)

@@ -1,4 +1,4 @@
-"""Comparisons of the facts that a text names: numbers, names, entities, cited ids."""
+"""Comparisons of facts in a text: numbers, names, entities, cited ids."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ from pytest_dstfuzz.perturb.words import Word, match_case, take_apart, word_list
 from pytest_dstfuzz.printable import listed
 
 _HALF_A_DAY: Final = 12 * 60
-#: Digits of a reference that may be a number: Python reads no more than 4,300.
+#: Maximum number of digits in a reference that may be a number. Python parses at most 4,300.
 _LONGEST: Final = 300
-#: Quantities of one side that a report names.
+#: Maximum number of quantities of each side in a report.
 _SHOWN: Final = 3
 
 
 class SameNumbers(Comparison):
-    """Both texts name the same numbers, amounts, times, dates and references.
+    """Both texts have the same numbers, amounts, times, dates and references.
 
-    How they are written is all one (``two`` and ``2``, ``half past 8`` and ``8:30``), and so is
-    how often: who repeats a time says nothing else. A unit, a year or `p.m.` that one of them
-    leaves out is not held against it.
+    The spelling does not matter (``two`` and ``2``, ``half past 8`` and ``8:30``), nor does
+    repetition. It is no difference if one text leaves out a unit, a year or `p.m.`.
     """
 
     name = "numbers"
@@ -50,7 +49,7 @@ def _compare_numbers(before: str, found: str) -> Compared:
 
 
 def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Quantity]:
-    """Return the quantities of one text that the other has not."""
+    """Return the quantities of one text that are missing in the other."""
     units = {other.unit for other in others if other.kind == "number" and other.unit}
     days = {day for other in others if other.kind == "day" for day in other.unit.split()}
     return [
@@ -91,7 +90,7 @@ def _times(one: Quantity, other: Quantity) -> bool:
 
 
 def _number_and_time(number: Quantity, time: Quantity) -> bool:
-    """`a table at 8` says `8 pm`, and so does `8.30` a time where it is written so."""
+    """Return whether a number may be a time: `8` matches `8 pm`, and `8.30` matches `8:30`."""
     hours, minutes = divmod(round(100 * number.value), 100)
     if number.unit or number.value < 0 or hours > 24 or minutes > 59:
         return False
@@ -109,7 +108,7 @@ def _dates(one: Quantity, other: Quantity) -> bool:
 
 
 def _date_and_number(date: Quantity, number: Quantity) -> bool:
-    """`the 12th` is told of `12 May`, and `1969` of `July 1969`."""
+    """Return whether a number is the day or the year of a date: `the 12th` in `12 May`."""
     return (number.unit in ("", "th")) and number.value in (date.date[0], date.date[2])
 
 
@@ -145,26 +144,26 @@ _RULES: Final = {
 }
 
 
-#: What is a cited id where nothing else is said: ``[3]``, ``#17``, an address.
+#: Default pattern of cited ids: ``[3]``, ``#17``, a web address.
 CITED: Final = r"\[\d+\]|#\d+|https?://[^\s<>()\[\]]*[^\s<>()\[\].,;:!?\"']"
 _QUOTED: Final = re.compile(r"[\"“«]([^\"“”«»\n]{2,80})[\"”»]")
 _SENTENCE_END: Final = re.compile(r"[.!?…:\n•*-]\s*[\"“«'(]?\s*$")
-#: Characters before a word in which the end of a sentence is looked for.
+#: Maximum number of characters to search for the end of a sentence before a word.
 _LOOKED_BACK: Final = 40
 _LINKS: Final = word_set("of the and de la le du van von der 's ’s & al el at on in")
-#: Words with a capital that name nothing: they, too, may stand within a name.
+#: Capitalised words that are not names, also not within a name.
 _PLAIN: Final = word_set(
     "i i'm i'll i've i'd ok okay hi hello dear yes no thanks mr mrs ms dr sir madam am pm a.m p.m"
 ).union(WEEKDAYS, MONTHS, (day[:3] for day in WEEKDAYS))
-#: More capitals than this share of the words are a habit of writing, not names.
+#: If more than this share of the words is capitalised, capitals are no evidence for names.
 _HABIT: Final = 0.6
 
 
 class SameNames(Comparison):
-    """Both texts name the same people, places and titles, in whatever order.
+    """Both texts have the same names of people, places and titles, in any order.
 
-    A name is a run of words with a capital that not only begin a sentence, or what stands in
-    quotes. It may be said in full or by its last or first word.
+    A name is a text in quotes, or a run of capitalised words. An English word at the start of a
+    sentence is no name. A name may be complete, or only its first or last word.
     """
 
     name = "names"
@@ -176,7 +175,7 @@ class SameNames(Comparison):
 
 
 class SameIds(Comparison):
-    """Both texts cite the same ids: all matches of a regular expression, as a set."""
+    """Both texts cite the same set of ids, which are the matches of a regular expression."""
 
     def __init__(self, pattern: str | None = None) -> None:
         self._pattern = pattern or CITED
@@ -186,7 +185,7 @@ class SameIds(Comparison):
 
     @property
     def identity(self) -> str:
-        """The name, and the expression where it is not the shipped one."""
+        """The name, and the pattern if it is not the default."""
         return self.name if self._pattern == CITED else f"{self.name}/{self._pattern}/"
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
@@ -210,7 +209,7 @@ def _compare_names(before: str, found: str) -> Compared:
 
 
 def unnamed(before: str, found: str) -> tuple[list[str], list[str]]:
-    """Return of either text the names that the other one does not say, in reading order.
+    """Return the names in each text that are missing in the other, in reading order.
 
     >>> unnamed("Ada curated it.", "It was curated by Grace Hopper.")
     (['Ada'], ['Grace Hopper'])
@@ -222,12 +221,10 @@ def unnamed(before: str, found: str) -> tuple[list[str], list[str]]:
 
 
 def _said(name: tuple[str, ...], others: tuple[tuple[str, ...], ...], text: str) -> bool:
-    """Say whether a name is another one, in full or in part, or stands in a text without capitals.
+    """Return whether a name is in the other text, completely or in part.
 
-    Two people may have one first name: it stands for the whole only by itself.
-
-    The first word of a text has a capital whatever it is: there it counts as a name of one that
-    the other text names.
+    Two people may share a first name, so a first name matches only if it stands alone. A name that
+    the other text has in lower case, or at the start of a sentence, also matches.
     """
     mine = _key(name)
     for other in others:
@@ -246,7 +243,7 @@ def _key(name: tuple[str, ...]) -> list[str]:
 
 @lru_cache(maxsize=1 << 14)
 def names(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return the names of a text, each as its words, in reading order, each once.
+    """Return the distinct names of a text as tuples of words, in reading order.
 
     >>> names("The next train to Ely leaves from King's Cross. Read “the long way”.")
     (('Ely',), ("King's", 'Cross'), ('the', 'long', 'way'))
@@ -267,7 +264,7 @@ def names(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _runs(text: str, words: list[Word]) -> list[list[Word]]:
-    """Return runs of words with a capital, links within them too."""
+    """Return runs of capitalised words, including linking words within them."""
     runs: list[list[Word]] = []
     run: list[Word] = []
     links: list[Word] = []
@@ -292,17 +289,17 @@ def _may_name(text: str, word: Word, *, inside: bool) -> bool:
     before = text[: word.start]
     if inside or (before.strip(" \"“«'(") and not _SENTENCE_END.search(before[-_LOOKED_BACK:])):
         return inside or bare not in load_lexicon().stop_words
-    # At the beginning of a sentence only what is no word of the language.
+    # At the start of a sentence, only words that are not in the dictionary.
     return len(bare) > 1 and not load_lexicon().is_word(bare.split("'")[0])
 
 
-#: Web addresses, e-mail addresses and paths; a full stop at the end is none of theirs.
+#: Web addresses, e-mail addresses and paths, without a full stop at the end.
 _ADDRESS: Final = re.compile(
     r"(?:https?://|www\.)[^\s<>()\[\]\"']*[^\s<>()\[\]\"'.,;:!?]"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w/])/[\w-]+(?:/[\w-]+)*",
     re.IGNORECASE,
 )
-#: The letter that a thing is called by.
+#: A letter that names a thing: ``platform B``.
 _LABEL: Final = re.compile(
     r"\b(?i:platform|gate|zone|option|terminal|hall|room|line|block|section|group|class|category"
     r"|type|level|row|wing|building|door|bay|ward|lane|plan|tariff|stand|entrance|exit|pier|team)"
@@ -311,17 +308,17 @@ _LABEL: Final = re.compile(
 
 
 class SameEntities(Comparison):
-    """Neither text names something else where the other one names a thing.
+    """Neither text replaces an entity of the other by another entity.
 
-    Names are people, places and titles, see `names`, and letters such as that of `platform B`;
-    addresses are those of the web, of e-mail and paths. A text that only names less says nothing
-    else: bots say ``it`` for a name.
+    Entities are names of people, places and titles (see `names`), letters such as in `platform B`,
+    and web addresses, e-mail addresses and paths. A missing entity alone is no difference, since
+    bots also write ``it`` instead of a name.
     """
 
     name = "entities"
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return whether none of the entities of one text stands in the place of another one."""
+        """Return whether no entity of one text is replaced in the other."""
         del path, asked
         return _compare_entities(before, found)
 
@@ -340,7 +337,7 @@ def _compare_entities(before: str, found: str) -> Compared:
 
 
 def _unsaid(pattern: re.Pattern[str], before: str, found: str) -> tuple[list[str], list[str]]:
-    """Return what a pattern finds in either text and not in the other one."""
+    """Return the matches of a pattern in each text that are missing in the other."""
     first, second = (
         dict.fromkeys(match[pattern.groups].lower() for match in pattern.finditer(text))
         for text in (before, found)
@@ -348,23 +345,23 @@ def _unsaid(pattern: re.Pattern[str], before: str, found: str) -> tuple[list[str
     return [one for one in first if one not in second], [one for one in second if one not in first]
 
 
-#: Share of their words that two utterances have in common where one is the other with slips.
+#: Minimum similarity of the words of two utterances if one is the other with slips.
 _ONE_UTTERANCE: Final = 0.4
-#: Words that may stand beside the user's if a reply begins with those.
+#: Words that a repetition of the question may add at the start of a reply.
 _BESIDE: Final = word_set("about regarding concerning re question asked ask asking wanted know")
-#: An opening with one of these answers the question.
+#: Words that answer the question, so an opening with one is no mere repetition.
 _ANSWERS: Final = word_set("yes no not never none nothing nobody neither nor sure ok okay without")
 _OPENING: Final = re.compile(r"\s*([^:?!.\n]{1,80})[:?](?=\s)\s*")
 
 
 def without_slips(reply: str, clean: Context, seen: Context, known: str = "") -> str:
-    """Return a reply with the user's own words for those that edits made of them.
+    """Return a reply in which repeated slips are replaced by the user's own words.
 
     Args:
-        reply: to ``seen``.
-        clean: the context as it was.
-        seen: the one with edits.
-        known: a reply to ``clean``: what stands in it, too, is no repeated slip.
+        reply: the reply to ``seen``.
+        clean: the clean context.
+        seen: the context with edits.
+        known: a reply to ``clean``; its words are not repeated slips.
 
     >>> from pytest_dstfuzz.dialogue.dialogues import Exchange
     >>> was, is_ = (Context((Exchange("", f"Is the {word} open?"),)) for word in ("pool", "pooool"))
@@ -386,7 +383,7 @@ def _put_back(meant: str, match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _slips(clean: Context, seen: Context) -> tuple[tuple[str, str], ...]:
-    """Return what was typed and what it was, the longest first, of all utterances of the user."""
+    """Return (slip, original) pairs of all user utterances, the longest slip first."""
     if len(clean.exchanges) != len(seen.exchanges):
         return ()
     both = zip(clean.user_utterances, seen.user_utterances, strict=True)

@@ -1,4 +1,4 @@
-"""Embeddings of others: any model that sentence-transformers loads, by name or folder."""
+"""Embeddings of users: any sentence-transformers model, by name or folder."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pytest_dstfuzz.comparisons.embedding import Apart, Vector
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.trackers.validation import cause_of, passes_through
 
-#: Texts that are encoded at once, and whose vectors are kept.
+#: Batch size of the encoder, and the number of cached vectors.
 _BATCH: Final = 64
 _KEPT: Final = 1 << 15
-#: What importing sentence-transformers may lack.
+#: Modules that the import of sentence-transformers needs.
 _NEEDED: Final = ("sentence_transformers", "torch", "transformers")
 
 
 class SentenceEmbedding:
-    """A sentence-transformers model on the CPU; distances are 1 - cosine."""
+    """A sentence-transformers model on the CPU; the distance is 1 - cosine."""
 
     def __init__(self, name: str) -> None:
-        """Load a model: from a folder, or of a name that Hugging Face knows.
+        """Load a model from a folder, or by its name on Hugging Face.
 
         Raises:
             MissingExtraError: sentence-transformers is not installed.
-            UserError: there is no such folder, or the model cannot be loaded.
+            UserError: the folder does not exist, or the model cannot be loaded.
         """
         self.name = name
         looks_like_a_path = name.startswith((".", "/", "~")) or "\\" in name
@@ -52,7 +52,7 @@ class SentenceEmbedding:
 
     @property
     def digest(self) -> str:
-        """12 hexadecimal digits of the weights."""
+        """12 hexadecimal digits of the digest of the weights."""
         found = hashlib.sha256()
         for key, weight in sorted(self._model.state_dict().items()):
             found.update(key.encode())
@@ -60,7 +60,7 @@ class SentenceEmbedding:
         return found.hexdigest()[:12]
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Encode the texts that are not known yet, some at once."""
+        """Encode the texts that are not cached, in batches."""
         asked = dict.fromkeys(texts)
         wanted = [text for text in asked if text not in self._vectors]
         if self._vectors and len(self._vectors) + len(wanted) > _KEPT:
@@ -78,7 +78,7 @@ class SentenceEmbedding:
             self._vectors.update(zip(wanted, rows, strict=True))
 
     def apart(self, before: str, found: str) -> Apart:
-        """Return 1 - cosine of two texts; four digits, as the others hang on the batch."""
+        """Return 1 - cosine, rounded to four digits, since further digits depend on the batch."""
         self.prepare([before, found])
         cosine = float(self._vectors[before] @ self._vectors[found])
         return Apart(round(min(max(1.0 - cosine, 0.0), 2.0), 4), ("", ""))

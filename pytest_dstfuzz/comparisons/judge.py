@@ -1,8 +1,8 @@
-"""A language model as the judge of two replies, by a stated protocol.
+"""A language model that judges pairs of replies, by a published protocol.
 
-Such judges prefer what stands first, what is longer, and what they wrote themselves (Zheng et al.,
-"Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena", NeurIPS 2023). So each pair is asked in
-both orders, and where the two answers disagree nothing is decided.
+Such judges prefer the first text, the longer text, and their own texts (Zheng et al., "Judging
+LLM-as-a-Judge with MT-Bench and Chatbot Arena", NeurIPS 2023). Therefore the judge gets each pair
+in both orders. If the two answers differ, the pair is undecided.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from pytest_dstfuzz.trackers.tracker import Usage
 if TYPE_CHECKING:
     from pytest_dstfuzz.trackers.chat.client import ChatClient
 
-#: The token of the judge, where it has another one than the tested system.
+#: The environment variable for the token of the judge, if it differs from the tested system.
 TOKEN_VARIABLE: Final = "DSTFUZZ_JUDGE_TOKEN"  # noqa: S105 - a name
 _VERDICT: Final = re.compile(r'\{\s*"same"\s*:\s*(true|false)\s*\}')
-#: A pair takes one call in each order.
+#: Number of calls for a pair, one in each order.
 _ORDERS: Final = 2
-#: Question and both texts, these in the order of their characters.
+#: The question and both texts, with the texts sorted.
 _Pair = tuple[str, str, str]
 
 
 @cache
 def protocol() -> str:
-    """Return what the judge is told before each pair."""
+    """Return the instructions for the judge before each pair."""
     file = resources.files("pytest_dstfuzz") / "resources" / "replies" / "judge.txt"
     return file.read_text(encoding="utf-8")
 
@@ -49,18 +49,18 @@ def protocol_digest() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeFacts:
-    """Who judged replies and what that took; those of several processes are added up."""
+    """The judge and its usage; facts of several processes are added up."""
 
-    #: As the service knows it; several, with blanks between.
+    #: The model's name at the service; several names are separated by blanks.
     model: str
-    #: Without credentials.
+    #: The address without credentials.
     address: str
-    #: Pairs of replies that it was asked about, each in both orders.
+    #: The number of pairs that were judged, each in both orders.
     pairs: int = 0
-    #: Pairs that it decided nothing about, and those that it was not asked for lack of budget.
+    #: The numbers of undecided pairs, and of pairs that exceeded the budget.
     unsure: int = 0
     past_budget: int = 0
-    #: Questions, those included to which no answer came.
+    #: The number of calls, including those without an answer.
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
 
@@ -77,16 +77,16 @@ class JudgeFacts:
 
 
 class Judge(Comparison):
-    """Asks a chat model at temperature 0, once for each pair; what it is not sure of is the same.
+    """Asks a chat model at temperature 0, once for each pair; undecided pairs count as the same.
 
-    Nothing is asked before the model or a judgment is needed.
+    The client is created when it is first needed.
     """
 
     def __init__(self, settings: ReplySettings) -> None:
-        """Take whom to ask and how often.
+        """Store the address of the judge and the budget.
 
         Raises:
-            UserError: no judge is named.
+            UserError: the settings name no judge.
         """
         if settings.judge is None:
             raise UserError(
@@ -96,7 +96,7 @@ class Judge(Comparison):
         self._settings = settings
         self._address = Address(settings.judge.full.partition("+")[2])
         self._made: ChatClient | None = None
-        #: ``None`` = it decided nothing.
+        #: Pair -> verdict; ``None`` = undecided.
         self._judged: dict[_Pair, bool | None] = {}
         self._past_budget: set[_Pair] = set()
         self._calls = 0
@@ -104,17 +104,17 @@ class Judge(Comparison):
 
     @property
     def name(self) -> str:
-        """Reports name the model beside it."""
+        """The name; reports show the model separately."""
         return JUDGE
 
     @property
     def identity(self) -> str:
-        """Address, model and digest of the protocol."""
+        """The address, the model and a digest of the protocol."""
         return f"{JUDGE}:{self._address}#{self._client.model}#{protocol_digest()[:12]}"
 
     @property
     def facts(self) -> JudgeFacts | None:
-        """Who judged, and what it took; ``None`` where nobody was asked."""
+        """The judge and its usage, or ``None`` if it was never asked."""
         if self._made is None:
             return None
         return JudgeFacts(
@@ -128,10 +128,10 @@ class Judge(Comparison):
         )
 
     def reach(self) -> None:
-        """Ask once whether a text says the same as itself, whatever the answer.
+        """Send one request to check that the judge answers; the verdict does not matter.
 
         Raises:
-            UserError: no answer comes.
+            UserError: the judge does not answer.
         """
         client = self._client
         self._calls += 1
@@ -146,7 +146,7 @@ class Judge(Comparison):
             ) from None
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Judge at once what each found text is held against first."""
+        """Judge the first pair of each found text in one batch."""
         first: dict[tuple[str, str, Context], _Pair] = {}
         for one in pairs:
             pair = _pair(one.before, one.found, one.asked)
@@ -154,7 +154,7 @@ class Judge(Comparison):
         self._judge(list(first.values()))
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return what the judge said in both orders."""
+        """Return the verdict of the judge over both orders."""
         del path
         if before == found:
             return Compared(same=True)
@@ -166,7 +166,7 @@ class Judge(Comparison):
         return Compared(same, why="" if same else "the judge, in both orders: not the same")
 
     def _judge(self, pairs: Sequence[_Pair]) -> None:
-        """Ask for pairs that are not known, as far as the budget goes."""
+        """Judge the pairs without a verdict, within the budget."""
         left = self._settings.judge_calls
         wanted: list[_Pair] = []
         for pair in dict.fromkeys(pairs):
@@ -196,7 +196,7 @@ class Judge(Comparison):
             self._judged[pair] = both.pop() if len(both) == 1 else None
 
     async def _asked(self, client: ChatClient, question: str, one: str, other: str) -> bool | None:
-        """Return what the judge says of two texts in this order; ``None`` = it cannot be read."""
+        """Return the verdict for two texts in this order, or ``None`` if it cannot be parsed."""
         data = {"question": question, "reply A": one, "reply B": other}
         content = f"{protocol()}\n{json.dumps(data, ensure_ascii=False, indent=1)}"
         choice = await client.complete([{"role": "user", "content": content}])
@@ -209,7 +209,7 @@ class Judge(Comparison):
             with needs_extra(f"--dst-compare={JUDGE}", "http", "httpx"):
                 from pytest_dstfuzz.trackers.chat.client import client_at  # noqa: PLC0415 - httpx
             settings = self._settings
-            # Neither headers nor token of the tested system are for the service of the judge.
+            # The headers and the token of the tested system must not go to the judge's service.
             how = TrackerSettings(service_model=settings.judge_model, prices=settings.judge_prices)
             try:
                 self._made = client_at(
@@ -224,9 +224,9 @@ class Judge(Comparison):
 
 
 class Judges:
-    """The judges of a process, one for all comparisons with the same settings of it.
+    """The judges of a process, one for each combination of judge settings.
 
-    Of the calls that the settings allow each of so many workers has its part.
+    If the number of calls is limited, each worker gets an equal share.
     """
 
     def __init__(self, workers: int = 0) -> None:
@@ -234,7 +234,7 @@ class Judges:
         self._made: dict[object, Judge] = {}
 
     def of(self, settings: ReplySettings) -> Judge:
-        """Return the judge that settings name; none is a `UserError`."""
+        """Return the judge for the settings, or raise a `UserError` if they name none."""
         address = None if settings.judge is None else settings.judge.full
         key = address, settings.judge_model, settings.judge_prices, settings.judge_calls
         if key not in self._made:
@@ -244,21 +244,21 @@ class Judges:
         return self._made[key]
 
     def reach(self) -> None:
-        """Refuse a judge that does not answer."""
+        """Raise an error if a judge does not answer."""
         for judge in self._made.values():
             judge.reach()
 
     @property
     def facts(self) -> JudgeFacts | None:
-        """What all of them took; ``None`` where nobody was asked."""
+        """The sum over all judges, or ``None`` if none was asked."""
         found = [facts for judge in self._made.values() if (facts := judge.facts) is not None]
         return sum(found[1:], found[0]) if found else None
 
 
 def is_tested_model(settings: ReplySettings, tested: TrackerSettings) -> bool:
-    """Whether the judge is the tested model: the same address, and no other model there.
+    """Return whether the judge is the tested model: same address, same model name.
 
-    A service of which nobody names a model has only one.
+    If at most one model name is given, the service is assumed to have one model.
     """
     names = {settings.judge_model, tested.service_model} - {None}
     model = tested.model if isinstance(tested.model, Address) else None

@@ -1,4 +1,4 @@
-"""The comparison of yes and no, and replies that give no answer."""
+"""Comparison of affirmation and negation, and detection of fallback replies."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.number_words import SEVERAL
 from pytest_dstfuzz.perturb.words import word_set
 
-#: Words that may stand before, in the same sentence.
+#: Optional words before a fallback phrase, in the same sentence.
 _OPENING: Final = (
     r"(?:(?:sorry|oh|well|hmm+|hm|um|uh|oops|apologies|unfortunately|(?:i(?: am|'m) |my )?"
     r"(?:sorry|apologies|afraid)(?: about that| for that)?)(?:[,.!:;…-]|,? but)*\s+)*"
 )
-#: Sentences after the first one in which an answer is given up.
+#: Number of sentences at the start of a reply that may be a fallback.
 _LOOKED_AT: Final = 2
 
 
 def is_fallback(text: str, more: tuple[str, ...] = ()) -> bool:
-    """Say whether a reply gives no answer and says so, in its first or second sentence.
+    """Return whether a reply says, in its first or second sentence, that it has no answer.
 
     Args:
         text: a reply.
-        more: further regular expressions, looked for anywhere in it.
+        more: further regular expressions, which may match anywhere in the reply.
 
     >>> is_fallback("Sorry, I did not quite get that."), is_fallback("Sorry, we are full.")
     (True, False)
@@ -82,7 +82,7 @@ _NO: Final = re.compile(
     r"|that(?:'s| is)(?: not|n't) (?:right|correct|true)|that(?:'s| is) (?:wrong|incorrect|false)"
     r"|incorrect|wrong)"
 )
-#: What a word denies that has a negation in it.
+#: Word with a built-in negation -> the word that it denies.
 _DENIES: Final = {
     "closed": "open",
     "shut": "open",
@@ -112,7 +112,7 @@ _DENIES: Final = {
     "untrue": "true",
     "nonrefundable": "refundable",
 }
-#: Words of which one denies the other.
+#: Pairs of opposites.
 _OPPOSITES: Final = (
     *(("north", "south"), ("east", "west"), ("northern", "southern"), ("eastern", "western")),
     *(("before", "after"), ("hot", "cold"), ("warm", "cool"), ("up", "down"), ("above", "below")),
@@ -130,7 +130,7 @@ _OPPOSITE: Final = {
     )
     for word in sorted({word for pair in _OPPOSITES for word in pair})
 }
-#: The amount behind a bound, and the verb before a side.
+#: An amount after a bound, and a verb before a side.
 _AMOUNT: Final = rf"(?= (?:[£$€]?\d|an?\b|{SEVERAL}))"
 _TURN: Final = r"\b(?:turn|keep|bear|go|on the|to the|on your|to your)"
 _PHRASES: Final = (
@@ -161,7 +161,7 @@ _PHRASES: Final = (
 _NEGATIONS: Final = word_set(
     "not no never none nothing nobody nowhere neither nor without hardly barely lacks lack"
 )
-#: Words that a negation reaches through.
+#: Words that a negation skips.
 _THROUGH: Final = word_set(
     """a an the any some much many more very really quite too so all that this it its be been being
     is are was were am do does did have has had can could will would shall should may might must
@@ -170,7 +170,7 @@ _THROUGH: Final = word_set(
     currently at present still unfortunately however able left"""
 )
 _REACH: Final = 2
-#: Of these a negation reaches back to what they are said of: `parking is not possible`.
+#: If one of these words is negated, its subject is too: `parking is not possible`.
 _OF_ALL: Final = word_set("possible allowed available included needed necessary required permitted")
 _IRREGULAR: Final = dict(
     pair.split(":")
@@ -189,38 +189,38 @@ _STOPS: Final = frozenset(",.;:!?\n()–—") | {"but", "and", "although", "thou
 
 
 class Polarity(NamedTuple):
-    """What a text says yes and no to."""
+    """The affirmations and negations in a text."""
 
-    #: ``yes`` or ``no`` where it begins with such a word; else ``""``.
+    #: ``yes`` or ``no`` if the text begins with such a word, else ``""``.
     answer: str
-    #: For each negation the words that it reaches.
+    #: The words in the scope of each negation.
     denied: tuple[frozenset[str], ...]
-    #: What stands before a negation, in its clause.
+    #: The words before a negation in its clause.
     about: frozenset[str]
-    #: Words that are said outside of negations.
+    #: The words outside of negations.
     said: frozenset[str]
-    #: Words that have an opposite, said outside of negations: ``not inside`` is outside.
+    #: The words with an opposite, outside of negations, since ``not inside`` means outside.
     ends: frozenset[str]
-    #: Whether it gives no answer at all.
+    #: Whether the text is a fallback reply.
     fallback: bool
 
 
 class SamePolarity(Comparison):
-    """Neither text denies what the other affirms; both answer, or neither does."""
+    """Neither text denies a statement of the other, and both answer or neither does."""
 
     name = "polarity"
 
     def __init__(self, fallbacks: tuple[str, ...] = ()) -> None:
-        """Take further regular expressions of replies that are no answer."""
+        """Store further regular expressions for fallback replies."""
         self._fallbacks = fallbacks
 
     @property
     def identity(self) -> str:
-        """The name, and the expressions."""
+        """The name, and the regular expressions."""
         return "".join([self.name, *(f"/{one}/" for one in self._fallbacks)])
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return whether yes stays yes and no stays no."""
+        """Return whether affirmations and negations agree."""
         del path, asked
         return _compared(before, found, self._fallbacks)
 
@@ -235,10 +235,10 @@ def _compared(before: str, found: str, fallbacks: tuple[str, ...]) -> Compared:
         return _told(False, one.answer, other.answer)
     if one.answer == other.answer == "no":
         return Compared(same=True)
-    # Two replies that begin with yes may still differ in what they grant: `Yes, but no flash`.
+    # Two replies that begin with yes may still contradict each other: `Yes, but no flash`.
     if "no" not in {one.answer, other.answer}:
         return _contradiction(one, other)
-    # `No, ...` may stand before whatever is the case instead.
+    # After `No, ...`, a reply may affirm any alternative.
     denies = [side.answer == "no" or bool(side.denied) for side in (one, other)]
     if all(denies) or not (one.denied or other.denied):
         return Compared(same=True)
@@ -265,7 +265,7 @@ def _told(same: bool, one: str, other: str) -> Compared:
 
 @lru_cache(maxsize=1 << 14)
 def polarity(text: str, fallbacks: tuple[str, ...] = ()) -> Polarity:
-    """Return what a text says yes and no to.
+    """Return the affirmations and negations in a text.
 
     >>> polarity("No, we do not serve lunch.").answer
     'no'
@@ -324,7 +324,7 @@ def _reached(
 
 @lru_cache(maxsize=1 << 14)
 def stem(word: str) -> str:
-    """Return the form in which a lower-cased word is compared: `serving` and `serves` are one.
+    """Return the stem of a lower-case word for comparison: `serving` and `serves` share one.
 
     >>> [stem(word) for word in ("serving", "serves", "found", "stopped", "rooms")]
     ['serv', 'serv', 'find', 'stop', 'room']

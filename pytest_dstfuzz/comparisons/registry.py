@@ -1,4 +1,4 @@
-"""Comparisons by name: those that ship, those that packages bring, those of a suite."""
+"""Comparisons by name: shipped ones, and those of packages and test suites."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from pytest_dstfuzz.trackers.registry import load_attribute
 
 __all__ = ["comparison_by_name"]
 
-#: A package brings a comparison by an entry point of this group that names a function, an object,
-#: or a class that is made without arguments.
+#: The group of entry points for comparisons. An entry point names a function, an object, or a class
+#: whose constructor needs no arguments.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.comparisons"
-#: What replies are compared by where nothing is said.
+#: The default comparison of replies.
 DEFAULT: Final = "numbers,entities,polarity,embedding"
-#: Those that have distances.
+#: Comparisons with distances.
 _MEASURES: Final = ("embedding",)
-#: Before the name of an embedding that does not ship.
+#: Prefix of an embedding that is not shipped.
 _FOREIGN: Final = "embedding:"
 _Given = TypeVar("_Given")
 
@@ -65,7 +65,7 @@ COMPARISONS: Final[Registry[Any]] = Registry("comparison", ENTRY_POINT_GROUP, _F
 
 
 class AllOf(Comparison):
-    """Several comparisons: two texts say the same where all of them say so."""
+    """Several comparisons: two texts are the same if all of them say so."""
 
     def __init__(
         self,
@@ -74,10 +74,11 @@ class AllOf(Comparison):
         *,
         echoes: bool = True,
     ) -> None:
-        """Take comparisons, and further fallbacks where any two are one reply, and no answer.
+        """Store the comparisons and further options.
 
-        With ``None`` they are compared as all replies are. Without ``echoes`` an opening that
-        only repeats the question is not looked at.
+        If ``fallbacks`` are given, two fallback replies are the same, and a fallback differs from
+        an answer. With ``None``, fallbacks are compared like other replies. Without ``echoes``,
+        an opening that only repeats the question is ignored.
         """
         self._parts = tuple(parts)
         self._fallbacks = fallbacks
@@ -85,23 +86,23 @@ class AllOf(Comparison):
 
     @property
     def name(self) -> str:
-        """The names, with commas between them."""
+        """The names, separated by commas."""
         return ",".join(part.name for part in self._parts)
 
     @property
     def identity(self) -> str:
-        """The identities of all, in their order, and the fallbacks."""
+        """The identities of all comparisons in order, and the fallbacks."""
         given = "".join(f"|{one}" for one in self._fallbacks or ())
         return ",".join(part.identity for part in self._parts) + given
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
-        """Return what all of them make of the paths, one after the other."""
+        """Return ``found`` after ``align`` of each comparison."""
         for part in self._parts:
             found = part.align(before, found)
         return found
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Let each get ready; a judge, which is dear, only for what all before it agree on."""
+        """Prepare each comparison; pass the expensive judge only pairs that all others accept."""
         pairs = [self._looked_at(pair) for pair in pairs]
         for place, part in enumerate(self._parts):
             if isinstance(part, Judge):
@@ -121,13 +122,13 @@ class AllOf(Comparison):
         return pair._replace(before=before, found=found)
 
     def _given_up(self, *texts: str) -> bool:
-        """Whether one of some texts is no answer, by the further fallbacks."""
+        """Return whether any text is a fallback reply, if ``fallbacks`` are given."""
         return self._fallbacks is not None and any(
             is_fallback(text, self._fallbacks) for text in texts
         )
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
-        """Return what the first says that finds a difference, else the largest distance."""
+        """Return the first difference, or else the result with the largest distance."""
         _, before, found, _ = self._looked_at(TextPair(path, before, found, asked))
         if self._fallbacks is not None:
             gives_up = [is_fallback(text, self._fallbacks) for text in (before, found)]
@@ -148,17 +149,18 @@ class AllOf(Comparison):
 
 
 def register_comparison(comparison: _Given) -> _Given:
-    """Make a comparison known by its name, such as in a ``conftest.py``.
+    """Register a comparison by its name, for example in a ``conftest.py``.
 
     Args:
-        comparison: a `Comparison`, a class of one that is made without arguments, or a function
-            ``same(before, found)``, whose name it then has; it is a decorator for both.
+        comparison: a `Comparison`, its class if it needs no arguments, or a function
+            ``same(before, found)``, whose name is used. For classes and functions, this is also a
+            decorator.
 
     Returns:
-        What was given.
+        The argument.
 
     Raises:
-        UserError: it is none, or one that ships has its name.
+        UserError: the object is not a comparison, or a shipped one has the same name.
     """
     COMPARISONS.register(_own(comparison, "register_comparison()", None).name, comparison)
     return comparison
@@ -170,20 +172,20 @@ def comparison_by_name(
     search_path: tuple[str, ...] = (),
     judges: Judges | None = None,
 ) -> Comparison:
-    """Return the comparison of one or several names, with commas between them.
+    """Return the comparison for one or several names, separated by commas.
 
     Args:
-        names: shipped or registered ones, ``module:function``; ``None`` = `DEFAULT`.
-        settings: what else is said of it: threshold, cited ids, further fallbacks.
-        search_path: folders in which a module is looked for; empty = the working folder.
-        judges: those of the process, for what they know and may be asked; ``None`` = a new one.
+        names: shipped or registered names, or ``module:function``; ``None`` = `DEFAULT`.
+        settings: the threshold, the pattern of cited ids, and further fallbacks.
+        search_path: folders to search for a module; empty = the working folder.
+        judges: the judges of the process with their verdicts and budgets; ``None`` = new ones.
 
     Raises:
-        UserError: there is no such comparison, the nearest name is said; or a threshold is given
-            that nothing is held against.
+        UserError: the comparison does not exist, with a suggestion; or there is a threshold, but
+            no comparison with distances.
     """
     listed = [name.strip() for name in (names or DEFAULT).split(",")]
-    # A judge is asked about what all others agree on, wherever it is named.
+    # The judge comes last, wherever it is named: it only gets pairs that all others accept.
     listed.sort(key=JUDGE.__eq__)
     made = judges or Judges()
     parts = [
@@ -205,9 +207,9 @@ def comparison_by_name(
 
 
 def as_comparison(given: object, where: str, settings: ReplySettings) -> Comparison:
-    """Return what somebody gave as a comparison: a name, a function, an object or a class.
+    """Return the comparison for a name, a function, an object or a class.
 
-    Messages begin with ``where`` it comes from.
+    Messages begin with ``where``.
     """
     if isinstance(given, str):
         return comparison_by_name(given, settings)
@@ -245,12 +247,12 @@ def _foreign(name: str, settings: ReplySettings) -> Comparison:
 
 
 def _own(given: Any, where: str, threshold: float | None, called: str = "") -> Comparison:
-    """Return somebody else's comparison, checked whenever it answers."""
+    """Return a user's comparison, with checks of its results."""
     if isinstance(given, type):
         with blamed(f"{where}: {given.__name__}()"):
             given = given()
     if type(given).__module__.startswith(f"{__package__}."):
-        return given  # type: ignore[no-any-return]  # one of ours
+        return given  # type: ignore[no-any-return]  # a shipped one
     if not hasattr(given, "compare") and callable(given):
         name = called or re.sub(r"[^\w.]", "", getattr(given, "__name__", type(given).__name__))
         return OwnFunction(given, name, threshold)
