@@ -1,1 +1,1 @@
-"""Internal: Dialogues, belief states, and the readers that bring them in."""
+"""Internal: dialogues, belief states, and readers of dialogue formats."""

@@ -1,7 +1,7 @@
-"""Messages and tools in the form of Anthropic's API, from and to that of OpenAI's chat API.
+"""Conversion of messages and tools between the APIs of Anthropic and OpenAI.
 
-Calls are blocks (``tool_use``) of a message of the assistant, results (``tool_result``) blocks of
-the message of the user after it, and the system prompt stands beside the messages.
+In Anthropic's form, calls are blocks (``tool_use``) of an assistant message and results are blocks
+(``tool_result``) of the next user message. The system prompt is separate from the messages.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pytest_dstfuzz.dialogue.readers.source import Oddities, checked
 from pytest_dstfuzz.errors import DataError, TrackerError
 from pytest_dstfuzz.printable import describe
 
-#: Kinds of blocks that the other form does not have.
+#: Types of blocks that only exist in Anthropic's form.
 _OWN: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 _BLOCK_FORM: Final = (
     '{"type": "tool_use", "id": "toolu_1", "name": "book", "input": {"people": 2}} of the '
     'assistant, {"type": "tool_result", "tool_use_id": "toolu_1", "content": "..."} of the user'
 )
-#: What an id of a call must not hold there.
+#: Characters that Anthropic does not allow in the id of a call.
 _NO_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 _DATA_URL: Final = re.compile(r"data:(?P<type>[^;,]+);base64,(?P<data>.*)", re.DOTALL)
-#: How a choice of tools is called there; any other is the name of a tool.
+#: OpenAI's tool choice -> Anthropic's. Any other choice is the name of a tool.
 _CHOICES: Final = {"auto": "auto", "required": "any", "none": "none"}
-#: Why a message ended -> the same in the words of OpenAI's API.
+#: Anthropic's stop reason -> OpenAI's finish reason.
 _FINISHED: Final = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -63,7 +63,7 @@ class _ToolResult(msgspec.Struct):
 
 
 def is_anthropic(entry: Mapping[str, Any]) -> bool:
-    """Whether the messages of an entry are in this form, as a block or the system prompt shows."""
+    """Return whether the messages of an entry are in this form: a block or ``system`` shows it."""
     messages = entry.get("messages")
     return entry.get("system") is not None or any(
         isinstance(block, dict) and str(block.get("type")) in _OWN
@@ -74,7 +74,7 @@ def is_anthropic(entry: Mapping[str, Any]) -> bool:
 
 
 def chat_messages(entry: Mapping[str, Any], place: str, odd: Oddities) -> list[Json]:
-    """Return the messages of an entry in the other form, the system prompt first."""
+    """Convert the messages of an entry to OpenAI's form, with the system prompt first."""
     found: list[Json] = []
     if entry.get("system") is not None:
         prompt = checked(_Prompt, {"system": entry["system"]}, place)
@@ -109,7 +109,7 @@ def _assistant(blocks: list[dict[str, Any]], where: str, odd: Oddities) -> Json:
 
 
 def _user(message: Json, where: str, odd: Oddities) -> Iterator[Json]:
-    """Yield the results in a message of the user, and then what is left of it."""
+    """Yield the results in a user message, and then the rest of the message."""
     rest = []
     for number, block in enumerate(message["content"]):
         if block.get("type") != "tool_result":
@@ -133,7 +133,7 @@ def _block(kind: type[Any], block: dict[str, Any], place: str) -> Any:
 
 
 def _picture(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a block of the user in the other form, where that has it."""
+    """Convert an image block of the user to OpenAI's form, and keep other blocks."""
     source = block.get("source")
     if block.get("type") != "image" or not isinstance(source, dict):
         return block
@@ -142,14 +142,14 @@ def _picture(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def request_of(messages: Sequence[Mapping[str, Any]]) -> Json:
-    """Return ``system`` and ``messages`` of a request, of messages as readers make them.
+    """Return ``system`` and ``messages`` of a request for messages in the form of readers.
 
-    Those are in the form of OpenAI's API, with an id of each call and of each result.
-    Instructions that stand before all else are the system prompt. Results of tools are parts of
-    the user's message that follows, and messages of one role in a row are one.
+    Those are in OpenAI's form, and each call and each result has an id. Instructions before all
+    other messages become the system prompt. Results of tools become parts of the next user
+    message. Consecutive messages of one role are merged.
 
     Raises:
-        TrackerError: a part has no counterpart there, as a recording of a voice.
+        TrackerError: If a part has no counterpart in Anthropic's API, such as audio.
     """
     request: Json = {"messages": []}
     system: list[str] = []
@@ -158,8 +158,8 @@ def request_of(messages: Sequence[Mapping[str, Any]]) -> Json:
             system += [block.get("text", "") for block in _blocks(message.content)]
             continue
         blocks = [*_of_message(message)]
-        # Results have the form of something that the user says; instructions in the middle too:
-        # not all models take any there.
+        # Results are user messages in this API. Later instructions become user messages too,
+        # because not all models accept them inside a conversation.
         speaker = "assistant" if message.role == "assistant" else "user"
         said: list[Json] = request["messages"]
         if not blocks:
@@ -193,7 +193,7 @@ def _of_message(message: Message) -> Iterator[Json]:
 
 
 def _blocks(content: object) -> Iterator[Json]:
-    """Yield the blocks of a text, or of the parts of a message; empty texts are none there."""
+    """Yield the blocks of a text or of the parts of a message. Empty texts are skipped."""
     parts: list[Any] = content if isinstance(content, list) else [content]
     for part in parts:
         kind = part.get("type") if isinstance(part, Mapping) else "text"
@@ -227,7 +227,7 @@ def _id(text: str) -> str:
 
 
 def tools_of(tools: Sequence[Json]) -> list[Json]:
-    """Return tools of a request."""
+    """Convert tools from OpenAI's form for a request."""
     found = []
     for tool in tools:
         function = tool["function"]
@@ -240,7 +240,7 @@ def tools_of(tools: Sequence[Json]) -> list[Json]:
 
 
 def choice_of(choice: object) -> Json:
-    """Return the ``tool_choice`` of a request."""
+    """Convert a tool choice from OpenAI's form for a request."""
     if isinstance(choice, str):
         return {"type": _CHOICES[choice]}
     assert isinstance(choice, Mapping)  # noqa: S101 - see `chosen`
@@ -248,9 +248,10 @@ def choice_of(choice: object) -> Json:
 
 
 def answer_of(message: Mapping[str, Any]) -> Json:
-    """Return an answer of Anthropic's API as a choice of a chat completion.
+    """Convert an answer of Anthropic's API to a choice of a chat completion.
 
-    What the model thought is left out. Where it was kept from answering, that is a ``refusal``.
+    The thinking of the model is dropped. If the service stopped the answer, its text is a
+    ``refusal``.
     """
     blocks = [block for block in message["content"] if isinstance(block, Mapping)]
     texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
@@ -265,7 +266,7 @@ def answer_of(message: Mapping[str, Any]) -> Json:
 
 
 def _call(block: Mapping[str, Any]) -> Json:
-    """Return the call of a block; input that is a text was no JSON when it was streamed."""
+    """Convert a call block. Its input is a text if the streamed input was not valid JSON."""
     given = block.get("input")
     arguments = given if isinstance(given, str) else canonical(given)
     function = {"name": block.get("name"), "arguments": arguments}

@@ -1,7 +1,7 @@
-"""Dates, days of the week and clock times: their words, and from texts to points in time.
+"""Dates, days of the week and clock times: words, patterns and parsing.
 
-An instant is read from a whole text or not at all: `tomorrow`, `next week` and `05/03/2024`, of
-which nobody knows which number is the month, name none.
+Only a whole text is parsed as an instant. `tomorrow` and `next week` are not instants. Neither is
+`05/03/2024`, because either number may be the month.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ MONTHS: Final = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
     *("october", "november", "december"),
 )
-#: For patterns: a month, in full or shortened, and a day of the week in full, or several of it.
+#: Patterns for a month, in full or abbreviated, and a full weekday, in singular or plural.
 MONTH: Final = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
 )
 WEEKDAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
-#: A time of day as people write it: hour, mark, minutes, blank and half of the day.
+#: A time of day as people write it: hour, separator, minutes, blank and half of the day.
 CLOCK: Final = r"(\d{1,2})(?:([:.])(\d\d))?( ?)(am|pm|a\.m\.?|p\.m\.?)?"
 #: Hour and minutes of a time in digits.
 CLOCK_TIME: Final = re.compile(r"(\d{1,2})[:.](\d\d)")
@@ -33,7 +33,7 @@ _CLOCK_ALONE: Final = re.compile(CLOCK, re.IGNORECASE)
 _TWO_DIGITS: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _WEEK: Final = tuple(day[:3] for day in WEEKDAYS)
 _DAY_OF_WEEK: Final = rf"(?:{WEEKDAY}|(?-i:Mon|Tues?|Weds?|Thu(?:rs?)?|Fri|Sat|Sun))"
-#: The group ``days`` of a pattern that ignores case. An `every day except Monday` is left alone.
+#: A pattern with the group ``days``, for matching without case. It skips `every day except Monday`.
 DAYS_PATTERN: Final = (
     rf"(?P<days>\b(?:(?P<first>{_DAY_OF_WEEK})"
     r"\s*(?:-|–|to|through|thru|until|till|up to(?: and including)?)"
@@ -66,33 +66,34 @@ _SPELLED: Final = (
     re.compile(rf"{_DATE}(?:(?:T|,?\s+(?:at\s+)?){_TIME})?", re.IGNORECASE),
     re.compile(rf"{_TIME}(?:,?\s+(?:on\s+)?{_DATE})?", re.IGNORECASE),
 )
-#: A clock time with minutes, of one or two digits.
+#: A clock time with an hour of one or two digits, and minutes.
 _CLOCK: Final = re.compile(r"\d{1,2}:\d\d(?:\s?[ap]\.?m\b\.?)?", re.IGNORECASE)
 _ISO: Final = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
     r"|\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?"
 )
-#: Numbers that are seconds, and those that are milliseconds, since 1970: from 2001 to 2286.
+#: Numbers that are seconds or milliseconds since 1970, for the years 2001 to 2286.
 _SECONDS: Final = range(10**9, 10**10)
 _MILLISECONDS: Final = range(10**12, 10**13)
-#: The most digits of either.
+#: Most digits of such a number.
 _DIGITS: Final = 13
 _NOON: Final = 12
 _DAY: Final = 24
-#: The year of a date that names none; it is a leap year.
+#: The year for dates without one. It is a leap year.
 _ANY_YEAR: Final = 4
 
 
 class Instant(NamedTuple):
-    """A point in time, as exactly as it is named. Two of them are the same where they are equal."""
+    """A point in time with the precision of its text. Equal instants are the same time."""
 
-    #: ``instant`` (in UTC), ``local`` (no zone is named), ``yearly`` (no year), ``time`` (no date).
+    #: ``instant`` (in UTC), ``local`` (no time zone), ``yearly`` (no year), ``time`` (no date), or
+    #: ``time in UTC`` (no date, but a time zone).
     kind: str
     at: datetime
 
 
 def days_of(match: re.Match[str]) -> tuple[str, ...]:
-    """Return the days that a match of the pattern names, from Monday on.
+    """Return the days in a match of `DAYS_PATTERN`, from Monday on.
 
     >>> days_of(re.search(DAYS_PATTERN, "Sat to Mon", re.IGNORECASE))
     ('mon', 'sat', 'sun')
@@ -112,7 +113,7 @@ def days_of(match: re.Match[str]) -> tuple[str, ...]:
 
 
 def month_number(name: str) -> int:
-    """Return the number of a month, from 1; its name may be shortened to three letters.
+    """Return the number of a month from 1. Its name may be abbreviated to three letters or more.
 
     >>> month_number("Sept"), month_number("may")
     (9, 5)
@@ -121,7 +122,7 @@ def month_number(name: str) -> int:
 
 
 def hour_of_day(hour: int, half: str) -> int:
-    """Return an hour of the 24 from one of twelve, and ``am``, ``p.m.`` or the like after it.
+    """Convert an hour of the 12-hour clock, with ``am``, ``p.m.`` or similar, to 24 hours.
 
     >>> hour_of_day(12, "am"), hour_of_day(7, "P.M.")
     (0, 19)
@@ -130,7 +131,7 @@ def hour_of_day(hour: int, half: str) -> int:
 
 
 def clock_like(value: str, model: str) -> str | None:
-    """Return a time ``HH:MM`` as another is written; ``None`` if it cannot be written so.
+    """Return a time ``HH:MM`` in the format of ``model``, or ``None`` if that is impossible.
 
     >>> clock_like("17:30", "9.15 pm"), clock_like("09:15", "7pm")
     ('5.30 pm', None)
@@ -141,7 +142,7 @@ def clock_like(value: str, model: str) -> str | None:
     hour, minutes = int(new[1]), new[2]
     half = old[5]
     if half:
-        # The other half of the day would have to be written as well.
+        # The result would need the other half of the day.
         if (hour >= _NOON) != half.lower().startswith("p"):
             return None
         hour = hour % _NOON or _NOON
@@ -152,7 +153,7 @@ def clock_like(value: str, model: str) -> str | None:
 
 
 def is_moment(text: str) -> bool:
-    """Whether a text is a date, a time or both as ISO 8601 writes them, or a clock time.
+    """Return whether a text is a date or time in ISO 8601, or a clock time.
 
     >>> is_moment("2024-03-05"), is_moment("9:00 am"), is_moment("9"), is_moment("7pm")
     (True, True, False, False)
@@ -162,9 +163,9 @@ def is_moment(text: str) -> bool:
 
 
 def instant_of(value: object) -> Instant | None:
-    """Return the instant that a JSON value names; ``None`` = it names none.
+    """Return the instant that a JSON value stands for, or ``None`` if it is not an instant.
 
-    A number is seconds or milliseconds since 1970. A date alone is its midnight.
+    A number is in seconds or milliseconds since 1970. A date without a time means midnight.
 
     >>> instant_of("5 March 2024, 6pm") == instant_of("2024-03-05T18:00")
     True
@@ -186,7 +187,7 @@ def _seconds(value: float) -> float:
 
 @lru_cache(maxsize=1 << 12)
 def _read(text: str) -> Instant | None:
-    # Of many more digits int() raises.
+    # int() raises an error if there are many more digits.
     number = int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
     if number in _SECONDS or number in _MILLISECONDS:
         return instant_of(number)
@@ -195,7 +196,7 @@ def _read(text: str) -> Instant | None:
             try:
                 return _made(found)
             except (ValueError, OverflowError):
-                return None  # Such as the 31st of February.
+                return None  # For example the 31st of February.
     return None
 
 
@@ -203,12 +204,12 @@ def _made(found: re.Match[str]) -> Instant | None:
     date = _date(found)
     clock = _clock(found)
     if clock is None:
-        # A number alone is no time.
+        # A number alone is not a time.
         return None if date is None else Instant(*_dated(date, timedelta()))
     zone = found["zone"]
     if date is None:
         if found["basic"] and zone is None:
-            return None  # Four digits are as well a year, or a number.
+            return None  # Four digits alone may also be a year or a number.
         at = datetime(_ANY_YEAR, 1, 1) + clock % timedelta(days=1)  # noqa: DTZ001 - none is named
         if zone is None:
             return Instant("time", at)
@@ -220,7 +221,7 @@ def _made(found: re.Match[str]) -> Instant | None:
 
 
 def _date(found: re.Match[str]) -> tuple[int, int, int] | None:
-    """Return year (0 = not said), month and day; ``None`` = there is no date."""
+    """Return year (0 if missing), month and day, or ``None`` if there is no date."""
     for year, month, day in (("y", "m", "d"), ("y2", "m2", "d2"), ("y3", "m3", "d3")):
         if found[year]:
             return int(found[year]), int(found[month]), int(found[day])
@@ -237,7 +238,7 @@ def _date(found: re.Match[str]) -> tuple[int, int, int] | None:
 
 
 def _clock(found: re.Match[str]) -> timedelta | None:
-    """Return the time since midnight; ``None`` = there is none."""
+    """Return the time since midnight, or ``None`` if there is no time."""
     if found["word"]:
         return timedelta(hours=0 if found["word"].lower() == "midnight" else _NOON)
     if basic := found["basic"]:

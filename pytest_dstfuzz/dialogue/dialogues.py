@@ -1,4 +1,4 @@
-"""Turns, dialogues, belief states and contexts, and dialogues written to a file."""
+"""Turns, dialogues, belief states and contexts, and their conversion to messages and JSON."""
 
 from __future__ import annotations
 
@@ -35,44 +35,43 @@ __all__ = [
 ]
 
 
-#: Stands after a name of the data that is called where the tools have others.
+#: Suffix of original names that a system still calls although the tools were renamed.
 OLD_NAME: Final = " (old name)"
 
 
 @dataclass(frozen=True)
 class ToolParaphrase:
-    """Tools in other words, by the names of the original ones.
+    """Tools with other names and descriptions.
 
-    Tools that it does not have stay as they are, and so do arguments.
+    Tools and arguments without an entry stay unchanged.
     """
 
     #: Short name for reports: ``v1`` to ``v5`` of SGD-X.
     name: str
-    #: Name of the original tool -> the tool in other words.
+    #: Name of the original tool -> the paraphrased tool.
     tools: Mapping[str, Tool]
-    #: Name of the original tool -> name of an argument -> its other name.
+    #: Name of the original tool -> name of an argument -> its new name.
     arguments: Mapping[str, Mapping[str, str]]
 
     def applied(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
-        """Return tools in the other words, in their order."""
+        """Return the paraphrased tools, in the same order."""
         return tuple(self.tools.get(tool.name, tool) for tool in tools)
 
     def renamed(self, call: ToolCall) -> ToolCall:
-        """Return a call of an original tool as the call of the other one."""
+        """Convert a call of an original tool to a call of the paraphrased one."""
         tool = self.tools.get(call.name)
         return _renamed(call, tool.name if tool else call.name, self.arguments.get(call.name, {}))
 
     def original(self, call: ToolCall) -> ToolCall:
-        """Return a call of a tool in other words as the call of the original one."""
+        """Convert a call of a paraphrased tool to a call of the original one."""
         name = self._names.get(call.name, call.name)
         back = {new: old for old, new in self.arguments.get(name, {}).items()}
         return _renamed(call, name, back if call.name in self._names else {})
 
     def names(self, tools: Iterable[Tool]) -> tuple[tuple[str, str], ...]:
-        """Return the other names of original tools and their arguments, see `Transcript.names`.
+        """Return ``(new name, original name)`` of tools and arguments, see `Transcript.names`.
 
-        An argument stands under the other names on the one side, under the original ones on the
-        other.
+        Arguments are ``new tool.new argument`` and ``original tool.original argument``.
         """
         found: list[tuple[str, str]] = []
         for tool in tools:
@@ -84,7 +83,7 @@ class ToolParaphrase:
         return tuple(found)
 
     def message(self, recorded: str) -> str:
-        """Return a recorded message, in JSON, with its calls and results under the other names."""
+        """Return a recorded JSON message with the new names in its calls and results."""
         message = decoded(recorded)
         calls = tuple(map(self._renamed_call, message.calls))
         more = message.more
@@ -95,7 +94,7 @@ class ToolParaphrase:
     def _renamed_call(self, made: MessageCall) -> MessageCall:
         values = made.values
         call = self.renamed(ToolCall(made.name, values or {}))
-        # Arguments that are no JSON object stay as they were recorded.
+        # Keep arguments that are not a JSON object as recorded.
         arguments = made.arguments if values is None else canonical(call.arguments)
         return replace(made, name=call.name, arguments=arguments)
 
@@ -105,16 +104,15 @@ class ToolParaphrase:
 
 
 def _renamed(call: ToolCall, name: str, arguments: Mapping[str, str]) -> ToolCall:
-    """Return a call under another name; arguments inside of others keep theirs."""
+    """Return a call with other names. Arguments inside other arguments keep theirs."""
     return ToolCall(name, {arguments.get(key, key): value for key, value in call.arguments.items()})
 
 
 def in_own_names(calls: Outcome, names: Iterable[tuple[str, str]]) -> Outcome:
-    """Return calls of tools that have other names by those of the data, see `Transcript.names`.
+    """Convert calls of renamed tools to the names in the data, see `Transcript.names`.
 
-    A name of the data that is called where the tools have another one is no longer that of a tool:
-    it is told as ``book_table (old name)``, and so is an argument.
-
+    If a system calls a tool by its name in the data although it was renamed, this is an unknown
+    tool. It becomes ``book_table (old name)``. The same holds for arguments.
     >>> names = [("reserve", "book"), ("reserve.guests", "book.people")]
     >>> dict(in_own_names(Outcome({"reserve[0]": "call 1", "reserve[0].guests": "2"}), names))
     {'book[0]': 'call 1', 'book[0].people': '2'}
@@ -144,22 +142,21 @@ def _own_path(path: str, known: Mapping[str, str], gone: frozenset[str]) -> str:
     return str(AnswerPath((tool, number, first, *rest)))
 
 
-#: The value of a slot about which the user said that any value will do.
+#: The value of a slot if the user said that any value will do.
 DONTCARE = "dontcare"
 
 
 class BeliefState(Outcome):
-    """An immutable mapping ``domain-slot -> value``; a slot that is absent was not mentioned.
+    """An immutable mapping ``domain-slot -> value``. Slots without a value are absent.
 
-    ``dontcare`` is a value, and so is a list, as `list_text` writes it. Whoever builds the state
-    leaves out slots that are absent.
+    ``dontcare`` is a value. Lists are values in the form of `list_text`.
     """
 
     __slots__ = ()
 
 
 class SlotChange(NamedTuple):
-    """One slot that differs between two states; ``None`` = absent from that state."""
+    """A slot with different values in two states. ``None`` means that a state lacks it."""
 
     slot: str
     before: str | None
@@ -167,7 +164,7 @@ class SlotChange(NamedTuple):
 
     @property
     def path(self) -> AnswerPath:
-        """The slot taken apart, which is a way into tool calls if those are tested."""
+        """The parsed name of the slot. In tests of tool calls it is a path into the calls."""
         return AnswerPath.of(self.slot)
 
     def __str__(self) -> str:
@@ -182,7 +179,7 @@ def diff_states(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Sl
 
 
 class Exchange(NamedTuple):
-    """What the system said (``""`` at the start of a dialogue) and the user's answer."""
+    """A system utterance (``""`` at the start of a dialogue) and the user's answer."""
 
     system: str
     user: str
@@ -190,10 +187,10 @@ class Exchange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A dialogue so far, as a tracker sees it: oldest exchange first, at least one."""
+    """A dialogue so far, as a tracker sees it: at least one exchange, oldest first."""
 
     exchanges: tuple[Exchange, ...]
-    #: What was recorded beside the texts, and the tools; ``None`` = there are only texts.
+    #: Tools and recorded messages. ``None`` if there are only texts.
     transcript: Transcript | None = field(default=None, kw_only=True)
 
     @property
@@ -203,7 +200,7 @@ class Context:
 
     @property
     def system(self) -> str:
-        """The system utterance right before the newest user utterance."""
+        """The system utterance before the newest user utterance."""
         return self.exchanges[-1].system
 
     @property
@@ -213,16 +210,16 @@ class Context:
 
     @property
     def utterances(self) -> tuple[str, ...]:
-        """System and user utterances in turn, oldest first, without empty system ones."""
+        """System and user utterances alternately, oldest first, without empty system ones."""
         both = (text for exchange in self.exchanges for text in exchange)
         return tuple(text for index, text in enumerate(both) if text or index % 2)
 
     def again(self, repetition: int) -> Again:
-        """Return the same context, to be asked for once more."""
+        """Return the same context for another repetition of the question."""
         return Again(self.exchanges, repetition, transcript=self.transcript)
 
     def saying(self, user: str) -> Context:
-        """Return the same context with another newest utterance of the user."""
+        """Return the same context with another newest user utterance."""
         *earlier, last = self.exchanges
         return replace(self, exchanges=(*earlier, Exchange(last.system, user)))
 
@@ -231,28 +228,28 @@ class Context:
         return replace(self, exchanges=(*self.exchanges, Exchange(system, user)))
 
     def key(self) -> list[object]:
-        """Return all that a tracker sees, for a digest: contexts with one key are one context."""
+        """Return all data that a tracker sees, for a digest. Equal contexts have equal keys."""
         told = [] if self.transcript is None else [self.transcript.key]
         return [self.exchanges, *told]
 
     def size(self) -> int:
-        """Characters in all utterances: what batches are bucketed by."""
+        """Number of characters in all utterances, by which batches are bucketed."""
         return sum(len(system) + len(user) for system, user in self.exchanges)
 
 
 @dataclass(frozen=True, slots=True)
 class Again(Context):
-    """A context that is asked for once more; its answer is kept beside that to the context.
+    """A repetition of a context, with an answer that is cached separately.
 
-    Which repetition it is, is no part of what a tracker sees: 1 and above for votes, -1 for those
-    that show whether a tracker repeats itself, `RESTART` and below for whole dialogues that are
-    begun once more, whose answers never come from a cache.
+    The tracker does not see the number of the repetition. It is 1 and above for votes, -1 for the
+    check whether a tracker repeats its answers, and `RESTART` and below for whole dialogues that
+    start again. Answers to the last kind never come from a cache.
     """
 
     repetition: int
 
 
-#: The first repetition of a dialogue from its beginning.
+#: The first repetition of a whole dialogue.
 RESTART = -2
 
 
@@ -263,38 +260,38 @@ class Turn:
     index: int
     system: str
     user: str
-    #: The label, normalised; ``None`` where the data has none.
+    #: The normalised label. ``None`` if the data has none.
     state: BeliefState | None = None
-    #: What the recorded system said to it, where the next turn does not say so; ``""`` = recorded
-    #: as a question that has no answer.
+    #: The recorded answer of the system, if it is not in the next turn. ``""`` if the recording
+    #: marks the question as unanswerable.
     answer: str | None = None
-    #: The messages before the utterance and after the one before it, as they were recorded, each
-    #: as JSON in the form of OpenAI's API; ``None`` = the text of the system is all there was.
+    #: The recorded messages between the previous user utterance and this one, each as JSON in the
+    #: form of OpenAI's API. ``None`` if only the text of the system is known.
     recorded: tuple[str, ...] | None = None
-    #: The tool calls that the recorded system made in its next message, see `calls_outcome`;
-    #: ``None`` = it is not recorded.
+    #: The tool calls in the next recorded answer of the system, see `calls_outcome`. ``None`` if
+    #: it is not recorded.
     calls: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A conversation: its turns in order, ``turns[i].index == i``."""
+    """A conversation: its turns in order, with ``turns[i].index == i``."""
 
     id: str
     turns: tuple[Turn, ...]
-    #: What the system could call.
+    #: The tools that the system could call.
     tools: tuple[Tool, ...] = ()
-    #: The messages after the last utterance of the user, as those of `Turn.recorded`.
+    #: The messages after the last user utterance, in the form of `Turn.recorded`.
     closing: tuple[str, ...] = ()
     #: See `Transcript.results`.
     results: tuple[tuple[str, str], ...] = ()
 
     def context(self, index: int, users: Mapping[int, str] | None = None) -> Context:
-        """Return the context of turn ``index``, user utterances replaced as ``users`` says.
+        """Return the context of turn ``index``, with some user utterances replaced.
 
         Args:
-            index: the turn whose utterance is the newest of the context.
-            users: turn index -> utterance to put in the place of the clean one.
+            index: the turn with the newest utterance of the context.
+            users: turn index -> utterance that replaces the clean one.
         """
         users = users or {}
         turns = self.turns[: index + 1]
@@ -309,10 +306,10 @@ class Dialogue:
 
 
 def answer_of(dialogue: Dialogue, index: int) -> str | None:
-    """Return what the recorded system said to a turn; ``None`` = nothing is recorded.
+    """Return the recorded answer of the system to a turn, or ``None`` if there is none.
 
-    That is the turn's own answer, or else what the system says at the next turn; ``""`` = recorded
-    as a question that has no answer.
+    It is the turn's own answer or, if that is missing, the system utterance of the next turn.
+    ``""`` means that the recording marks the question as unanswerable.
     """
     own = dialogue.turns[index].answer
     if own is not None or index + 1 == len(dialogue.turns):
@@ -321,20 +318,20 @@ def answer_of(dialogue: Dialogue, index: int) -> str | None:
 
 
 class StoredDialogues(Sequence[Dialogue]):  # noqa: PLW1641 - like lists, see the docstring
-    """Dialogues of large data, each read when it is asked for; what all of them have is known.
+    """Dialogues of large data that are read on access. Ids and lengths are in memory.
 
-    Equal to any other sequence of the same dialogues.
+    They are equal to any other sequence of the same dialogues.
     """
 
     @property
     @abstractmethod
     def places(self) -> Mapping[str, int]:
-        """Id of each dialogue -> its place."""
+        """Id of each dialogue -> its index."""
 
     @property
     @abstractmethod
     def lengths(self) -> Sequence[int]:
-        """Turns of each dialogue."""
+        """Number of turns of each dialogue."""
 
     @property
     @abstractmethod
@@ -344,11 +341,11 @@ class StoredDialogues(Sequence[Dialogue]):  # noqa: PLW1641 - like lists, see th
     @property
     @abstractmethod
     def tools(self) -> tuple[Tool, ...]:
-        """Each tool of any dialogue once, as they come."""
+        """All tools of the dialogues, without duplicates, in order of appearance."""
 
     @abstractmethod
     def read(self, place: int) -> Dialogue:
-        """Return the dialogue at a place from 0 on."""
+        """Return the dialogue at an index."""
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -372,15 +369,15 @@ class StoredDialogues(Sequence[Dialogue]):  # noqa: PLW1641 - like lists, see th
 
 @dataclass(frozen=True, slots=True)
 class Ontology:
-    """The slots of the data at hand and the values known for each of them."""
+    """The slots of the data and their known values."""
 
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Whether there are no other slots. ``False`` where all that is known are labels: a
-    #: tracker may rightly predict a slot that none of them happens to use.
+    #: Whether there are no other slots. It is False if labels are the only source: a tracker may
+    #: correctly predict a slot that no label uses.
     complete: bool = True
-    #: Name of the normalisation that slots and values went through.
+    #: Name of the normalisation of slots and values.
     normalisation: str = "plain"
-    #: Who says which slots there are, for messages.
+    #: Source of the list of slots, for messages.
     source: str = "the ontology of the data"
 
     @property
@@ -393,30 +390,30 @@ class Ontology:
 class DialogueSet:
     """One split of one data set, read and normalised."""
 
-    #: Short name used in test ids and reports: ``sample``, ``multiwoz21``, or a file's stem.
+    #: Short name in test ids and reports: ``sample``, ``multiwoz21``, or a file's stem.
     name: str
     split: str
-    #: A tuple, or `StoredDialogues` where they are many (see `sampling.gathered`).
+    #: A tuple, or `StoredDialogues` if there are many (see `sampling.gathered`).
     dialogues: Sequence[Dialogue]
-    #: ``None`` where the data brings none.
+    #: ``None`` if the data has none.
     ontology: Ontology | None = None
     #: Name of the value normalisation that was applied (``multiwoz`` or ``plain``).
     normalisation: str = "plain"
-    #: Layout that was found: the name of a reader.
+    #: The layout of the data, as the name of a reader.
     layout: str = "jsonl"
-    #: Sentences for the user about choices made while reading; printed once.
+    #: Sentences for the user about choices made while reading. They are printed once.
     notes: tuple[str, ...] = ()
-    #: Extra words that say what a value is for (slot and domain words); see locks.
+    #: Additional words that name the purpose of a value (slot and domain words), for the locks.
     cue_words: tuple[str, ...] = ()
-    #: What people call a slot, without its domain: ``{"train-leaveat": "departure time"}``.
+    #: Ordinary words for a slot, without its domain: ``{"train-leaveat": "departure time"}``.
     slot_phrases: Mapping[str, str] = field(default_factory=dict)
-    #: Words by which people ask for what a yes/no slot stands for, besides its name:
+    #: Words by which people request a yes/no slot, besides its name:
     #: ``{"hotel-internet": ("wifi",)}``.
     flag_words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Other words for utterances, of which a person says that the meaning stays, by `turn_keys`;
-    #: ``None`` = no file of them was given.
+    #: Paraphrases of utterances that a person has confirmed, by `turn_keys`. ``None`` if no file of
+    #: paraphrases was given.
     frozen: Mapping[str, tuple[str, ...]] | None = None
-    #: The tools in other words; none where nobody gave any.
+    #: Paraphrases of the tools, if any were given.
     paraphrases: tuple[ToolParaphrase, ...] = ()
 
     @property
@@ -429,23 +426,23 @@ class DialogueSet:
 
     @property
     def says_slots(self) -> bool:
-        """Whether it says which slots there are: by an ontology, or by a label of every turn."""
+        """Whether the set of slots is known from an ontology or from labels of every turn."""
         return self.ontology is not None and (self.ontology.complete or self.labelled)
 
     @property
     def lengths(self) -> Sequence[int]:
-        """Turns of each dialogue."""
+        """Number of turns of each dialogue."""
         many = self._stored
         return [len(one.turns) for one in self.dialogues] if many is None else many.lengths
 
     @property
     def ids(self) -> Collection[str]:
-        """The ids of the dialogues, in their order."""
+        """The ids of the dialogues, in order."""
         many = self._stored
         return [one.id for one in self.dialogues] if many is None else many.places.keys()
 
     def dialogue(self, name: str) -> Dialogue:
-        """Return the dialogue with an id, which must be there."""
+        """Return the dialogue with an id, which must exist."""
         many = self._stored
         if many is None:
             return next(one for one in self.dialogues if one.id == name)
@@ -457,7 +454,7 @@ class DialogueSet:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Each tool of any dialogue once, as they come."""
+        """All tools of the dialogues, without duplicates, in order of appearance."""
         many = self._stored
         if many is not None:
             return many.tools
@@ -473,15 +470,15 @@ class DialogueSet:
 
 
 def domains_of_slots(slots: Iterable[str]) -> frozenset[str]:
-    """Return the domains of slots; one without a dash is of none."""
+    """Return the domains of slots. A slot without a dash has no domain."""
     return frozenset(slot.partition("-")[0] for slot in slots if "-" in slot)
 
 
 def turn_keys(dialogue: Dialogue) -> tuple[str, ...]:
-    """Return 16 hexadecimal digits for each turn: of all that a tracker sees at it.
+    """Return 16 hexadecimal digits for each turn, a digest of all that a tracker sees.
 
-    That is what system and user said up to it. Neither ids nor labels are in them, nor what
-    comes later: a dialogue that goes on keeps the keys of its first turns.
+    This includes the tools and all utterances and messages up to the turn, but no ids, labels or
+    later turns. A dialogue that is continued keeps the keys of its first turns.
     """
     digest = hashlib.sha256()
     keys = []
@@ -489,19 +486,19 @@ def turn_keys(dialogue: Dialogue) -> tuple[str, ...]:
         digest.update(json.dumps(dialogue.tools).encode("ascii"))
     for turn in dialogue.turns:
         seen = [turn.system, turn.user, *(turn.recorded or ())]
-        # ASCII, as an utterance may hold half of a surrogate pair.
+        # ASCII, because an utterance may contain half of a surrogate pair.
         digest.update(json.dumps(seen).encode("ascii"))
         keys.append(digest.hexdigest()[:16])
     return tuple(keys)
 
 
-#: Whose message is what the system says before the user has said anything: a greeting, or a
-#: title and a story that the questions are about.
+#: Role of the message of the system before the first user utterance: a greeting, or a title and a
+#: story that the questions refer to.
 OpeningRole = Literal["assistant", "system"]
 
 
 class Prompted(NamedTuple):
-    """What an assistant is given."""
+    """The input of an assistant."""
 
     messages: list[Json]
     tools: list[Json]
@@ -510,9 +507,9 @@ class Prompted(NamedTuple):
 def messages_of(context: Context, opening: OpeningRole = "assistant") -> list[dict[str, str]]:
     """Return a dialogue as messages in the form of OpenAI's API, oldest first.
 
-    Each has a ``role``, ``user`` or ``assistant``, and its text as ``content``; where the system
-    said nothing, there is no message of it. What it said before the first user utterance has the
-    role ``opening``.
+    Each has a ``role``, ``user`` or ``assistant``, and its text as ``content``. An empty system
+    utterance gives no message. A system utterance before the first user utterance has the role
+    ``opening``.
     """
     messages = []
     role: str = opening
@@ -527,8 +524,8 @@ def messages_of(context: Context, opening: OpeningRole = "assistant") -> list[di
 def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> Prompted:
     """Return a context as messages and tools in the form of OpenAI's API, oldest message first.
 
-    What was recorded stands as it was: system prompts, tool calls, their results. Where only texts
-    are known, they are messages as in `messages_of`.
+    Recorded messages are kept unchanged: system prompts, tool calls, their results. If only texts
+    are known, the messages are those of `messages_of`.
     """
     transcript = context.transcript
     if transcript is None:
@@ -563,7 +560,7 @@ def whole_dialogue(dialogue: Dialogue) -> list[Json]:
 
 
 def entry_of(dialogue: Dialogue) -> dict[str, Any]:
-    """Return a dialogue as one line of such a file: id, messages, tools, states if it has any."""
+    """Return a dialogue as a JSON entry: id, messages, and tools and states if it has any."""
     entry: dict[str, Any] = {"id": dialogue.id, "messages": whole_dialogue(dialogue)}
     if dialogue.tools:
         entry["tools"] = [_tool(tool) for tool in dialogue.tools]
@@ -574,11 +571,11 @@ def entry_of(dialogue: Dialogue) -> dict[str, Any]:
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    """Return a tool as APIs have it, with the hint of MCP where it only reads."""
+    """Return a tool in the form of OpenAI's API, with MCP's annotation if it is read-only."""
     hint = {"annotations": {"readOnlyHint": True}} if tool.read_only else {}
     return tool.to_json() | hint
 
 
 def json_lines(dialogues: Iterable[Dialogue]) -> Iterator[str]:
-    """Yield dialogues as JSON Lines, one a line with its end."""
+    """Yield dialogues as JSON Lines, each line with its line end."""
     return (f"{json.dumps(entry_of(one), ensure_ascii=False)}\n" for one in dialogues)

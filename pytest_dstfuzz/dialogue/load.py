@@ -1,4 +1,4 @@
-"""Named, fetched or local dialogues: found, read, normalised and sampled."""
+"""Loading of dialogues from names, fetched data sets and local files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from pytest_dstfuzz.dialogue.sampling import gathered
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.garbage import gc_paused
 
-#: Called with the file's name, the bytes received so far, and all bytes where known.
+#: Called with the file's name, the bytes received so far, and the total number if it is known.
 Progress = Callable[[str, int, int | None], None]
 
 _CHUNK: Final = 1 << 16
@@ -55,11 +55,11 @@ _LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
 
 def download(url: str, target: Path, blob_id: str, progress: Progress | None = None) -> None:
-    """Bring ``url`` to ``target``, unless it is there already with the right content.
+    """Download ``url`` to ``target``, unless it already has the right content.
 
-    What has arrived is kept in ``<target>.part``, so that a broken transfer goes on where
-    it stopped; the file appears under its own name only when it is whole and verified by
-    ``blob_id``, SHA-1 of ``blob <size>`` + NUL + content, as git names it.
+    Partial content is kept in ``<target>.part`` so that a later call can resume. The file gets its
+    final name once it is complete and verified by ``blob_id``, the SHA-1 of ``blob <size>`` +
+    NUL + content, as in git.
     """
     if not url.startswith(("http://", "https://")):
         raise DataError(f"cannot download {url!r}: only http and https are supported")
@@ -72,7 +72,7 @@ def download(url: str, target: Path, blob_id: str, progress: Progress | None = N
         try:
             _check(url, part, blob_id)
         except DataError:
-            part.unlink()  # So that the next try starts anew.
+            part.unlink()  # The next try starts from the beginning.
             raise
         part.replace(target)
     except OSError as error:
@@ -80,7 +80,7 @@ def download(url: str, target: Path, blob_id: str, progress: Progress | None = N
 
 
 def git_blob_id(path: Path) -> str:
-    """Return the id that git gives the content of ``path`` (hexadecimal SHA-1)."""
+    """Return git's id for the content of ``path`` (hexadecimal SHA-1)."""
     digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):
@@ -89,7 +89,7 @@ def git_blob_id(path: Path) -> str:
 
 
 def check_archive(path: Path) -> None:
-    """Refuse a zip that is broken, or whose members climb out of its folder or are links."""
+    """Reject a zip that is broken or has a member that is a link or outside its folder."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -107,7 +107,7 @@ def check_archive(path: Path) -> None:
 
 
 def _transfer(url: str, part: Path, name: str, progress: Progress | None) -> None:
-    """Append to ``part`` what is missing of it."""
+    """Append the missing bytes to ``part``."""
     have = part.stat().st_size if part.exists() else 0
     # The caller has checked the scheme.
     request = urllib.request.Request(url)  # noqa: S310
@@ -117,11 +117,11 @@ def _transfer(url: str, part: Path, name: str, progress: Progress | None) -> Non
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as opened:  # noqa: S310
             response = cast("http.client.HTTPResponse", opened)
             if response.status != http.client.PARTIAL_CONTENT:
-                have = 0  # This server does not resume: from the beginning.
+                have = 0  # The server does not resume, so start from the beginning.
             _receive(response, part, have, name, progress)
     except urllib.error.HTTPError as error:
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-            return  # All of it is here; what it is worth, the blob id says.
+            return  # The file is complete. The blob id verifies it later.
         raise DataError(f"{url} answers {error.code} {error.reason}") from None
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as e:
         reason = e.reason if isinstance(e, urllib.error.URLError) else e or type(e).__name__
@@ -144,7 +144,7 @@ def _receive(
             if progress is not None:
                 progress(name, have, total)
     if total is not None and have < total:
-        # ``read(n)`` does not raise IncompleteRead when the connection ends early.
+        # ``read(n)`` does not raise IncompleteRead if the connection ends early.
         raise http.client.IncompleteRead(b"", total - have)
 
 
@@ -162,19 +162,19 @@ def _check(url: str, part: Path, blob_id: str) -> None:
         check_archive(part)
 
 
-#: Set it to keep fetched data sets in a folder of your own.
+#: Environment variable for another cache folder.
 CACHE_VARIABLE: Final = "DSTFUZZ_CACHE"
 
 
 def cache_folder() -> Path:
-    """Return the folder of fetched data sets; it need not exist.
+    """Return the folder of fetched data sets, which need not exist.
 
-    ``DSTFUZZ_CACHE``, else ``dstfuzz`` in the user's cache folder: ``LOCALAPPDATA`` on
-    Windows, elsewhere ``XDG_CACHE_HOME`` or ``~/.cache``.
+    It is ``DSTFUZZ_CACHE`` or, if that is not set, ``dstfuzz`` in the user's cache folder:
+    ``LOCALAPPDATA`` on Windows, ``XDG_CACHE_HOME`` or ``~/.cache`` on other systems.
     """
     if named := os.environ.get(CACHE_VARIABLE):
         return Path(named).expanduser()
-    # Not by platformdirs: it is a pytest plugin too, which would slow every start of pytest.
+    # platformdirs is not used because it is also a pytest plugin and would slow down every start.
     base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
     return Path(base or "~/.cache").expanduser() / "dstfuzz"
 
@@ -189,15 +189,15 @@ class Dataset:
 
     repository: str
     commit: str
-    #: Folder of the repository that is left out of the names in the cache.
+    #: Folder of the repository that the names in the cache omit.
     folder: str
     #: Path below ``folder`` -> git blob id.
     files: Mapping[str, str]
-    #: Data set that brings the lists of validation and test dialogues, where this has none.
+    #: Data set with the lists of validation and test dialogues, if this one has none.
     lists_from: str | None = None
 
     def url(self, file: str) -> str:
-        """Return the address of ``file``."""
+        """Return the URL of ``file``."""
         path = f"{self.folder}/{file}" if self.folder else file
         return f"{RAW_URL}/{self.repository}/{self.commit}/{path}"
 
@@ -273,10 +273,10 @@ DATASETS: Final[Mapping[str, Dataset]] = {
 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:
-    """Download the data set ``name`` as far as it is not there yet, and return its folder.
+    """Download the missing files of the data set ``name``, and return its folder.
 
-    Archives stay packed: the readers read them as they are. A data set that is published
-    without lists of its splits brings the one with the lists along.
+    Archives stay packed, because the readers accept them. If the data set is published without
+    lists of its splits, the data set with the lists is downloaded too.
     """
     if name not in DATASETS:
         raise unknown_name("data set", name, DATASETS)
@@ -290,10 +290,10 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
 
 
 def fetched(name: str) -> tuple[Path, ...] | None:
-    """Return the folders of data set ``name`` when all of its files are in the cache.
+    """Return the folders of data set ``name`` if all its files are in the cache.
 
-    The second folder, if any, holds the lists of its splits. Files get their names only
-    after they were verified, so they are not hashed again.
+    The second folder, if any, has the lists of its splits. Files are not hashed again, because
+    they were verified before they got their names.
     """
     dataset = DATASETS[name]
     folder = cache_folder() / name
@@ -305,14 +305,14 @@ def fetched(name: str) -> tuple[Path, ...] | None:
     return None if lists is None else (folder, *lists)
 
 
-#: How sure a reader must be of a file in a folder; below, it is a guess.
+#: Least score from `Reader.detect` at which a file in a folder counts as dialogues.
 _SURE: Final = 0.5
 _SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_ALIASES)})(?:[^a-z]|$)")
 _LIST_NAME = re.compile(r"(train|val|test)_?list_?file", re.IGNORECASE)
 
 
 def split_of(file: SourceFile) -> str | None:
-    """Return the split that the name of ``file`` or of a folder around it says, if any."""
+    """Return the split in the name of ``file`` or of a parent folder, if any."""
     for part in reversed(file.name.lower().split("/")):
         match = _SPLIT_WORD.search(part)
         if match and not _LIST_NAME.search(part):
@@ -327,12 +327,12 @@ def listed_split(file: SourceFile) -> str | None:
 
 
 def classify(file: SourceFile, readers: Sequence[Reader], least: float = _SURE) -> str | None:
-    """Return what ``file`` holds, from the beginning of its content.
+    """Return the kind of content in ``file``, judged by its beginning and its name.
 
-    Ontologies look like nothing in particular, so they go by name too: JSON called
-    ``<stem>.ontology.json`` or ``ontology*.json`` (MultiWOZ: ``ontology-modified.json``).
-    It is the name of the surest reader, if that is sure enough, or ``ontology``, ``schema``,
-    ``list`` (of dialogue ids) or ``None``.
+    It is the name of the reader with the highest score, if that is at least ``least``. Otherwise
+    it is ``ontology``, ``schema``, ``list`` (of dialogue ids) or ``None``. Ontologies have no
+    typical content, so they must be named ``<stem>.ontology.json`` or ``ontology*.json``
+    (MultiWOZ: ``ontology-modified.json``).
     """
     if listed_split(file):
         return "list"
@@ -351,7 +351,7 @@ def classify(file: SourceFile, readers: Sequence[Reader], least: float = _SURE) 
     return "ontology" if start == "{" and named else None
 
 
-#: Kinds that are looked for beside a single file.
+#: Kinds of files that are also searched next to a single file.
 _EXTRAS: Final = ("list", "ontology", "schema")
 
 
@@ -361,42 +361,42 @@ Pairs = tuple[tuple[str, SourceFile], ...]
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The files of a source by what they hold."""
+    """The files of a source with their kinds."""
 
     source: Path
     #: Sorted by file name.
     files: Pairs
-    #: The source is one file, which the user pointed at.
+    #: Whether the source is a single file, named by the user.
     single: bool
-    #: All that are known, the preferred first.
+    #: All known readers, in order of preference.
     readers: tuple[Reader, ...]
 
     def of(self, *kinds: str) -> Pairs:
-        """Return the pairs whose kind is one of ``kinds``."""
+        """Return the pairs of these kinds."""
         return tuple(pair for pair in self.files if pair[0] in kinds)
 
 
 @dataclass(frozen=True, slots=True)
 class SplitFiles:
-    """What to read for a split: files of one layout."""
+    """The files of one split, all in one layout."""
 
     reader: Reader
     files: Pairs
-    #: Ids of the split where a file holds all of them; ``None`` = take every dialogue.
+    #: Ids that select dialogues from files with all splits. ``None`` takes every dialogue.
     ids: frozenset[str] | None = None
-    #: Whether ``ids`` are those of the split (``True``) or of the other splits.
+    #: Whether ``ids`` are those of the split, or those of the other splits.
     listed: bool = True
     notes: tuple[str, ...] = ()
 
     def takes(self, dialogue_id: str) -> bool:
-        """Whether a dialogue of the files belongs to the split."""
+        """Return whether a dialogue of the files belongs to the split."""
         return self.ids is None or (dialogue_id in self.ids) == self.listed
 
 
 def catalogue(source: Path, lists: Path | None = None) -> Catalogue:
-    """Look at every file of ``source``; beside a single file, at its neighbours too.
+    """Classify every file of ``source``, and the neighbours of a single file.
 
-    Of ``lists``, another folder, only the lists of dialogue ids are taken.
+    Only lists of dialogue ids are taken from the folder ``lists``.
     """
     readers = known_readers()
     files = list_files(source)
@@ -405,7 +405,7 @@ def catalogue(source: Path, lists: Path | None = None) -> Catalogue:
     if single and not pairs and (guess := classify(files[0], readers, least=1e-9)):
         pairs = [(guess, files[0])]
     if all(kind in _EXTRAS for kind, _ in pairs):
-        # Whoever is told wrote the file, so their own forms come first.
+        # Users see this if they wrote the file themselves, so list the layouts for users first.
         own_first = sorted(readers, key=lambda reader: reader.published)
         *listed, last = (reader.about or reader.name for reader in own_first)
         expected = f"expected {', '.join(listed)}, or {last}"
@@ -421,7 +421,7 @@ def catalogue(source: Path, lists: Path | None = None) -> Catalogue:
 
 
 def choose(files: Catalogue, split: str, layout: str | None) -> SplitFiles:
-    """Choose the files of a split, in one layout or else that of the first reader with some."""
+    """Choose the files of a split in one layout, by default that of the first reader with some."""
     candidates = [one for one in files.readers if layout in (None, one.name)]
     choices = [choice for reader in candidates if (choice := _of_layout(files, split, reader))]
     if not choices:
@@ -456,7 +456,7 @@ def _of_layout(files: Catalogue, split: str, reader: Reader) -> SplitFiles | Non
 def _of_lists(
     reader: Reader, pairs: Pairs, split: str, lists: Mapping[str | None, SourceFile]
 ) -> SplitFiles | None:
-    """Choose from files of all splits by lists of ids; what no list has is for training."""
+    """Choose dialogues by lists of ids. Training takes the dialogues on no list."""
     if split in lists:
         return SplitFiles(reader, pairs, _ids(lists[split]))
     if split == "train" and {"val", "test"} <= set(lists):
@@ -465,7 +465,7 @@ def _of_lists(
 
 
 def _of_unnamed(source: Path, reader: Reader, pairs: Pairs, split: str) -> SplitFiles:
-    """Take files that say nothing about splits as the split that is asked for."""
+    """Use files without a split in their names as the requested split."""
     if reader.name == "original" and any(file.stem == "data" for _, file in pairs):
         raise DataError(
             f"{pairs[0][1].place} holds all splits: put MultiWOZ's valListFile.txt and "
@@ -476,7 +476,7 @@ def _of_unnamed(source: Path, reader: Reader, pairs: Pairs, split: str) -> Split
 
 
 def _ids(file: SourceFile) -> frozenset[str]:
-    """Return the dialogue ids of a list file: one a line, whatever its ending says."""
+    """Return the dialogue ids in a list file, which has one per line."""
     names = (line.strip().removesuffix(".json") for line in file.lines())
     return frozenset(filter(None, names))
 
@@ -493,29 +493,29 @@ def _no_split(files: Catalogue, split: str, layout: str | None) -> DataError:
     )
 
 
-#: The dialogues that ship with the package.
+#: Name of the dialogues that ship with the package.
 SAMPLE: Final = "sample"
-#: Those that ship with tools, which are meant where tool calls are tested.
+#: Name of the shipped dialogues with tools, which replace ``sample`` in tests of tool calls.
 SAMPLE_TOOLS: Final = "sample-tools"
 
-# Names that say nothing about the data set: its folder's name is taken instead.
+# Names that do not identify a data set: the name of the parent folder is used instead.
 _NO_NAME: Final = re.compile(r"(train|dev|val|valid|validation|test|data)([_-].*)?|trade[_-]tsv")
 
 
 class Location(NamedTuple):
-    """Where a data set lies."""
+    """The location of a data set."""
 
     path: Path
     #: Short name for test ids and reports.
     name: str
-    #: Folder with the lists of its splits, where it brings none itself.
+    #: Folder with the lists of its splits, if they are separate.
     lists: Path | None = None
 
 
 def locate(source: str | Path) -> Location:
-    """Return where ``source`` lies and the short name of the data set.
+    """Return the location and the short name of the data set ``source``.
 
-    An existing path wins over a data set of the same name in the cache.
+    An existing path takes precedence over a cached data set with the same name.
     """
     text = os.fspath(source)
     if text in (SAMPLE, SAMPLE_TOOLS):
@@ -572,27 +572,28 @@ def load_dialogues(
     outcome: OutcomeKind = "state",
     tools: str | Path | None = None,
 ) -> DialogueSet:
-    """Read one split of a data set, in whatever layout it is found.
+    """Read one split of a data set in any known layout.
 
     Args:
-        source: ``sample`` (shipped; for tool calls that is ``sample-tools``), the path of a
-            folder, a file or a zip, or a named data set that was fetched (``multiwoz21``).
+        source: ``sample`` (shipped; ``sample-tools`` if tool calls are tested), the path of a
+            folder, a file or a zip, or the name of a fetched data set (``multiwoz21``).
         split: ``train``, ``val`` (``dev``, ``validation``) or ``test``.
-        layout: read this layout (``original``, ``sharded``, ``trade``, ``sgd``, ``canard``,
-            ``jsonl``, ``messages``, ``csv``, ``users``, or that of a reader of yours); by
-            default the first of them that holds the split.
-        ontology: JSON file ``slot -> list of values``; by default the one found with
-            the data, else the values of the labels.
-        normalisation: ``multiwoz`` or ``plain``; by default ``plain`` for JSON Lines,
+        layout: the layout to read (``original``, ``sharded``, ``trade``, ``sgd``, ``canard``,
+            ``jsonl``, ``messages``, ``csv``, ``users``, or that of your own reader). The default
+            is the first layout that has the split.
+        ontology: JSON file ``slot -> list of values``. The default is an ontology found with the
+            data, or the values of the labels.
+        normalisation: ``multiwoz`` or ``plain``. The default is ``plain`` for JSON Lines,
             messages, SGD, CANARD and logs, and ``multiwoz`` for the other layouts.
-        name: name of the set in test ids; by default made from the source.
-        outcome: what is tested; of systems that reply, each user utterance of JSON Lines must
-            say something.
-        tools: JSON file of the tools of dialogues that bring none; for tool calls alone.
+        name: name of the set in test ids. The default is derived from the source.
+        outcome: the kind of answer to test. If replies are tested, no user utterance of JSON
+            Lines may be empty.
+        tools: JSON file with the tools of dialogues that have none. Only for tool calls.
 
     Raises:
-        UserError: an unknown split, layout or normalisation, or tools for another outcome.
-        DataError: the data is missing or broken; the message names the place.
+        UserError: If a split, layout or normalisation is unknown, or tools are given for another
+            outcome.
+        DataError: If the data is missing or broken. The message names the place.
     """
     wanted = canonical_split(split)
     _check_wanted(layout, normalisation, outcome, tools)
@@ -625,7 +626,7 @@ def load_dialogues(
 def _with_tools(
     dialogues: Iterable[Dialogue], given: str | Path | None, tell: Callable[[str], None]
 ) -> Iterator[Dialogue]:
-    """Yield dialogues of which those without tools have the given ones."""
+    """Yield the dialogues, with the given tools for those that have none."""
     if given is None:
         yield from dialogues
         return
@@ -640,7 +641,7 @@ def _with_tools(
 
 
 def _untested_calls(dialogues: Iterable[Dialogue], outcome: OutcomeKind) -> tuple[str, ...]:
-    """Return the note that data without states has calls, where states are tested."""
+    """Return a note if belief states are tested but the data only has tool calls."""
     if outcome != "state":
         return ()
     turns = count = 0
@@ -656,7 +657,7 @@ def _untested_calls(dialogues: Iterable[Dialogue], outcome: OutcomeKind) -> tupl
 
 
 def _with_words(data: DialogueSet, outcome: OutcomeKind) -> DialogueSet:
-    """Return data with the words that are known of its slots, or of its tools."""
+    """Return data with the cue words of its slots or tools."""
     if data.normalisation == "multiwoz":
         words, flags = normalise.CUE_WORDS, normalise.FLAG_WORDS
         data = replace(data, cue_words=words, flag_words=flags)
@@ -675,15 +676,15 @@ def _check_wanted(
 
 
 def data_files(source: str | Path) -> tuple[Path, ...]:
-    """Return the files of ``source`` that hold dialogues, ontologies or lists of dialogue ids."""
+    """Return the files of ``source`` with dialogues, ontologies or lists of dialogue ids."""
     path = locate(source).path
-    # Of a single file also the ontology and the lists that lie beside it.
+    # For a single file this includes the ontology and the lists next to it.
     files = tuple(file.path for _, file in catalogue(path).files)
     return tuple(dict.fromkeys((path, *files) if path.is_file() else files))
 
 
 def _read(choice: SplitFiles, how: ReadOptions) -> Iterator[Dialogue]:
-    """Read the chosen files in order; every dialogue has turns and an id of its own."""
+    """Read the chosen files in order. Every dialogue must have turns and a unique id."""
     found: dict[str, str] = {}
     for _, file in choice.files:
         place = file.place
@@ -703,7 +704,7 @@ def _read(choice: SplitFiles, how: ReadOptions) -> Iterator[Dialogue]:
 
 
 def _check_texts(dialogue: Dialogue, place: str) -> None:
-    """Refuse texts that cannot be written."""
+    """Reject texts that cannot be encoded."""
     last = len(dialogue.turns) - 1
     for turn in dialogue.turns:
         texts = (
@@ -724,11 +725,11 @@ def _check_texts(dialogue: Dialogue, place: str) -> None:
 def _ontology(
     files: Catalogue, choice: SplitFiles, given: str | Path | None, how: ReadOptions
 ) -> tuple[Ontology | None, tuple[str, ...]]:
-    """Return the ontology that was given, or that lies with the data, if any; and notes.
+    """Return the given ontology, or one found with the data, and notes.
 
-    ``<stem>.ontology.json`` of JSON Lines was written for them and must be sound. Of what
-    else lies there, published archives or files about something else, the first that can be
-    read is taken; the user is told which were not.
+    An ``<stem>.ontology.json`` of JSON Lines belongs to them and must be valid. Other files in the
+    folder may have another purpose. The first readable one is used, and the notes name those that
+    failed before it.
     """
     if given is not None:
         path = Path(given)
@@ -748,7 +749,7 @@ def _ontology(
 
 
 def _schemas(files: Catalogue, choice: SplitFiles, split: str) -> list[SourceFile]:
-    """Return the schemas that lie with the data: those beside it first, then those of the split."""
+    """Return the schemas in the source. Those next to the data come first, then the split's."""
     found = [file for _, file in files.of("schema")]
     beside = {_folder(file) for _, file in choice.files}
     return sorted(found, key=lambda file: (_folder(file) not in beside, split_of(file) != split))
@@ -759,5 +760,5 @@ def _folder(file: SourceFile) -> str:
 
 
 def _is_general(file: SourceFile) -> bool:
-    """Whether an ontology is for all files of its folder, not ``<stem>.ontology.json``."""
+    """Return whether an ontology is for all files of its folder (not ``<stem>.ontology.json``)."""
     return not file.name.lower().endswith(".ontology.json")

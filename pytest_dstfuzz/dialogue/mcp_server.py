@@ -1,4 +1,4 @@
-"""The tools of a server of the Model Context Protocol, as it lists them (extra ``mcp``)."""
+"""List the tools of a server of the Model Context Protocol (extra ``mcp``)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mcp import Client, StdioServerParameters, stdio_client
 from pytest_dstfuzz.config import MASK, masked
 from pytest_dstfuzz.errors import UserError
 
-#: What of a tool is kept: what an assistant is told of it.
+#: The keys of a tool that are kept, as an assistant gets them.
 _KEPT: Final = ("name", "description", "inputSchema")
-#: What it says of itself and is kept: whether it changes anything, see `Tool.read_only`.
+#: The only annotation that is kept: whether the tool only reads, see `Tool.read_only`.
 _HINT: Final = "readOnlyHint"
 _ADDRESS: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -26,20 +26,20 @@ def list_tools(server: str, seconds: float) -> list[dict[str, Any]]:
     """Return the tools of a server in the form of MCP, in its order.
 
     Args:
-        server: the command that starts one which speaks over its standard input and output, or
-            the address of one that is there, ``http://...``. A command sees the environment.
-        seconds: that it may take in all.
+        server: a command that starts a server on standard input and output, or the address
+            ``http://...`` of a running server. A command inherits the environment.
+        seconds: timeout for the whole listing.
 
     Raises:
-        UserError: it does not start, or does not answer as the protocol says.
+        UserError: If the server does not start or does not follow the protocol.
     """
-    # The library logs what is no message of the protocol with a traceback; the error says it.
+    # The library logs invalid messages with a traceback. The error reports them already.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     shown = _shown(server)
     target = _target(server, shown)
     try:
         return asyncio.run(_listed(target, seconds))
-    except Exception as error:  # noqa: BLE001 - of the library, and of what it found there
+    except Exception as error:  # noqa: BLE001 - of the library, or of the server
         first = _first(error)
     if isinstance(first, TimeoutError):
         why = f"did not list its tools within {seconds:g} s"
@@ -57,7 +57,7 @@ def list_tools(server: str, seconds: float) -> list[dict[str, Any]]:
 def _shown(server: str) -> str:
     """Return an address without its credentials, or a command without its arguments.
 
-    Keys stand in arguments in more ways than could be told apart.
+    Keys may occur in arguments in too many ways to mask them alone.
     """
     if _ADDRESS.match(server):
         return masked(server)
@@ -70,7 +70,7 @@ def _program(server: str) -> str:
         words = shlex.split(server)
     except ValueError:
         words = server.split()
-    # A variable of the environment may have been meant, with its value.
+    # The first word may be an assignment to an environment variable. Mask the value.
     name, mark, _ = words[0].partition("=") if words else ("", "", "")
     return f"{name}={MASK}" if mark else name
 
@@ -87,7 +87,7 @@ def _target(server: str, shown: str) -> str | StdioServerParameters:
 
 async def _listed(target: str | StdioServerParameters, seconds: float) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    # Its default for what a server complains about is what the error stream was at the import.
+    # The default of ``errlog`` is the standard error at import time, which may be replaced since.
     started = target if isinstance(target, str) else stdio_client(target, errlog=sys.stderr)
     async with asyncio.timeout(seconds), Client(started) as client:
         cursor, seen = None, set[str]()

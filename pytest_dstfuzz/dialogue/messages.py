@@ -1,9 +1,9 @@
-"""Messages of chat APIs, typed: from JSON in OpenAI's form and back, and the calls of answers.
+"""Typed messages of chat APIs: conversion from and to OpenAI's JSON, and the calls in answers.
 
-A recorded dialogue keeps messages as texts, see `Turn.recorded`. `decoded` reads one of these and
-`Message.encoded` writes it. Their calls have an id and arguments as a JSON text, and the result of
-each call says its id: `readers.messages` checks that when it reads a file. Keys that have no
-meaning here stay as they were.
+A recorded dialogue stores messages as texts, see `Turn.recorded`. `decoded` parses such a text and
+`Message.encoded` writes it. Calls in them have an id and arguments as a JSON text, and the result
+of each call has the id of the call: `readers.messages` checks this when it reads a file. Unknown
+keys are kept unchanged.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from pytest_dstfuzz.printable import SHOWN, describe, shortened
 
 #: A message, or a tool, as JSON.
 Json = dict[str, Any]
-#: Roles whose messages are instructions: ``system`` is called ``developer`` by some models.
+#: Roles whose messages are instructions. Some models call ``system`` ``developer``.
 PROMPTS: Final = ("system", "developer")
 
 _LONGEST: Final = 100_000
-#: Calls in one message; more is a model that repeats itself.
+#: Most calls in one message. A model that makes more is repeating itself.
 _MOST: Final = 100
-#: How the arguments of a call are called: by OpenAI, LangChain and Anthropic.
+#: Keys for the arguments of a call: those of OpenAI, LangChain and Anthropic.
 _ARGUMENTS: Final = ("arguments", "args", "input")
-#: What else a call may have, so that arguments by another name are not lost unseen.
+#: Other valid keys of a call. Unknown keys are errors, so that no arguments are lost silently.
 _BESIDE: Final = ("name", "id", "type", "index", "function", "caller")
 
 
 @dataclass(frozen=True, slots=True)
 class MessageCall:
-    """A call of a tool as it stands in a message."""
+    """A tool call in a message."""
 
     name: str
-    #: A JSON text, of an object unless the model made a mistake.
+    #: A JSON text. It is an object unless the model made a mistake.
     arguments: str
     id: str
-    #: Further keys, of the call and of its function.
+    #: Further keys of the call, and of its function.
     more: Mapping[str, Any] = field(default_factory=dict)
     of_function: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def values(self) -> Json | None:
-        """The arguments; ``None`` = they are no JSON object."""
+        """The parsed arguments, or ``None`` if they are not a JSON object."""
         return arguments_of(self.arguments)
 
     @property
     def call(self) -> ToolCall | None:
-        """The call with its arguments as values; ``None`` = they are no JSON object."""
+        """The call with parsed arguments, or ``None`` if they are not a JSON object."""
         values = self.values
         return None if values is None else ToolCall(self.name, values)
 
@@ -66,10 +66,10 @@ class Message:
     """A message of a conversation."""
 
     role: str
-    #: A text, or its parts; ``None`` = a message that only calls.
+    #: A text or a list of parts. ``None`` for a message that only makes calls.
     content: str | list[Any] | None = None
     calls: tuple[MessageCall, ...] = ()
-    #: The id of the call that it is the result of.
+    #: The id of the call, if the message is the result of one.
     answers: str | None = None
     #: Further keys.
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -89,12 +89,12 @@ class Message:
         return made
 
     def encoded(self) -> str:
-        """Return the message as a text, the same for equal messages."""
+        """Return the message as a text that is the same for equal messages."""
         return canonical(self.to_json())
 
 
 def calling(said: str | None, calls: Iterable[ToolCall], ids: Iterable[str]) -> Message:
-    """Return the message of an assistant that makes calls under some ids."""
+    """Return an assistant message that makes calls with these ids."""
     made = (
         MessageCall(call.name, canonical(dict(call.arguments)), given)
         for call, given in zip(calls, ids, strict=True)
@@ -103,12 +103,12 @@ def calling(said: str | None, calls: Iterable[ToolCall], ids: Iterable[str]) -> 
 
 
 def decoded(text: str) -> Message:
-    """Return the message that `Message.encoded` wrote."""
+    """Parse a message written by `Message.encoded`."""
     return of_json(json.loads(text))
 
 
 def of_json(raw: Mapping[str, Any]) -> Message:
-    """Return a message in the form of OpenAI's API, of which nothing is checked."""
+    """Convert a message from the form of OpenAI's API, without checks."""
     return Message(
         raw.get("role", ""),
         raw.get("content"),
@@ -119,7 +119,7 @@ def of_json(raw: Mapping[str, Any]) -> Message:
 
 
 def call_of_json(raw: Mapping[str, Any]) -> MessageCall:
-    """Return a call in the form of OpenAI's API, of which nothing is checked."""
+    """Convert a call from the form of OpenAI's API, without checks."""
     function = raw["function"]
     given = function.get("arguments") or ""
     return MessageCall(
@@ -136,7 +136,7 @@ def _without(raw: Mapping[str, Any], *keys: str) -> Json:
 
 
 def arguments_of(text: str) -> Json | None:
-    """Return the arguments that a call has as a JSON text; ``None`` = it is no JSON object.
+    """Parse the arguments of a call. Return ``None`` if they are not a JSON object.
 
     >>> arguments_of('{"people": 2}'), arguments_of(""), arguments_of("[2]")
     ({'people': 2}, {}, None)
@@ -151,10 +151,10 @@ def arguments_of(text: str) -> Json | None:
 
 
 def recorded_calls(messages: Iterable[Message]) -> list[ToolCall] | None:
-    """Return the calls of messages that answer a user; ``None`` = they cannot be known.
+    """Return the calls in the answer to a user, or ``None`` if they cannot be known.
 
-    Messages of the assistant that follow one another are one answer: some record each of
-    parallel calls in a message of its own. What comes after a result is not of it.
+    Consecutive assistant messages are one answer, because some recordings have a separate message
+    for each of several parallel calls. Messages after a tool result are not part of the answer.
     """
     found: list[ToolCall] = []
     spoke = False
@@ -173,7 +173,7 @@ def recorded_calls(messages: Iterable[Message]) -> list[ToolCall] | None:
 
 
 def text_of_content(content: object) -> str:
-    r"""Return the text of a message: its content, or the texts of its parts, a line each.
+    r"""Return the text of a message: its content, or the texts of its parts, one per line.
 
     >>> text_of_content([{"type": "text", "text": "a"}, {"type": "image_url"}, "b"])
     'a\\nb'
@@ -185,7 +185,7 @@ def text_of_content(content: object) -> str:
 
 
 def without_text(content: object) -> list[Any]:
-    """Return the parts of a content that are no text: pictures, files, sound."""
+    """Return the parts of a content that are not text: pictures, files, sound."""
     parts = content if isinstance(content, list) else []
     return [part for part in parts if _text_of_part(part) is None]
 
@@ -198,19 +198,20 @@ def _text_of_part(part: object) -> str | None:
 
 
 def calls_of(message: object) -> tuple[ToolCall, ...]:
-    """Return the tool calls that a message of an assistant makes, in their order.
+    """Return the tool calls in an assistant message, in order.
 
     Args:
-        message: in the form of OpenAI's API, a dictionary or an object with the same attributes,
-            such as a message of LangChain; or one of Anthropic's API, whose content has calls
-            among its blocks. A message without calls has none, whatever it says.
+        message: a message in the form of OpenAI's API, as a dictionary or as an object with the
+            same attributes, such as a message of LangChain. A message of Anthropic's API, whose
+            content has calls among its blocks, is accepted too. The text of a message is not
+            searched for calls.
 
     Raises:
-        TrackerError: it is no message, or a call in it cannot be read, which is a
-            `MalformedAnswerError`; the message says which.
+        TrackerError: If it is not a message. If a call cannot be read, the error is a
+            `MalformedAnswerError` that names the call.
     """
     given = _part(message, "tool_calls")
-    if broken := _part(message, "invalid_tool_calls"):  # LangChain keeps them apart.
+    if broken := _part(message, "invalid_tool_calls"):  # LangChain stores them separately.
         given = [*_listed(given or []), *_listed(broken)]
     if given is None:
         given = _blocks(message)
@@ -272,7 +273,7 @@ def _call(function: object, where: str) -> ToolCall:
 
 
 def _checked_arguments(given: object, where: str) -> Mapping[str, Any]:
-    """Return the arguments of a call, which are JSON as text, or an object."""
+    """Return the JSON arguments of a call, given as a text or an object."""
     if given is None or given == "":
         return {}
     if isinstance(given, str):
@@ -299,7 +300,7 @@ def _checked_arguments(given: object, where: str) -> Mapping[str, Any]:
 
 
 def _part(thing: object, name: str) -> object:
-    """Return a part of a dictionary, or of an object of a client library; ``None`` = it lacks."""
+    """Return a part of a dictionary or of a client library's object, ``None`` if it is missing."""
     if isinstance(thing, Mapping):
         return thing.get(name)
     return getattr(thing, name, None)

@@ -1,4 +1,4 @@
-"""One form for the values of labels and predictions; facts about MultiWOZ."""
+"""Normalisation of values in labels and predictions, and facts about MultiWOZ."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SLOTS_OF: Final = {
     "taxi": "arriveby,departure,destination,leaveat",
     "train": "arriveby,book people,day,departure,destination,leaveat",
 }
-#: The five domains that trackers are scored on, sorted.
+#: The five domains for scoring trackers, sorted.
 DOMAINS: Final = tuple(_SLOTS_OF)
 #: The 30 slots, sorted.
 SLOTS: Final = tuple(
     f"{domain}-{slot}" for domain, slots in _SLOTS_OF.items() for slot in slots.split(",")
 )
 
-#: Domains of the data outside the 30 slots; their labels are left out.
+#: Domains outside the 30 slots. Their labels are ignored.
 OTHER_DOMAINS: Final = ("bus", "hospital", "police")
 
 AREAS: Final = ("centre", "east", "north", "south", "west")
@@ -43,7 +43,7 @@ ATTRACTION_TYPES: Final = (
     *("museum", "multiple sports", "nightclub", "park", "swimming pool", "theatre"),
 )
 
-#: What kind of value a slot takes, by the last part of its name (see ``slot_kind``).
+#: Last part of a slot's name -> kind of its values (see ``slot_kind``).
 KINDS: Final[Mapping[str, str]] = {
     "area": "area",
     "arriveby": "time",
@@ -72,7 +72,7 @@ _CLOSED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def slot_kind(slot: str) -> str:
-    """Return the kind of value that ``slot`` takes; names and places are ``name``."""
+    """Return the kind of value that ``slot`` takes. It is ``name`` for names and places."""
     domain, _, name = slot.partition("-")
     if name == "type" and domain in {"attraction", "hotel"}:
         return f"{domain} type"
@@ -80,7 +80,7 @@ def slot_kind(slot: str) -> str:
 
 
 def closed_values(slot: str) -> tuple[str, ...]:
-    """Return the values that ``slot`` always has, sorted; empty for open slots."""
+    """Return all possible values of a closed slot, sorted. Empty for open slots."""
     values = _CLOSED.get(slot_kind(slot), ())
     return tuple(sorted({*values, "0"} if slot == "hotel-stars" else values))
 
@@ -102,12 +102,12 @@ _PHRASES: Final = {
     "stars": "number of stars",
     "type": "type",
 }
-#: What people call a slot, without its domain; yes/no slots are not asked for by a value.
+#: Ordinary words for a slot, without its domain. Yes/no slots have none.
 SLOT_PHRASES: Final[Mapping[str, str]] = {
     slot: _PHRASES[name] for slot in SLOTS if (name := slot.partition("-")[2]) in _PHRASES
 }
 
-#: What people ask for by another word than the name of its yes/no slot.
+#: Words by which people request a yes/no slot, if they differ from its name.
 FLAG_WORDS: Final[Mapping[str, tuple[str, ...]]] = {"hotel-internet": ("wifi",)}
 
 #: Repairs of attraction types: plurals and the spellings of 2.0 and 2.1.
@@ -139,7 +139,7 @@ TYPE_REPAIRS: Final[Mapping[str, str]] = {
     "theatres": "theatre",
 }
 
-#: Repairs of food labels: a spelling, and pairs that the TRADE layout runs together.
+#: Repairs of food labels: a misspelling, and pairs of values that the TRADE layout concatenates.
 FOOD_REPAIRS: Final[Mapping[str, str]] = {
     "barbequemodern european": "barbeque",
     "caribbeanindian": "caribbean",
@@ -148,8 +148,8 @@ FOOD_REPAIRS: Final[Mapping[str, str]] = {
     "portugese": "portuguese",
 }
 
-#: Repairs of whole names, applied after the general rules for names.
-#: The canonical form is the one that people type, so that it is found in utterances.
+#: Repairs of whole names, applied after the general rules for names. The canonical form is the one
+#: that people type, so that it is found in utterances.
 NAME_REPAIRS: Final[Mapping[str, str]] = {
     "17": "one seven",
     "2 2": "two two",
@@ -173,7 +173,7 @@ NAME_REPAIRS: Final[Mapping[str, str]] = {
     "the gallery at 12": "the gallery at twelve",
 }
 
-#: Words that say which slot a value is for (domain and slot words), sorted.
+#: Words that name the purpose of a value (domain and slot words), sorted.
 CUE_WORDS: Final = tuple(
     word
     for line in (
@@ -192,10 +192,10 @@ CUE_WORDS: Final = tuple(
 #: Names of the normalisations, for options and reports.
 NORMALISATIONS: Final = ("multiwoz", "plain", "multiwoz-codes")
 
-#: Kinds of slots whose values are codes, not words of the dialogue: ``true`` for yes or hotel.
+#: Kinds of slots whose values are codes instead of words: ``true`` for yes or hotel.
 _CODED: Final = ("yes/no", "hotel type")
 
-#: How MultiWOZ writes that a slot is absent.
+#: MultiWOZ's spellings of an absent slot.
 _ABSENT: Final = frozenset({"", "none", "not given", "not mentioned"})
 # Compared without apostrophes, so "don't care" and "do n't care" are covered.
 _DONTCARE: Final = frozenset(
@@ -211,14 +211,14 @@ _DONTCARE: Final = frozenset(
         "dontcare",
     }
 )
-#: Python refuses to write out numbers without end.
+#: Limit for numbers. Python refuses to print very large integers.
 _TOO_GREAT: Final = 10**100
-_ANY: Final = "any"  # MultiWOZ writes it for dontcare; elsewhere it may be a value.
+_ANY: Final = "any"  # MultiWOZ's spelling of dontcare. In other data it may be a value.
 
-#: A whole number that is written with decimals.
+#: A whole number written with decimals.
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\.0+")
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-9]{2})(?: ?([ap])\.?m\.?)?")
-#: From here on floats leave out whole numbers, and none of them is a count.
+#: From here on floats cannot represent all whole numbers, and no value is a count.
 _EXACT: Final = 2.0**53
 _NUMBER_WORDS: Final = digits_up_to(12)
 _NUMBER = re.compile(r"([0-9]+|[a-z]+)(?:[ -]?(?:stars?|people|persons?|guests?|nights?|days?))?")
@@ -234,11 +234,11 @@ _JELLO = re.compile(r"caf\S{1,2} jello gall?ery")
 
 
 def normalise_state(state: Mapping[str, object], normalisation: str) -> BeliefState:
-    """Return ``state`` with canonical slots and values; absent slots are left out.
+    """Return ``state`` with canonical slots and values, without absent slots.
 
-    Labels of every reader and predictions of every tracker go through here, so that
-    they can be compared. Where two spellings of one slot have a value, the later wins.
-    For values see `value_text`.
+    The labels of every reader and the predictions of every tracker go through this function, so
+    that they are comparable. If two spellings of one slot have a value, the later one wins. See
+    `value_text` for the types of values.
     """
     check_normalisation(normalisation)
     values: dict[str, str] = {}
@@ -255,7 +255,7 @@ def normalise_state(state: Mapping[str, object], normalisation: str) -> BeliefSt
 
 
 def check_normalisation(name: str) -> str:
-    """Return ``name`` when it is a normalisation, else raise ``UserError``."""
+    """Return ``name`` if it is a normalisation, else raise ``UserError``."""
     if name not in NORMALISATIONS:
         raise unknown_name("normalisation", name, NORMALISATIONS)
     return name
@@ -263,11 +263,11 @@ def check_normalisation(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def normalise_slot(slot: str, normalisation: str) -> str | None:
-    """Return the canonical name of ``slot``, or ``None`` where it is out of scope.
+    """Return the canonical name of ``slot``, or ``None`` if it is out of scope.
 
-    ``plain`` lower-cases and collapses blanks. The others map the names of all
-    layouts to those of ``SLOTS``, leave out the slots of the other three
-    domains, and keep a name that they do not know.
+    ``plain`` lower-cases the name and collapses blanks. The other normalisations map the names of
+    all layouts to those in ``SLOTS``, drop the slots of the other three domains, and keep unknown
+    names.
     """
     text = _clean(slot)
     if normalisation == "plain":
@@ -280,9 +280,9 @@ def normalise_slot(slot: str, normalisation: str) -> str | None:
 
 @lru_cache(maxsize=65536)
 def normalise_value(slot: str, value: str, normalisation: str) -> str | None:
-    """Return the canonical form of a value of a canonical slot; ``None`` where it means absence.
+    """Return the canonical form of a value of a canonical slot, or ``None`` if it means absence.
 
-    A slot of MultiWOZ has one value: of a list the normalisations of MultiWOZ take the first.
+    A slot of MultiWOZ has one value, so its normalisations only take the first item of a list.
     """
     listed = _listed(value)
     if listed is None:
@@ -296,7 +296,7 @@ def normalise_value(slot: str, value: str, normalisation: str) -> str | None:
 
 
 def _listed(value: str) -> list[str] | None:
-    """Return the members of the JSON list that a text is; ``None`` = it is none of values."""
+    """Parse a text as a JSON list. Return ``None`` if it is not a list of values."""
     if "[" not in value:
         return None
     found = parsed_list(value.strip())
@@ -309,7 +309,7 @@ def _listed(value: str) -> list[str] | None:
 
 
 def _one_value(slot: str, text: str, normalisation: str) -> str | None:
-    """Return the canonical form of a value that is no list."""
+    """Return the canonical form of a value that is not a list."""
     if normalisation == "plain":
         return _special(_clock(_whole(text)), frozenset({""}), ())
     kind = slot_kind(slot)
@@ -317,7 +317,7 @@ def _one_value(slot: str, text: str, normalisation: str) -> str | None:
         return _special(text, _ABSENT, ())
     rule = _RULES[kind]
     while True:
-        # A rule may uncover what an earlier one handles ("the center"), so until it rests.
+        # The result of a rule may need an earlier rule ("the center"), so repeat until stable.
         parts = [part.strip() for part in _ALTERNATIVES.split(text)]
         first = next((part for part in parts if part), "")
         special = _special(first, _ABSENT, (_ANY,))
@@ -330,12 +330,12 @@ def _one_value(slot: str, text: str, normalisation: str) -> str | None:
 
 
 def value_text(slot: str, value: object) -> str:
-    """Return a raw value as a text, as trackers and services may give them.
+    """Return a raw value of a tracker or service as a text.
 
     It is a text, a number, a boolean (``true``, ``false``), ``None`` (absent: ``""``) or a list of
-    such, which becomes JSON; NaN, infinite or beyond 100 digits is an error.
+    such values, which becomes JSON. NaN, infinity and integers of more than 100 digits are errors.
     """
-    if type(value) is str:  # Nearly all of them are.
+    if type(value) is str:  # Fast path for nearly all values.
         return value
     if isinstance(value, list | tuple):
         members = [text for one in value if (text := _scalar_text(slot, one)).strip()]
@@ -344,7 +344,7 @@ def value_text(slot: str, value: object) -> str:
 
 
 def is_absent(value: object) -> bool:
-    """Whether MultiWOZ writes so that a slot is absent.
+    """Return whether a value is one of MultiWOZ's spellings of an absent slot.
 
     >>> is_absent("Not Mentioned"), is_absent(None), is_absent("0")
     (True, True, False)
@@ -366,7 +366,7 @@ def _scalar_text(slot: str, value: object) -> str:
         raise DataError(f"the value of slot {slot!r} is a number of more than 100 digits")
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         return str(int(value))
-    # Members of enumerations are written as their values, not as their names.
+    # Write members of enumerations as their values, not as their names.
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int | float):
@@ -378,18 +378,18 @@ def _scalar_text(slot: str, value: object) -> str:
 
 
 def _clean(text: str) -> str:
-    # A letter in lower case may be written as two characters.
+    # Lower-casing may split a letter into two characters, so normalise again.
     return plain_marks(plain_marks(text).lower())
 
 
 def _whole(text: str) -> str:
-    """Return a whole number without decimals, other texts as they are."""
+    """Return a whole number without decimals. Return other texts unchanged."""
     match = _WHOLE.fullmatch(text)
     return text if match is None else match[1] * (match[2] != "0") + match[2]
 
 
 def _clock(text: str) -> str:
-    """Return a time with its minutes in 24 hours, other texts as they are."""
+    """Return a time with minutes in 24-hour format. Return other texts unchanged."""
     match = _CLOCK.fullmatch(text)
     return text if match is None else _hours(text, int(match[1]), int(match[2]), match[3] or "")
 
@@ -404,7 +404,7 @@ def _special(text: str, absent: frozenset[str], more_dontcare: tuple[str, ...]) 
 
 
 def _squash(slot: str) -> str:
-    """Reduce a slot name to what all layouts share (``hotel-semi-area``: ``hotelarea``)."""
+    """Reduce a slot name to the part common to all layouts (``hotel-semi-area``: ``hotelarea``)."""
     letters = re.sub(r"[^a-z]", "", slot)
     return re.sub(rf"^({'|'.join(DOMAINS)})semi", r"\1", letters)
 
@@ -432,7 +432,7 @@ def _time(text: str) -> str:
 
 
 def _hours(text: str, hour: int, minute: int, half: str) -> str:
-    """Return a time as ``HH:MM``; the text that says it where there is no such time."""
+    """Return a time as ``HH:MM``, or the original text if there is no such time."""
     if hour > 24 or minute > 59 or (half and not 1 <= hour <= 12):
         return text
     if half:
@@ -448,7 +448,7 @@ def _number(text: str) -> str:
 
 
 def _starts_with(known: tuple[str, ...]) -> Callable[[str], str]:
-    """Make a rule for closed slots; the TRADE layout runs two values together."""
+    """Make a rule for closed slots. In the TRADE layout, two values may be concatenated."""
 
     def rule(text: str) -> str:
         return next((value for value in known if text.startswith(value)), text)

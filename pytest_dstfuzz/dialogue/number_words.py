@@ -1,4 +1,4 @@
-"""Numbers that are written as words: their table, and from words to digits in running text."""
+"""Numbers written as words, and their conversion to digits in running text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["with_digits"]
 
-#: The numbers that are one word, from 0 on.
+#: The numbers from 0 that are a single word.
 NUMBER_WORDS: Final = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
     *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
@@ -20,7 +20,7 @@ _VALUES: Final = {
     **{word: 10 * n for n, word in enumerate(_TENS, 2)},
     "fourty": 40,
 }
-#: Ordinals that are no cardinal with `th` at its end.
+#: Ordinals that are not simply a cardinal with `th` at its end, and those that are.
 _ORDINALS: Final = {
     "first": 1,
     "second": 2,
@@ -34,7 +34,7 @@ _ORDINALS: Final = {
     **{f"{word}th": _VALUES[word] for word in NUMBER_WORDS[13:]},
 }
 _CARDINAL: Final = "|".join(sorted(_VALUES, key=lambda word: (-len(word), word)))
-#: A number of at least two, for patterns.
+#: A pattern for numbers of at least two.
 SEVERAL: Final = "|".join(word for word, value in _VALUES.items() if value > 1)
 _SCALE: Final = "|".join(_SCALES)
 _ORDINAL: Final = "|".join(sorted(_ORDINALS, key=lambda word: (-len(word), word)))
@@ -46,18 +46,18 @@ _NUMBER: Final = re.compile(
 )
 _WORDS: Final = frozenset({*_VALUES, *_SCALES, *_ORDINALS, "twice", "thrice"})
 _LETTERS: Final = re.compile("[a-z]+")
-#: `one second`, `just a second`, and what is said to last a second.
+#: Text before `second` if it is a unit of time: `one second`, `just a second`.
 _MOMENT: Final = re.compile(
     r"(?:\d|\b(?:an?|one|per|every|each|just|few|split))[ -]*$", re.IGNORECASE
 )
 _TIMES: Final = re.compile(r"\b(?:(twice)|thrice)\b", re.IGNORECASE)
-#: Hours and minutes, as in `eight thirty`.
+#: Ranges of hours and minutes, as in `eight thirty`.
 _HOURS: Final = range(1, 13)
 _MINUTES: Final = range(10, 60)
 
 
 def digits_up_to(last: int) -> dict[str, str]:
-    """Return the words of the numbers from 0 to ``last``, 19 at most, each with its digits.
+    """Return the words for the numbers from 0 to ``last``, at most 19, with their digits.
 
     >>> digits_up_to(2)
     {'zero': '0', 'one': '1', 'two': '2'}
@@ -66,7 +66,7 @@ def digits_up_to(last: int) -> dict[str, str]:
 
 
 def with_digits(text: str) -> str:
-    """Return a text with its numbers as digits, clock times and years as they are spoken, too.
+    """Convert the numbers in a text to digits, including spoken clock times and years.
 
     >>> with_digits("Twenty-five rooms on the third floor, at eight thirty.")
     '25 rooms on the 3rd floor, at 8:30.'
@@ -74,7 +74,7 @@ def with_digits(text: str) -> str:
     '205 people since 1969; 1 second'
     """
     if _WORDS.isdisjoint(_LETTERS.findall(text.lower())):
-        return text  # By far the most frequent case, and quicker to see than to search.
+        return text  # By far the most frequent case, and faster than the search below.
     return _NUMBER.sub(
         _digits, _TIMES.sub(lambda found: "2 times" if found[1] else "3 times", text)
     )
@@ -112,7 +112,7 @@ def _scaled(words: list[str], values: list[int]) -> int:
 
 
 def _spoken(values: list[int]) -> str:
-    """Return numbers under a hundred that were said one after the other."""
+    """Return numbers below 100 that follow one another as a time, a year, or separate numbers."""
     numbers: list[int] = []
     open_tens = False
     for value in values:

@@ -42,15 +42,15 @@ def read_ontology(file: SourceFile, normalisation: str) -> Ontology:
 def complete_ontology(
     known: Ontology | None, dialogues: Iterable[Dialogue], normalisation: str
 ) -> Ontology | None:
-    """Fill the slots for which ``known`` has no values with those of the labels.
+    """Fill slots without values in ``known`` with the values from the labels.
 
-    MultiWOZ's closed slots get all of their values, and slots that are neither among its
-    30 nor in a label are left out (its schemas have phone numbers). ``None`` where there
-    is nothing to know: no ontology, no label, and slots that are not MultiWOZ's. Complete
-    unless the labels are all there is.
+    With the normalisation ``multiwoz``, closed slots get all their values, and slots that are
+    neither among MultiWOZ's 30 nor in a label are dropped (its schemas have phone numbers). The
+    result is incomplete if labels are its only source. Return ``None`` if there is no ontology,
+    no label, and no slot of MultiWOZ.
     """
     states = (turn.state for dialogue in dialogues for turn in dialogue.turns)
-    # Once each: states repeat from turn to turn.
+    # Deduplicate, because states repeat from turn to turn.
     pairs = dict.fromkeys(pair for state in states if state for pair in state.items())
     labels = _collect(pairs, normalisation, "the labels")
     values = dict(labels.values)
@@ -70,7 +70,7 @@ def complete_ontology(
 
 def _of_object(parsed: object, place: str) -> Iterator[tuple[str, object]]:
     for slot, raw in checked(dict[str, Any], parsed, f"{place}: the ontology").items():
-        yield slot, ""  # A slot without known values is still a slot.
+        yield slot, ""  # Keep slots without known values.
         for value in checked(list[Any], raw, f"{place}: the values of slot {slot!r}"):
             yield slot, value
 
@@ -83,9 +83,9 @@ def _of_schema(file: SourceFile) -> Iterator[tuple[str, object]]:
 
 
 def _collect(pairs: _Pairs, normalisation: str, place: str) -> Ontology:
-    """Group values by slot, those of a list each for itself.
+    """Group values by slot, with each member of a list as a separate value.
 
-    ``dontcare`` and absence are no values of an ontology.
+    ``dontcare`` and absence are not values of an ontology.
     """
     values: dict[str, dict[str, None]] = {}
     for raw_slot, raw_value in pairs:
@@ -106,11 +106,11 @@ def _collect(pairs: _Pairs, normalisation: str, place: str) -> Ontology:
 
 
 def with_slots(data: DialogueSet, names: Sequence[str]) -> DialogueSet:
-    """Return a data set that has the named slots and no others, as by an ontology.
+    """Return a data set restricted to the named slots.
 
-    Values that are known of them stay known. Labels of other slots are left out: what is not
-    asked for can be neither right nor wrong. Names may have any spelling that the normalisation
-    of the data knows; without any it stays as it is.
+    Their known values are kept. Labels of other slots are removed, because they can be neither
+    right nor wrong. Names may have any spelling that the normalisation of the data accepts. If
+    ``names`` is empty, return the data unchanged.
     """
     if not names:
         return data
@@ -137,7 +137,7 @@ def with_slots(data: DialogueSet, names: Sequence[str]) -> DialogueSet:
 
 
 def partial_labels(data: DialogueSet) -> str:
-    """Return how many turns have labels, where it is some and not all; else ``""``."""
+    """Return how many turns have labels, or ``""`` if all or none have them."""
     if data.labelled:
         return ""
     counts = [sum(turn.state is not None for turn in one.turns) for one in data.dialogues]
@@ -150,7 +150,7 @@ def partial_labels(data: DialogueSet) -> str:
 
 
 def labels_note(data: DialogueSet) -> tuple[str, ...]:
-    """Return the note that labels are partial and name only some of the slots, if they are."""
+    """Return a note if labels are partial and the slots in them may not be all slots."""
     text = partial_labels(data)
     if not text or data.ontology is None or data.ontology.complete:
         return ()
@@ -159,9 +159,9 @@ def labels_note(data: DialogueSet) -> tuple[str, ...]:
     return (f"{note} slots (--dst-slots) or in an ontology file.",)
 
 
-#: A text of more words is something to pass on, not a value of which there are some.
+#: A text with more words is a message to pass on, not one of several known values.
 _MOST_WORDS: Final = 6
-#: Yes and no, which nobody says by these names.
+#: Booleans, which people do not mention by these names.
 _FLAGS: Final = frozenset({"true", "false"})
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PLAIN_WORDS: Final = (
@@ -169,15 +169,15 @@ _PLAIN_WORDS: Final = (
     "make max min new not num of or order play reserve schedule search see set show the to update "
     "value with"
 )
-#: Words of tools and arguments that say nothing about what a value is for.
+#: Words in names of tools and arguments that do not tell the purpose of a value.
 _NO_CUES: Final = frozenset(_PLAIN_WORDS.split())
 
 
 def call_ontology(data: DialogueSet) -> Ontology | None:
-    """Return the arguments of all tools with the values that were recorded, and those of enums.
+    """Return the arguments of all tools with their recorded values and enum members.
 
-    The slots that are known, of belief states, stay beside them. Not complete: a call may have
-    arguments that neither a schema nor a recorded call has.
+    Known slots of belief states are kept. The ontology is incomplete, because a call may have
+    arguments that are in no schema and no recorded call.
     """
     known = data.ontology
     values: dict[str, dict[str, None]] = {}
@@ -209,9 +209,9 @@ def _enter(values: dict[str, dict[str, None]], slot: str, value: object) -> None
 
 
 def recorded_values(dialogue: Dialogue) -> Iterator[tuple[str, object]]:
-    """Yield the arguments of all calls that were recorded with their JSON values.
+    """Yield the arguments of all recorded calls with their JSON values.
 
-    Those of later messages of a turn, too, which answer results and no user.
+    This includes calls in later messages of a turn, which respond to results and not to a user.
     """
     labels = (turn.calls for turn in dialogue.turns if turn.calls)
     for calls in chain(labels, (calls_outcome([call]) for call in recorded(dialogue))):
@@ -222,26 +222,26 @@ def recorded_values(dialogue: Dialogue) -> Iterator[tuple[str, object]]:
 
 
 def recorded(dialogue: Dialogue) -> Iterator[ToolCall]:
-    """Yield all calls that stand in the messages of a dialogue and have arguments in JSON."""
+    """Yield all calls in the messages of a dialogue whose arguments are valid JSON."""
     for made in _made(dialogue):
         if (call := made.call) is not None:
             yield call
 
 
 def unread_tools(dialogue: Dialogue) -> frozenset[str]:
-    """Return the tools that a recorded call gives arguments which are no JSON."""
+    """Return the tools with a recorded call whose arguments are not a JSON object."""
     return frozenset(made.name for made in _made(dialogue) if made.values is None)
 
 
 def _made(dialogue: Dialogue) -> Iterator[MessageCall]:
     blocks = [turn.recorded or () for turn in dialogue.turns]
     for text in chain(*blocks, dialogue.closing):
-        if '"tool_calls"' in text:  # Nearly all messages have none.
+        if '"tool_calls"' in text:  # Fast path: most messages make no calls.
             yield from decoded(text).calls
 
 
 def spelled(name: str) -> str:
-    """Return a name of a tool or an argument as people would write it.
+    """Return the name of a tool or an argument as ordinary words.
 
     >>> spelled("guests.numberOfSeats"), spelled("pick_up_date")
     ('guests number of seats', 'pick up date')
@@ -250,7 +250,7 @@ def spelled(name: str) -> str:
 
 
 def with_call_values(data: DialogueSet) -> DialogueSet:
-    """Return data with what its tools and recorded calls say of slots, values and words."""
+    """Return data with slots, values and cue words from its tools and recorded calls."""
     ontology = call_ontology(data)
     slots = ontology.slots if ontology is not None else ()
     arguments = [slot for slot in slots if "." in slot]

@@ -1,4 +1,4 @@
-"""Tools in other words: those of a user's file, and the paraphrased schemas of SGD-X."""
+"""Paraphrases of tools, from a user's file or the schemas of SGD-X."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from pytest_dstfuzz.dialogue.readers.source import SourceFile, list_files
 from pytest_dstfuzz.dialogue.readers.tools import read_tool_words
 from pytest_dstfuzz.errors import DataError
 
-#: Variants lie deeper than dialogues do: ``sgd_x/data/v1/test/schema.json``.
+#: Schemas of variants are in deeper folders than dialogues: ``sgd_x/data/v1/test/schema.json``.
 _DEPTH: Final = 5
 _VARIANT: Final = re.compile(r"(?:^|/)(v\d+)/")
 
 
 def sgd_paraphrases(source: str | Path, split: str = "test") -> tuple[ToolParaphrase, ...]:
-    """Return the tools of one split of SGD in the words of each variant of SGD-X, sorted by name.
+    """Return the tools of one split of SGD in the words of each SGD-X variant, sorted by name.
 
     Args:
-        source: folder with SGD's schemas and those of SGD-X, packed (``test.zip``,
-            ``sgd_x.zip``) or not.
+        source: a folder with the schemas of SGD and SGD-X, packed (``test.zip``, ``sgd_x.zip``)
+            or not.
         split: ``train``, ``val`` (``dev``) or ``test``.
 
     Raises:
-        DataError: a schema is missing, or is no paraphrase of the other.
+        DataError: If a schema is missing, or is not a paraphrase of the original.
     """
     wanted = canonical_split(split)
     readers = known_readers()
@@ -54,15 +54,15 @@ def sgd_paraphrases(source: str | Path, split: str = "test") -> tuple[ToolParaph
 
 
 def with_paraphrases(data: DialogueSet, given: str | Path | None) -> DialogueSet:
-    """Return data with its tools in the other words that a user gives.
+    """Return data with paraphrases of its tools.
 
     Args:
         data: dialogues with tools.
-        given: a JSON file, see `readers.tools`, or a folder with SGD and SGD-X; ``None`` =
-            there are none.
+        given: a JSON file, see `readers.tools`, or a folder with SGD and SGD-X. ``None`` returns
+            the data unchanged.
 
     Raises:
-        DataError: it cannot be read, or does not fit the tools of the data.
+        DataError: If the source cannot be read, or does not fit the tools of the data.
     """
     if given is None:
         return data

@@ -1,4 +1,4 @@
-"""The quantities that a text names: numbers and amounts, clock times, dates, references."""
+"""Quantities in a text: numbers and amounts, clock times, dates, references."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from pytest_dstfuzz.dialogue.number_words import with_digits
 
 
 class Quantity(NamedTuple):
-    """One number, amount, time, date, weekday or reference, and how it is written."""
+    """One number, amount, time, date, weekday or reference, with its spelling."""
 
     kind: str
     said: str
-    #: Of a number, in its unit; of a clock time, in minutes after midnight.
+    #: The number in units of ``unit``, or a clock time in minutes after midnight.
     value: float = 0.0
-    #: Of an amount what it is measured in; of days and references these themselves.
+    #: The unit of an amount, the names of days, or the text of a reference.
     unit: str = ""
-    #: Whether a clock time is known to be before or after noon.
+    #: False for a clock time without a known half of the day, and for a date whose day and month
+    #: may be swapped.
     sure: bool = True
-    #: Year, month and day of a date, 0 = not said; month and day may be the other way round
-    #: where ``sure`` is false.
+    #: Year, month and day of a date. A missing part is 0.
     date: tuple[int, int, int] = (0, 0, 0)
-    #: Of an amount the number alone, as it is written.
+    #: The number of an amount as written, before conversion of its unit.
     bare: float = 0.0
-    #: Whether the text may do without: `one room` is `a room`, and `open daily` is `open`.
+    #: Whether the text may omit it: `one room` is `a room`, and `open daily` is `open`.
     spare: bool = False
 
 
 _MONTH: Final = rf"(?:{MONTH})\b\.?"
-#: Name of a unit as it is compared, factor, spellings.
+#: Canonical name of a unit, factor, pattern of spellings.
 _UNITS: Final[tuple[tuple[str, float, str], ...]] = (
     ("£", 1, r"£|gbp|pounds?|quid"),
     ("$", 1, r"\$|usd|dollars?|bucks"),
@@ -57,7 +57,7 @@ _UNITS: Final[tuple[tuple[str, float, str], ...]] = (
     ("GB", 1, r"gb|gigabytes?"),
     ("MB", 1, r"mb|megabytes?"),
 )
-#: Nouns that are counted, those of one row for one thing.
+#: Nouns that are counted. Nouns in one row are interchangeable.
 COUNTED: Final = tuple(
     frozenset(row.split())
     for row in (
@@ -128,7 +128,7 @@ _PARTS: Final = (
     r"(?P<code>\b(?=[\w-]*\d)\w[\w-]*)",
 )
 _QUANTITY: Final = re.compile("|".join(_PARTS), re.IGNORECASE | re.MULTILINE)
-#: No text without these has a quantity.
+#: A text without any such sign has no quantity.
 _SIGNS: Final = re.compile(
     r"\d|https?:|www\.|@|\b(?:noon|midday|midnight|half|dozen|an hour|[a-z]+days?|daily"
     r"|every|each|weekends?|tomorrow"
@@ -145,7 +145,7 @@ _SCALES: Final = {
     "bn": 1e9,
     "dozen": 12.0,
 }
-#: Before a month that is a verb as well.
+#: Words before the name of a month, for names that are also other words.
 _BEFORE_MONTH: Final = re.compile(
     r"\b(?:in|of|by|since|until|till|this|next|last|from|to|through|and|or|early|late|mid|every)"
     r"[\s-]+$",
@@ -156,7 +156,7 @@ _NOON: Final = 12 * 60
 
 @lru_cache(maxsize=1 << 14)
 def quantities(text: str) -> tuple[Quantity, ...]:
-    """Return the quantities of a text, in reading order; numbered lists and addresses left out.
+    """Return the quantities of a text in reading order, without list numbers and addresses.
 
     >>> [one.said for one in quantities("Table for two at half past 8 on 12 May, ref. AB12.")]
     ['2', 'half past 8', '12 May', 'AB12']
@@ -173,7 +173,7 @@ def _spelled(text: str) -> str:
 
 
 def without_quantities(text: str, instead: str) -> str:
-    """Return a text with something else in the place of each quantity.
+    """Replace each quantity in a text by ``instead``.
 
     >>> without_quantities("Table for two at half past 8, please.", "#")
     'Table for # at #, please.'

@@ -1,4 +1,4 @@
-"""Dialogues spooled to the disk, drawn by seed and rolled out."""
+"""Sampling of dialogues by seed, spooling of large data to disk, and full rollouts."""
 
 from __future__ import annotations
 
@@ -41,15 +41,16 @@ from pytest_dstfuzz.seeding import derive
 __all__ = ["in_shard"]
 
 
-#: Turns of data that stays in memory.
+#: Most turns of data that stay in memory.
 IN_MEMORY: Final = 2_000
 
 
 def gathered(dialogues: Iterable[Dialogue]) -> Sequence[Dialogue]:
-    """Return dialogues with ids of their own as a tuple, or in a file where they are many.
+    """Return dialogues with unique ids as a tuple, or spooled to a file if there are many.
 
     Raises:
-        UserError: of many, the file cannot be written, two have one id, or a text is none.
+        UserError: If the file cannot be written, or, only for spooled dialogues, if two have the
+            same id or a text is not valid Unicode.
     """
     source = iter(dialogues)
     found: list[Dialogue] = []
@@ -63,16 +64,16 @@ def gathered(dialogues: Iterable[Dialogue]) -> Sequence[Dialogue]:
 
 
 def _emptied(found: list[Dialogue]) -> Iterator[Dialogue]:
-    """Yield what is in a list, and let go of it."""
+    """Yield the items of a list in order, and release each one."""
     found.reverse()
     while found:
         yield found.pop()
 
 
 class Records:
-    """Byte strings in a file without a name, by their number: first all are written, then read.
+    """Byte strings in an unnamed file, accessed by number. All are written before any is read.
 
-    They can be read by several threads, and by processes that were forked since.
+    Several threads can read them, and so can processes forked after the file was written.
     """
 
     def __init__(self, records: Iterable[bytes]) -> None:
@@ -100,7 +101,7 @@ class Records:
             return self._file.read(end - start)
 
     def _write(self, record: bytes) -> None:
-        """Write a record; nothing = what was written so far is there for other processes."""
+        """Write a record. An empty one flushes the file, so that other processes can read it."""
         try:
             if record:
                 self._file.write(record)
@@ -130,7 +131,7 @@ class _StoredTurn(msgspec.Struct, array_like=True):
 class _StoredDialogue(msgspec.Struct, array_like=True):
     id: str
     turns: list[_StoredTurn]
-    #: Places in the list of all tools.
+    #: Indices in the list of all tools.
     tools: list[int]
     closing: tuple[str, ...]
     results: tuple[tuple[str, str], ...]
@@ -140,7 +141,7 @@ _DECODER: Final = msgspec.msgpack.Decoder(_StoredDialogue)
 
 
 class SpooledDialogues(StoredDialogues):
-    """Dialogues that are read from a file whenever they are asked for."""
+    """Dialogues that are read from a file on access."""
 
     def __init__(self, dialogues: Iterable[Dialogue]) -> None:
         self._places: dict[str, int] = {}
@@ -151,7 +152,7 @@ class SpooledDialogues(StoredDialogues):
         self._listed = tuple(self._tools)
 
     def _taken(self, dialogue: Dialogue) -> bytes:
-        """Enter a dialogue in the tables, and return what is stored of it."""
+        """Enter a dialogue in the tables, and return its stored form."""
         place = self._places.setdefault(dialogue.id, len(self._lengths))
         if place < len(self._lengths):
             raise DataError(f"two dialogues have the id {dialogue.id!r}: ids tell them apart")
@@ -171,12 +172,12 @@ class SpooledDialogues(StoredDialogues):
 
     @property
     def places(self) -> Mapping[str, int]:
-        """Id of each dialogue -> its place."""
+        """Id of each dialogue -> its index."""
         return self._places
 
     @property
     def lengths(self) -> Sequence[int]:
-        """Turns of each dialogue."""
+        """Number of turns of each dialogue."""
         return self._lengths
 
     @property
@@ -186,11 +187,11 @@ class SpooledDialogues(StoredDialogues):
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Each tool of any dialogue once, as they come."""
+        """All tools of the dialogues, without duplicates, in order of appearance."""
         return self._listed
 
     def read(self, place: int) -> Dialogue:
-        """Return the dialogue at a place from 0 on."""
+        """Return the dialogue at an index."""
         stored = _DECODER.decode(self._records[place])
         return Dialogue(
             stored.id,
@@ -225,17 +226,17 @@ def _turn(stored: _StoredTurn) -> Turn:
     )
 
 
-#: Slots that a message shows.
+#: Most slots that a message lists.
 _SHOWN = 6
 
 
 class SampledTurns(Sequence[tuple[Dialogue, int]]):
-    """Dialogues of large data with the last turn that is taken of each, read when asked for.
+    """Sampled dialogues of large data, each with its last sampled turn, read on access.
 
     Args:
-        dialogues: all of the data.
-        places: where in it those that are taken stand.
-        lasts: the last turn of each of them.
+        dialogues: all dialogues of the data.
+        places: the indices of the sampled ones.
+        lasts: the last sampled turn of each.
     """
 
     def __init__(
@@ -246,7 +247,7 @@ class SampledTurns(Sequence[tuple[Dialogue, int]]):
         self._lasts = lasts
 
     def part(self, shard: tuple[int, int]) -> SampledTurns:
-        """Return those of a part of the dialogues, see `in_shard`."""
+        """Return the sample restricted to one shard, see `in_shard`."""
         ids = tuple(self._dialogues.places)
         kept = [n for n, place in enumerate(self._places) if in_shard(ids[place], shard)]
         places = array("q", (self._places[number] for number in kept))
@@ -273,14 +274,14 @@ def sample_turns(
     seed: int,
     domains: tuple[str, ...] | None = None,
 ) -> Sequence[tuple[Dialogue, int]]:
-    """Draw dialogues until ``count`` turns are reached; return each with its last turn.
+    """Draw dialogues until they have ``count`` turns. Return each with its last turn.
 
-    They are in the order of the data. The last one drawn is cut: its first turns are kept, so
-    that exactly ``count`` turns result (all there are, where there are fewer). The same seed
-    draws the same dialogues first, whatever the count, wherever the data lies, and whichever
-    other dialogues are there: each has a rank that its id and the seed alone decide. With
-    ``domains``, only dialogues count whose labels name a slot of one of them (the part of a
-    slot's name before the first ``-``). Of large data dialogues are read when they are asked for.
+    They are in the order of the data. The last one drawn is truncated to get exactly ``count``
+    turns, or all turns if there are fewer. A dialogue's rank in the draw depends only on its id
+    and the seed. So the same seed draws the same dialogues first for any count, in any copy of
+    the data, and among any other dialogues. With ``domains``, only dialogues count whose labels
+    name a slot of one of the domains (the part of a slot's name before the first ``-``). Large
+    data is read on access.
     """
     if count is not None and count < 1:
         raise UserError(f"the number of turns must be at least 1 or 'all', found {count}")
@@ -300,8 +301,8 @@ def sample_turns(
 def _drawn(
     kept: Sequence[int], ids: Sequence[str], lengths: Sequence[int], count: int, seed: int
 ) -> dict[int, int]:
-    """Return the places of the dialogues that are drawn with their last turns."""
-    # By id and not by position or name of the data: a copy elsewhere is the same data.
+    """Return the index of each drawn dialogue with its last turn."""
+    # Use the id, not the index or the name of the data, so that a copy gives the same draw.
     ranks = bytearray()
     for place in kept:
         ranks += derive(seed, "sample", ids[place]).to_bytes(16, "big")
@@ -319,10 +320,9 @@ def _drawn(
 
 
 def in_shard(dialogue_id: str, shard: tuple[int, int] | None) -> bool:
-    """Whether a dialogue is of a part (its number, from 1, and of how many); ``None`` = of all.
+    """Return whether a dialogue is in a shard ``(number from 1, count)``; ``None`` has them all.
 
-    Its id alone decides: it stays in its part whatever the seed, and whichever other dialogues come
-    or go.
+    Only the id decides, so a dialogue stays in its shard if the seed or other dialogues change.
     """
     if shard is None:
         return True
@@ -333,7 +333,7 @@ def in_shard(dialogue_id: str, shard: tuple[int, int] | None) -> bool:
 def part_of(
     plan: Sequence[tuple[Dialogue, int]], shard: tuple[int, int] | None
 ) -> Sequence[tuple[Dialogue, int]]:
-    """Return what `sample_turns` drew of a part of the dialogues, see `in_shard`."""
+    """Return the part of a sample from `sample_turns` in a shard, see `in_shard`."""
     if shard is None:
         return plan
     if isinstance(plan, SampledTurns):
@@ -347,19 +347,19 @@ def sample_set(
     seed: int,
     domains: tuple[str, ...] | None = None,
 ) -> DialogueSet:
-    """Return the data set of the turns that `sample_turns` draws, without the others."""
+    """Return a data set with only the turns that `sample_turns` draws."""
     drawn = sample_turns(dialogues, count, seed, domains)
     cut = (replace(dialogue, turns=dialogue.turns[: last + 1]) for dialogue, last in drawn)
     return replace(dialogues, dialogues=gathered(cut))
 
 
 def domains_of(dialogue: Dialogue) -> frozenset[str]:
-    """Return the domains of which a label of ``dialogue`` names a slot."""
+    """Return the domains of the slots in the labels of ``dialogue``."""
     return domains_of_slots(slot for turn in dialogue.turns for slot in turn.state or ())
 
 
 def _of_domains(dialogues: DialogueSet, domains: tuple[str, ...] | None) -> Sequence[int]:
-    """Return the places of the dialogues that touch one of the domains."""
+    """Return the indices of the dialogues with a slot of one of the domains."""
     if not domains:
         return range(len(dialogues.dialogues))
     wanted = frozenset(domains)
@@ -388,7 +388,7 @@ def _check_domains(
     known: set[str],
     slots: Sequence[str] | None,
 ) -> None:
-    """Refuse domains that there are not; ``slots`` = ``None``: there are no labels."""
+    """Raise an error for unknown domains. ``slots`` is ``None`` if there are no labels."""
     if slots is None:
         raise DataError(
             f"the dialogues of {dialogues.name!r} have no labels, so they cannot be chosen by "
@@ -409,9 +409,9 @@ def _check_domains(
 
 
 def end_state(calls: Iterable[ToolCall], tools: Iterable[Tool]) -> Outcome:
-    """Return all calls that took effect, as an outcome: of those of one `loose_key` the first.
+    """Return an outcome with all calls that took effect, only the first of each `loose_key`.
 
-    Those of tools that are said to read only have none.
+    Calls of read-only tools take no effect.
 
     >>> two = ToolCall("book", {"people": 2})
     >>> dict(end_state([two, ToolCall("find"), two], [Tool("find", read_only=True)]))
@@ -428,10 +428,10 @@ def end_state(calls: Iterable[ToolCall], tools: Iterable[Tool]) -> Outcome:
 
 
 def loose_key(call: ToolCall, left_out: Mapping[str, object]) -> str:
-    """Return what is the same text for calls that a tool would take for one.
+    """Return a text that is equal for calls that a tool treats as the same.
 
-    Their arguments are the same but for capitals, outer blanks, ``"2"`` for 2, null, and what the
-    tool takes where nothing is said (`defaults_of`).
+    Their arguments may differ in case, outer blanks, ``"2"`` for 2, null, and explicit values
+    equal to the default (`defaults_of`).
     """
     given = {
         name: told
@@ -442,9 +442,9 @@ def loose_key(call: ToolCall, left_out: Mapping[str, object]) -> str:
 
 
 def defaults_of(tools: Iterable[Tool], names: Mapping[str, str] | None = None) -> dict[str, object]:
-    """Return ``tool.argument`` -> what it is where nobody says, in the form of `loose_key`.
+    """Return ``tool.argument`` -> its default value, in the form of `loose_key`.
 
-    ``names`` says what tools and arguments are called instead, see `Transcript.names`.
+    ``names`` maps names of tools and arguments to other names, see `Transcript.names`.
     """
     found = {}
     for tool in tools:
@@ -457,7 +457,7 @@ def defaults_of(tools: Iterable[Tool], names: Mapping[str, str] | None = None) -
 
 
 def _loosely(value: object) -> object:
-    """Return a JSON value in the form in which it is looked up."""
+    """Return a JSON value in the form for loose comparison."""
     if isinstance(value, Mapping):
         return {name: _loosely(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -476,13 +476,13 @@ def rolled_out(data: DialogueSet) -> DialogueSet:
     """Return data for full rollouts.
 
     The label of a turn becomes the end state of the recording before the next utterance, and each
-    dialogue knows what its tools returned.
+    dialogue stores the results of its tool calls.
     """
     return replace(data, dialogues=gathered(map(_rolled_out, data.dialogues)))
 
 
 def with_history(data: DialogueSet, settings: ReplySettings) -> DialogueSet:
-    """Return data as settings ask for it: for full rollouts, where the history is the system's."""
+    """Return data for full rollouts if the settings use the system's own history."""
     rolls = settings.outcome == TOOL_CALLS and settings.history == "own"
     return rolled_out(data) if rolls else data
 
@@ -505,10 +505,10 @@ def _rolled_out(dialogue: Dialogue) -> Dialogue:
 
 
 def _called(block: Iterable[str]) -> Iterator[tuple[ToolCall, str | None]]:
-    """Yield the calls of recorded messages with their results; ``None`` = it has none."""
+    """Yield the calls in recorded messages with their results, ``None`` for no result."""
     made: list[ToolCall | None] = []
     results: dict[int, str] = {}
-    # An id may be that of a later call once its own call has a result.
+    # A later call may reuse an id after the earlier call has its result.
     waiting: dict[str, int] = {}
     for message in map(decoded, block):
         if message.role == "tool":

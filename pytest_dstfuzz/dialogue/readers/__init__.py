@@ -1,1 +1,1 @@
-"""Readers of the layouts in which dialogues are published."""
+"""Readers of dialogue formats."""

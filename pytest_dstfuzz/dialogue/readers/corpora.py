@@ -32,9 +32,9 @@ from pytest_dstfuzz.errors import DataError, nearest
 __all__ = ["questions"]
 
 
-#: What is recorded where the article does not say.
+#: The recorded answer if the article has none.
 NO_ANSWER: Final = "I don't know."
-#: Entries of a history before the first question: title and section.
+#: Number of history entries before the first question: title and section.
 _HEAD: Final = 2
 
 
@@ -49,7 +49,7 @@ class CanardQuestion(msgspec.Struct):
 
 
 def questions(file: SourceFile) -> dict[str, list[CanardQuestion]]:
-    """Return the questions of each dialogue in their order, dialogues as they come."""
+    """Return the questions of each dialogue, in order, with dialogues in the order of the file."""
     found: dict[str, list[CanardQuestion]] = {}
     for number, raw in enumerate(checked(list[dict[str, Any]], file.json(), file.place)):
         entry = checked(CanardQuestion, raw, f"{file.place}: question {number}")
@@ -58,18 +58,18 @@ def questions(file: SourceFile) -> dict[str, list[CanardQuestion]]:
 
 
 class Canard(Reader):
-    """Questions of CANARD, gathered to dialogues."""
+    """Questions of CANARD, grouped into dialogues."""
 
     name = "canard"
     about = "CANARD's questions"
     published = True
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Know a list of questions by the key of their dialogue."""
+        """Recognise a list of questions by the key for their dialogue."""
         return 0.9 if json_start(file, head) == "[" and '"QuAC_dialog_id"' in head else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:  # noqa: ARG002 - no labels
-        """Yield the dialogues of one file; ``""`` is the answer of a question that has none."""
+        """Yield the dialogues of one file. Unanswerable questions have the answer ``""``."""
         for name, entries in questions(file).items():
             for place, entry in enumerate(entries):
                 if len(entry.History) != _HEAD + 2 * place:
@@ -91,13 +91,13 @@ class Canard(Reader):
             )
 
 
-#: Services of SGD are numbered, those of MultiWOZ 2.2 are its domains.
+#: Names of SGD's services end in a number. Those of MultiWOZ 2.2 are its domains.
 _SGD_SERVICE: Final = re.compile(r'"services?"\s*:\s*\[?\s*"[A-Za-z]+_\d+"')
 _LOG: Final = re.compile(r'"log"\s*:\s*\[')
 
 
 def schema_guided(file: SourceFile, head: str) -> str:
-    """Return which schema-guided dialogues a file holds, ``sharded`` or ``sgd``; else ``""``."""
+    """Return the corpus of a schema-guided file, ``sharded`` or ``sgd``, or ``""`` for others."""
     if json_start(file, head) != "[" or '"dialogue_id"' not in head or '"turns"' not in head:
         return ""
     return "sgd" if _SGD_SERVICE.search(head) else "sharded"
@@ -122,7 +122,7 @@ class _Values(msgspec.Struct):
 
 
 class _Frame(msgspec.Struct):
-    #: Frames of services without a state carry only spans.
+    #: Frames of services without a state have only spans.
     state: _Values = msgspec.field(default_factory=_Values)
 
 
@@ -146,13 +146,13 @@ class OriginalMultiwoz(Reader):
     published = True
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Know an object whose dialogues have a log."""
+        """Recognise an object whose dialogues have a log."""
         return 0.6 if json_start(file, head) == "{" and _LOG.search(head) else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of ``file`` in its order, texts exactly as they stand there.
+        """Yield the dialogues of ``file`` in order, with unchanged texts.
 
-        A last user turn without a system turn behind it has no label.
+        A final user turn without a system turn after it has no label.
         """
         for raw_id, raw in checked(dict[str, Any], file.json(), file.place).items():
             dialogue_id = raw_id.removesuffix(".json")
@@ -184,11 +184,11 @@ class ShardedMultiwoz(Reader):
     published = True
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Know schema-guided dialogues whose services have no numbers."""
+        """Recognise schema-guided dialogues with services without numbers."""
         return 0.8 if schema_guided(file, head) == self.name else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of one shard; of several values of a slot the first is taken."""
+        """Yield the dialogues of one shard. Only the first of several values of a slot is used."""
         for entry, place in file.entries(_Shard, "dialogue_id"):
             turns: list[Turn] = []
             system = ""
@@ -211,14 +211,14 @@ def _labels(metadata: object, place: str, normalisation: str) -> BeliefState | N
     state: dict[str, object] = {}
     for domain, raw in checked(dict[str, Any], metadata, f"{place}: 'metadata'").items():
         frame = checked(_Domain, raw, f"{place}: 'metadata', domain {domain!r}")
-        # What the system booked is not what the user wants.
+        # ``booked`` is the booking by the system, not a request of the user.
         booked = {f"book {slot}": value for slot, value in frame.book.items() if slot != "booked"}
         for slot, value in {**frame.semi, **booked}.items():
             state[f"{domain}-{slot}"] = value
     return as_label(state, place, normalisation)
 
 
-#: First columns of the TSV; a column per slot follows.
+#: First columns of the TSV. One column per slot follows.
 COLUMNS: Final = ("# Dialogue ID", "Turn Index", "Last Turn", "System Response", "User Utterance")
 
 
@@ -245,7 +245,7 @@ class _Row(NamedTuple):
 
 
 class Trade(Reader):
-    """The two forms that TRADE's preprocessing writes."""
+    """The two formats written by TRADE's preprocessing."""
 
     name = "trade"
     about = "TRADE's TSV or *_dials.json"
@@ -253,12 +253,12 @@ class Trade(Reader):
     published = True
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Know the header of the TSV, or the key of dialogues in JSON."""
+        """Recognise the header of the TSV, or the key for dialogues in the JSON."""
         is_json = json_start(file, head) == "[" and '"dialogue_idx"' in head
         return 0.9 if is_json or _is_tsv(head) else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of either form."""
+        """Yield the dialogues of a file in either format."""
         is_tsv = _is_tsv(file.head(HEAD_BYTES).lstrip())
         yield from (_read_tsv if is_tsv else _read_json)(file, how.normalisation)
 
@@ -268,7 +268,7 @@ def _is_tsv(head: str) -> bool:
 
 
 def _read_tsv(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
-    """Yield the dialogues of a TSV with a header line, one line a turn."""
+    """Yield the dialogues of a TSV with a header line and one line per turn."""
     for dialogue_id, group in groupby(_rows(file, normalisation), key=lambda row: row.dialogue):
         rows = list(group)
         for expected, row in enumerate(rows):
@@ -334,9 +334,9 @@ class _ServiceCall(msgspec.Struct):
 
 class _ServiceFrame(msgspec.Struct):
     service: str
-    #: Frames of the system have none.
+    #: Frames of the system have no state.
     state: _ServiceState | None = None
-    #: Only frames of the system may have one.
+    #: Only frames of the system may have a call.
     service_call: _ServiceCall | None = None
     service_results: list[dict[str, Any]] = []
 
@@ -354,22 +354,22 @@ class _Conversation(msgspec.Struct):
 
 
 class Sgd(Reader):
-    """SGD as it is published."""
+    """SGD in its published form."""
 
     name = "sgd"
     about = "SGD's dialogues_*.json"
     published = True
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Know schema-guided dialogues by the numbers of their services."""
+        """Recognise schema-guided dialogues by the numbers of their services."""
         return 0.8 if schema_guided(file, head) == self.name else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of one file; slots are called ``service-slot``.
+        """Yield the dialogues of one file, with slots named ``service-slot``.
 
-        A service keeps its state until a turn has another one. Of several spellings of a value that
-        of the turn before is taken where it is still there, else the first. For tool calls the
-        calls of the services are read, too.
+        A service keeps its state until a later turn changes it. If a value has several spellings,
+        use that of the previous turn if it is among them, else the first. The calls of the services
+        are also read if tool calls are tested.
         """
         tools = _tools_of(how) if how.outcome == TOOL_CALLS else None
         for entry, place in file.entries(_Conversation, "dialogue_id"):
@@ -401,7 +401,7 @@ class Sgd(Reader):
         return schema_phrases(how.schemas[0], how.normalisation) if how.schemas else {}
 
 
-@lru_cache(maxsize=1)  # The files of one load have one schema.
+@lru_cache(maxsize=1)  # All files of one load share a schema.
 def _tools_of(how: ReadOptions) -> dict[str, tuple[Tool, ...]]:
     if not how.schemas:
         raise DataError(
@@ -414,7 +414,7 @@ def _tools_of(how: ReadOptions) -> dict[str, tuple[Tool, ...]]:
 def _with_calls(
     dialogue: Dialogue, entry: _Conversation, place: str, tools: Mapping[str, tuple[Tool, ...]]
 ) -> Dialogue:
-    """Return a dialogue with its calls; the states of its turns stay."""
+    """Return a dialogue with its calls, and keep the states of its turns."""
     unknown = next((name for name in entry.services if name not in tools), None)
     if unknown is not None:
         close = nearest(unknown, tools)
@@ -440,7 +440,7 @@ def _with_calls(
 
 
 def _called(frames: Sequence[_ServiceFrame], first: int) -> list[Message]:
-    """Return the message with the calls of one turn of the system, and those with their results."""
+    """Return the message with the calls of one system turn, followed by those with the results."""
     calls: dict[str, ToolCall] = {}
     results: list[Message] = []
     for number, frame in enumerate(frames, start=first):
@@ -466,9 +466,9 @@ class _Intent(msgspec.Struct):
     name: str = ""
     description: str = ""
     required_slots: list[str] = []
-    #: In SGD each with the value that stands for it where nobody says one.
+    #: In SGD a mapping from each slot to its default value.
     optional_slots: Any = ()
-    #: Whether it changes something, such as to book, or only looks something up.
+    #: Whether it changes something, such as a booking. Otherwise it is only a look-up.
     is_transactional: bool = True
 
 
@@ -486,15 +486,15 @@ class _SchemaService(msgspec.Struct):
     intents: list[_Intent] = []
 
 
-#: Services of SGD are numbered; those of MultiWOZ 2.2 are its domains, and name their slots whole.
+#: Names of SGD's services end in a number. MultiWOZ 2.2 has domains, with full names of slots.
 _NUMBERED: Final = re.compile(r"\w+_\d+")
 
 
 def schema_values(file: SourceFile) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the slots of a schema with the values that are listed for them.
+    """Yield the slots of a schema with their listed values.
 
-    Of SGD those slots that an intent takes, as a user fills no others, called ``service-slot``;
-    of open ones the list is a sample, and is left out.
+    For SGD these are only slots that an intent takes, named ``service-slot``, because a user fills
+    no others. Values of open slots are omitted, because SGD lists only a sample.
     """
     for service in checked(list[_SchemaService], file.json(), file.place):
         of_sgd = _NUMBERED.fullmatch(service.service_name) is not None
@@ -512,9 +512,9 @@ def schema_values(file: SourceFile) -> Iterator[tuple[str, list[Any]]]:
 
 
 def schema_phrases(file: SourceFile, normalisation: str) -> dict[str, str]:
-    """Return what people call the slots of a schema: their names, written with blanks.
+    """Return ordinary words for the slots of a schema: their names, written with blanks.
 
-    Those of yes and no are left out: nobody gives them a value by name.
+    Boolean slots are omitted, because nobody mentions their values by name.
     """
     found = {}
     for slot, values in schema_values(file):
@@ -527,8 +527,8 @@ def schema_phrases(file: SourceFile, normalisation: str) -> dict[str, str]:
 def schema_tools(file: SourceFile) -> dict[str, tuple[Tool, ...]]:
     """Return the tools of each service of SGD: its intents, in the order of the schema.
 
-    A tool is called ``service_intent``, as two services of a dialogue may have intents of one
-    name. Its arguments are texts, as those of the recorded calls are.
+    A tool is named ``service_intent``, because two services of a dialogue may have an intent with
+    the same name. Its arguments are texts, as in the recorded calls.
     """
     services = checked(list[_SchemaService], file.json(), file.place)
     return {
@@ -540,7 +540,7 @@ def schema_tools(file: SourceFile) -> dict[str, tuple[Tool, ...]]:
 
 
 def tool_name(service: str, intent: str) -> str:
-    """Return what the tool of an intent is called."""
+    """Return the name of the tool for an intent."""
     return f"{service}_{intent}"
 
 
@@ -575,9 +575,11 @@ def _tool(service: _SchemaService, intent: _Intent, place: str) -> Tool:
 
 
 def paraphrase(original: SourceFile, other: SourceFile, name: str) -> ToolParaphrase:
-    """Return the tools of a schema as another schema has them, element by element.
+    """Return the tools of a schema in the words of another schema, matched by position.
 
-    A `DataError` names the first service whose intents or slots are not as many, or not alike.
+    Raises:
+        DataError: If the numbers of services differ, or a service has other intents or slots. The
+            message names the first one.
     """
     ours = checked(list[_SchemaService], original.json(), original.place)
     theirs = checked(list[_SchemaService], other.json(), other.place)

@@ -1,24 +1,24 @@
-"""A team's own conversations without tool calls: JSON Lines, tables, texts of the user alone.
+"""Readers of conversations without tool calls: JSON Lines, tables, and user texts.
 
-JSON Lines have one dialogue a line, in one of three forms. By turns:
-``{"dialogue_id": "a", "turns": [{"system": "", "user": "hi", "state": {}}]}``; ``system`` and
-``state`` may be left out. Flat, the user speaking first:
-``{"dialogue_id": "a", "utterances": ["hi", "hello", "a pizza"], "states": [{}, {}]}``;
-``states`` (one per user utterance) may be left out. Of the user alone:
-``{"dialogue_id": "a", "users": ["hi", "a pizza"], "states": [{}, {}]}``, likewise.
+JSON Lines have one dialogue per line in one of three forms. By turns:
+``{"dialogue_id": "a", "turns": [{"system": "", "user": "hi", "state": {}}]}``. ``system`` and
+``state`` are optional. Alternating, with the user first:
+``{"dialogue_id": "a", "utterances": ["hi", "hello", "a pizza"], "states": [{}, {}]}``. ``states``
+is optional and has one entry per user utterance. Only the user:
+``{"dialogue_id": "a", "users": ["hi", "a pizza"], "states": [{}, {}]}``. ``states`` is optional.
 
-What the system said to the last turn is its ``answer``: a key of a turn, or the system's last
-utterance. Of any turn it says what was answered where the next one does not. Four lines of a user
-under ``utterances`` would be two turns. Nothing in them tells, so if there are no states either,
-the user hears how they were taken.
+The ``answer`` to the last turn is a key of the turn, or the last system utterance. Any other turn
+needs the key only if the next turn lacks the system utterance. Four lines of a user under
+``utterances`` would be read as two turns, and nothing in the file shows the mistake. If there are
+no states either, a note tells the user how the utterances were read.
 
-A table has one utterance a row: which dialogue, who speaks, the text. Columns go by name, whatever
-their order, and others are not read. Rows of a dialogue stay in the order of the file, and need
-not follow one another.
+A table has one utterance per row: the dialogue, the speaker and the text. Columns are found by
+name, in any order, and other columns are ignored. Rows of a dialogue stay in the order of the file
+and need not be adjacent.
 
-Texts of the user alone stand one a line, or in JSON. Each is a dialogue of one turn. Several of
-one dialogue stand in a list of their own: ``["a table for two", "at nine"]`` as a line of JSON
-Lines, or as an entry of a JSON array.
+User texts are one per line, or in JSON. Each is a dialogue of one turn. Several texts of one
+dialogue form a list: ``["a table for two", "at nine"]`` as a line of JSON Lines, or as an entry of
+a JSON array.
 """
 
 from __future__ import annotations
@@ -82,19 +82,20 @@ class JsonLines(Reader):
     about = 'JSON Lines with one dialogue a line, {"dialogue_id": "a", "users": ["..."]}'
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Know the first line by its keys."""
+        """Recognise the first line by its keys."""
         if json_start(file, head) != "{":
             return 0
         if (found := first_object(head)) is not None:
             return 0.8 if found.keys() & _KEYS else 0
-        # A line that is longer than the head, or broken: reading it names that.
+        # The line is longer than the head, or broken: `read` reports that.
         line = first_line(head)
         return 0.8 if _FIRST_KEY.match(line) and not MESSAGES_KEY.search(line) else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues, one a line, and note how alternating utterances were taken.
+        """Yield the dialogues, one per line, and note how alternating utterances were read.
 
-        If replies are tested, an utterance without a text is a `DataError`.
+        Raises:
+            DataError: If a line is malformed, or replies are tested and a user text is empty.
         """
         alternating = 0
         shown = ""
@@ -118,7 +119,7 @@ class JsonLines(Reader):
 
 
 def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]:
-    """Return a dialogue, and the form that it is in."""
+    """Return a dialogue and the name of its form."""
     try:
         parsed = parse_json(line)
     except DataError as error:
@@ -160,7 +161,7 @@ def _flat(entry: _DialogueLine, place: str) -> list[_LineTurn]:
     return turns
 
 
-#: What a column holds -> the names that it may have.
+#: Content of a column -> accepted column names.
 COLUMNS: Final = {
     "dialogue": (
         *("dialogue_id", "dialog_id", "conversation_id", "session_id", "thread_id", "chat_id"),
@@ -169,7 +170,7 @@ COLUMNS: Final = {
     "speaker": ("speaker", "role", "author", "sender", "participant", "who", "from"),
     "text": ("text", "utterance", "message", "content", "body", "transcript", "said"),
 }
-#: Who speaks -> what they may be called.
+#: Role -> accepted names of the speaker.
 _SPEAKERS: Final = {
     "user": ("user", "customer", "client", "human", "caller", "visitor", "guest", "usr", "u"),
     "assistant": (
@@ -181,19 +182,19 @@ _NO_LETTER: Final = re.compile(r"[\W_]+")
 
 
 class Table(Reader):
-    """A table with a row for each utterance."""
+    """A table with one row per utterance."""
 
     name = "csv"
     about = "a CSV with the columns dialogue_id, speaker and text"
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Know a table by its name and its header."""
+        """Recognise a table by its file name and header."""
         header = _header(head)
         has_text = {"text"} < set(_columns(header)) and len(header) > 1
         return 0.5 if is_table_name(file.name) and has_text else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of a table, and note which columns and speakers were taken."""
+        """Yield the dialogues of a table, and note the columns and speakers that were found."""
         head = next(file.lines(), "")
         header = _header(head)
         columns = _columns(header)
@@ -221,16 +222,16 @@ class Table(Reader):
 
 
 class _Rows:
-    """The rows of a table by their dialogues; the texts are in a file, see `Records`."""
+    """The rows of a table by dialogue. The texts are stored in a file, see `Records`."""
 
     def __init__(
         self, file: SourceFile, columns: Mapping[str, int], width: int, delimiter: str
     ) -> None:
-        #: Speakers as they are called -> who they are.
+        #: Name of a speaker in the file -> role.
         self.called: dict[str, str] = {}
-        #: Dialogues as they come, with their first row.
+        #: Dialogue -> its first row, in order of appearance.
         self.first: dict[str, int] = {}
-        #: The row of the same dialogue after each row; 0 = it is the last.
+        #: Number of the next row of the same dialogue. 0 after the last row.
         self._after = array("Q")
         self._rows = Records(self._taken(_rows(file, delimiter, width), file.place, columns))
 
@@ -256,7 +257,7 @@ class _Rows:
             yield msgspec.msgpack.encode((self.called[speaker], row[columns["text"]]))
 
     def said(self, dialogue: str) -> Iterator[tuple[str, str]]:
-        """Yield who says what in a dialogue."""
+        """Yield the role and text of each row of a dialogue."""
         row = self.first[dialogue]
         yield _SAID.decode(self._rows[row])
         while row := self._after[row]:
@@ -269,17 +270,17 @@ _SAID: Final = msgspec.msgpack.Decoder(tuple[str, str])
 def _header(text: str) -> list[str]:
     try:
         return next(csv.reader([first_line(text)], delimiter=_separator(text)), [])
-    except csv.Error:  # Such as a cell of more than 131,072 characters.
+    except csv.Error:  # For example a cell of more than 131,072 characters.
         return []
 
 
 def _separator(text: str) -> str:
-    """Return what separates the columns: the sign that the header has most of."""
+    """Return the column separator: the candidate that is most frequent in the header."""
     return max(_SEPARATORS, key=first_line(text).count)
 
 
 def _columns(header: list[str]) -> dict[str, int]:
-    """Return what is in which column; of several names the first of `COLUMNS` counts."""
+    """Return the index of each known column. The first name in `COLUMNS` takes precedence."""
     names = [_NO_LETTER.sub("_", name.strip().lower()).strip("_") for name in header]
     found = {}
     for kind, known in COLUMNS.items():
@@ -290,8 +291,8 @@ def _columns(header: list[str]) -> dict[str, int]:
 
 
 def _rows(file: SourceFile, delimiter: str, width: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows below the header, each with its last line."""
-    # Some end lines with a carriage return alone.
+    """Yield the rows below the header, each with the number of its last line."""
+    # Split lines again, because some files mix in lone carriage returns as line ends.
     lines = chain.from_iterable(io.StringIO(f"{line}\n", newline="") for line in file.lines())
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
@@ -325,7 +326,7 @@ def _who(speaker: str, place: str) -> str:
 
 
 def _turns(said: Iterable[tuple[str, str]]) -> Iterator[Turn]:
-    """Yield the turns of a dialogue; what the system says in several rows is one utterance."""
+    """Yield the turns of a dialogue. Consecutive system rows become one utterance."""
     system: list[str] = []
     users: list[tuple[str, str]] = []
     for who, text in said:
@@ -339,7 +340,7 @@ def _turns(said: Iterable[tuple[str, str]]) -> Iterator[Turn]:
         yield Turn(index, before, text, answer="\n".join(system) or None if last else None)
 
 
-#: Endings of files whose lines are texts as they stand.
+#: Suffixes of files with plain texts as lines.
 _PLAIN: Final = (".txt", ".log")
 _USERS_FORM: Final = (
     'expected a text of the user, "a table for two", or a list of those of one dialogue, '
@@ -348,19 +349,19 @@ _USERS_FORM: Final = (
 
 
 class UserTexts(Reader):
-    """Texts of the user alone, one a line or in JSON."""
+    """Texts of the user alone, one per line or in JSON."""
 
     name = "users"
     about = "a .txt with one request of a user a line"
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Guess that a text file is such a log, or JSON that begins with a text."""
+        """Guess that a text file has user texts, and so has JSON that starts with a text."""
         start = "".join(head[:200].split())
         plain = file.name.lower().endswith(_PLAIN)
         return 0.1 if start and (plain or start.startswith(('"', '["', '[["'))) else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of a log, and note how its lines were taken."""
+        """Yield the dialogues of a log, and note how its lines were read."""
         count = 0
         for said, place, name in _said(file):
             texts = [said] if isinstance(said, str) else said
@@ -379,7 +380,7 @@ class UserTexts(Reader):
 
 
 def _said(file: SourceFile) -> Iterator[tuple[object, str, str]]:
-    """Yield what is in a file with its place and the id of the dialogue."""
+    """Yield each entry of a file with its place and the id of its dialogue."""
     plain = file.name.lower().endswith(_PLAIN)
     lines = filled_lines(file)
     begun = list(islice(lines, 2))
@@ -399,7 +400,7 @@ def _said(file: SourceFile) -> Iterator[tuple[object, str, str]]:
 
 
 def _whole(text: str) -> object:
-    """Return the value that a file is; ``None`` = perhaps it is one a line."""
+    """Parse a file as one JSON value. Return ``None`` if it may have one value per line."""
     try:
         return parse_json(text)
     except DataError:

@@ -1,12 +1,12 @@
-"""Recorded conversations with tool calls: messages as chat APIs have them, and the tools.
+"""Reader of recorded conversations with tool calls: messages of chat APIs, and tools.
 
-JSON Lines of ``{"id": "a", "messages": [...], "tools": [...]}``, one dialogue a line, or a JSON
-array of such objects, or one of them; a list of messages alone is a dialogue, too. ``tools`` and
-``id`` may be left out, and ``states`` gives belief states, one for each turn. Messages in the form
-of Anthropic's API, with ``system`` beside them, are read likewise.
+A file is JSON Lines of ``{"id": "a", "messages": [...], "tools": [...]}``, one dialogue per line, a
+JSON array of such objects, or a single one. A list of messages alone is a dialogue too. ``tools``
+and ``id`` are optional. ``states`` may give the belief state of each turn. Messages in the form of
+Anthropic's API, with ``system`` next to them, are also accepted.
 
-A turn is a message of the user that has a text. All between two of them is kept as it was recorded
-(`Turn.recorded`), and what the assistant called in its next message is the label of the turn.
+A turn is a user message with a text. All messages between two turns are stored as recorded
+(`Turn.recorded`), and the assistant's calls in the next message are the label of the turn.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.json_data import parse_json, shown_value
 
-#: One dialogue, for messages.
+#: An example of a dialogue, for error messages.
 DIALOGUE_FORM: Final = (
     '{"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}], '
     '"tools": [...]}'
 )
-#: Keys that may name a dialogue.
+#: Keys for the id of a dialogue.
 _IDS: Final = ("id", "dialogue_id", "conversation_id")
-#: Who may speak in a message.
+#: Valid roles of messages.
 ROLES: Final = ("user", "assistant", "system", "developer", "tool", "function")
-#: What a message with a call looks like, for messages.
+#: An example of a message with a call, for error messages.
 CALL_FORM: Final = (
     '"tool_calls": [{"id": "call_1", "type": "function", "function": '
     '{"name": "book", "arguments": "{\\"people\\": 2}"}}]'
 )
-#: The keys of a recorded conversation, and a list of messages alone.
+#: Patterns for the keys of a recorded conversation, and for a list of messages alone.
 MESSAGES_KEY: Final = re.compile(r'"messages"\s*:\s*\[')
 _TOOLS: Final = re.compile(r'"(tools|functions)"\s*:\s*\[')
 _BARE: Final = re.compile(r'\[\s*\[?\s*\{[^{}]*"role"\s*:\s*"')
@@ -70,7 +70,7 @@ _BARE: Final = re.compile(r'\[\s*\[?\s*\{[^{}]*"role"\s*:\s*"')
 class _Entry(NamedTuple):
     raw: dict[str, Any]
     place: str
-    #: What it is called where it has no id.
+    #: The id, or a name made from the file if there is no id.
     name: str
 
 
@@ -81,7 +81,7 @@ class Messages(Reader):
     about = 'recorded messages, {"messages": [{"role": "user", "content": "..."}], "tools": [...]}'
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Know objects with messages, and lists of messages."""
+        """Recognise objects with messages, and lists of messages."""
         start = json_start(file, head)
         if start == "{" and "messages" in (first_object(head) or {}):
             return 0.9
@@ -89,7 +89,7 @@ class Messages(Reader):
         return 0.7 if start and known else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of a file, and note what looks like a fault and was taken."""
+        """Yield the dialogues of a file, and note oddities that look like faults."""
         odd = Oddities()
         for entry in _entries(file):
             yield _dialogue(entry, how.normalisation, odd)
@@ -97,14 +97,14 @@ class Messages(Reader):
 
 
 def _is_recorded(head: str) -> bool:
-    """Whether a text begins a recorded conversation, of which tools may be all that is seen."""
+    """Return whether a text begins a recorded conversation. Its tools may fill the whole head."""
     cut_off = len(head) > HEAD_BYTES // 5  # A character has up to four bytes.
     return bool(MESSAGES_KEY.search(head) or (cut_off and _TOOLS.search(head)))
 
 
 def _entries(file: SourceFile) -> Iterator[_Entry]:
     lines = filled_lines(file)
-    # Whether it is one dialogue a line, the first two tell.
+    # The first two lines show whether there is one dialogue per line.
     begun = list(islice(lines, 2))
     whole = None if is_one_a_line(begun) else _whole(file)
     if whole is None:
@@ -122,7 +122,7 @@ def _entries(file: SourceFile) -> Iterator[_Entry]:
 
 
 def _whole(file: SourceFile) -> Any:
-    """Return the value of a file that is one value of JSON; ``None`` = it is one a line."""
+    """Parse a file as one JSON value. Return ``None`` if it may be JSON Lines."""
     text = file.text()
     try:
         return parse_json(text)
@@ -142,7 +142,7 @@ def _line(line: str, place: str) -> object:
 
 
 def _is_list_of_dialogues(whole: object) -> bool:
-    """Whether a value is a list of dialogues, not the messages of one."""
+    """Return whether a value is a list of dialogues instead of the messages of one."""
     return isinstance(whole, list) and not (
         bool(whole) and isinstance(whole[0], dict) and "role" in whole[0]
     )
@@ -179,7 +179,7 @@ def _dialogue(entry: _Entry, normalisation: str, odd: Oddities) -> Dialogue:
             f"{place} has no message of the user that says something; expected {DIALOGUE_FORM}"
         )
     if not tools and not any(message.calls for message in messages):
-        # What was recorded of an assistant without tools says nothing about calls.
+        # A recording of an assistant without tools has no information about calls.
         turns = tuple(replace(turn, calls=None) for turn in turns)
     if raw.get("states") is not None:
         turns = _with_states(turns, raw["states"], place, normalisation)
@@ -209,11 +209,14 @@ class _Recording(msgspec.Struct):
 
 
 def read_messages(raw: object, place: str, odd: Oddities) -> list[Message]:
-    """Return the recorded messages of a place, checked, or raise a `DataError`.
+    """Check and convert recorded messages.
 
-    Their calls are under ``tool_calls``, with an id, and arguments as a JSON text. The result of
-    each call has the role ``tool`` and its id. Other keys stay as they were. All that an endpoint
-    might refuse, but need not, is kept and counted.
+    In the returned messages, each call has an id and its arguments as a JSON text. The result of a
+    call has the role ``tool`` and the id of the call. Other keys are unchanged. Oddities that an
+    endpoint may reject are kept and counted.
+
+    Raises:
+        DataError: If a message or call is malformed.
     """
     messages: list[Message] = []
     calls = _Calls(odd)
@@ -265,12 +268,12 @@ def _check_role(message: _RecordedMessage, where: str) -> None:
 
 
 class _Calls:
-    """The calls of one dialogue, which their results must follow."""
+    """The calls of one dialogue, matched with their results."""
 
     def __init__(self, odd: Oddities) -> None:
         self._odd = odd
         self._count = 0
-        #: Ids of calls that have no result yet, with the names of their tools.
+        #: Ids of calls without a result so far, with the names of their tools.
         self._open: dict[str, str] = {}
 
     def made(self, typed: _RecordedMessage, given: Json, where: str) -> tuple[MessageCall, ...]:
@@ -291,7 +294,7 @@ class _Calls:
             raise DataError(f"{where} calls a tool without a name; expected {CALL_FORM}")
         if call.id is None and "id" not in raw and "function_call" not in where:
             self._odd.add("Calls have no id, and got one", where)
-        # Ids are of one message alone for some servers, so they need not be new.
+        # Some servers use an id again in later messages, so only pending ids must be unique.
         known = call.id or self._free_id()
         if known in self._open:
             raise DataError(
@@ -319,10 +322,10 @@ class _Calls:
         return f"call_{self._count}"
 
     def answered(self, typed: _RecordedMessage, where: str) -> str:
-        """Return the id of the call that a result is of."""
+        """Return the id of the call that a result belongs to."""
         found = typed.tool_call_id
         if found is None:
-            # Old results have no id, and follow their calls in order.
+            # Results in the old format have no id and follow their calls in order.
             found = next(iter(self._open), None)
             if typed.role == "tool":
                 self._odd.add("Results of tools have no 'tool_call_id', and got one", where)
@@ -333,7 +336,7 @@ class _Calls:
         return found
 
     def close(self, where: str) -> None:
-        """Count calls that have no result when the user goes on."""
+        """Count the calls without a result before the next user message."""
         for _ in self._open:
             self._odd.add(
                 "Calls have no result before the user goes on: endpoints may refuse that", where
@@ -344,7 +347,7 @@ class _Calls:
 def turns_of(
     messages: Iterable[Message], place: str, odd: Oddities
 ) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
-    """Return the turns of messages, and what was recorded after the last of them."""
+    """Return the turns of messages, and the recorded messages after the last turn."""
     said: list[tuple[str, list[Message]]] = []
     before: list[Message] = []
     for number, message in enumerate(messages):
@@ -358,7 +361,7 @@ def turns_of(
                 odd.add("Messages of the user have no text, and are no turns", f"{place}[{number}]")
             before.append(message)
     turns = []
-    after = [*(block for _, block in said), before][1:]  # What came first answers nobody.
+    after = [*(block for _, block in said), before][1:]  # The first block answers no user.
     for index, ((text, block), answered) in enumerate(zip(said, after, strict=True)):
         calls = recorded_calls(answered)
         turns.append(
@@ -375,7 +378,7 @@ def turns_of(
 
 
 def _beside_text(message: Message, place: str, odd: Oddities) -> list[Message]:
-    """Return a message of what stands beside the text of the user's message: its pictures."""
+    """Return a message with the parts of a user message that are not text, such as pictures."""
     if message.more:
         odd.add("Messages of the user have more keys than role and content: those are left", place)
     parts = without_text(message.content)
@@ -383,7 +386,7 @@ def _beside_text(message: Message, place: str, odd: Oddities) -> list[Message]:
 
 
 def _last_text(messages: Iterable[Message]) -> str:
-    """Return what the assistant said last; ``""`` = nothing."""
+    """Return the last text of the assistant, ``""`` if there is none."""
     said = [one.text for one in messages if one.role == "assistant"]
     return next((text for text in reversed(said) if text.strip()), "")
 
@@ -391,7 +394,7 @@ def _last_text(messages: Iterable[Message]) -> str:
 def _count_unknown(
     messages: Iterable[Message], tools: tuple[Tool, ...], place: str, odd: Oddities
 ) -> None:
-    """Count calls of tools that are not in the list, where there is one."""
+    """Count calls of tools that are not in the list, if there is one."""
     names = {tool.name for tool in tools}
     for number, message in enumerate(messages if tools else ()):
         for call in message.calls:

@@ -1,4 +1,4 @@
-"""Readers by name: those that ship, those that packages bring, those of a suite."""
+"""Registry of readers: shipped ones, those of installed packages, and those of a test suite."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pytest_dstfuzz.dialogue.readers.source import Reader, ReadOptions, SourceFi
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.registry import Registry, blamed
 
-#: A package brings a reader by an entry point of this group that names an object, or a class
-#: that is made without arguments.
+#: Entry point group for the readers of packages. An entry point names an object, or a class that
+#: needs no arguments.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.readers"
-#: The preferred first, if a source holds a split in several forms.
+#: In order of preference, if a source has a split in several formats.
 _SHIPPED: Final[tuple[Reader, ...]] = (
     OriginalMultiwoz(),
     ShardedMultiwoz(),
@@ -42,36 +42,36 @@ _Given = TypeVar("_Given")
 
 
 def register_reader(reader: _Given) -> _Given:
-    """Make a reader known, such as in a ``conftest.py``.
+    """Register a reader, for example in a ``conftest.py``.
 
     Args:
-        reader: a `Reader`, or a class of one that is made without arguments, for which this is
-            a decorator too.
+        reader: a `Reader`, or a subclass that needs no arguments. For a class this also works as
+            a decorator.
 
     Returns:
-        What was given.
+        The argument.
 
     Raises:
-        UserError: it is none, or one that ships has its name.
+        UserError: If it is not a reader, or a shipped one has its name.
     """
     READERS.register(_CheckedReader(reader, "register_reader()").name, reader)
     return reader
 
 
 def known_readers() -> tuple[Reader, ...]:
-    """Return all readers, those that ship first."""
+    """Return all readers, shipped ones first."""
     others = READERS.single[len(_SHIPPED) :]
     found = (_CheckedReader(READERS.find(name), f"the reader {name!r}") for name in others)
     return (*_SHIPPED, *found)
 
 
 def forms(readers: Iterable[Reader]) -> list[str]:
-    """Return a line for each reader: its name, and what a file of it looks like."""
+    """Return a line for each reader with its name and the description of its files."""
     return [f"{reader.name:<10} {reader.about}".rstrip() for reader in readers]
 
 
 class _CheckedReader(Reader):
-    """The reader of somebody else, whose answers are checked."""
+    """A third-party reader whose results are checked."""
 
     def __init__(self, given: Any, where: str) -> None:
         if isinstance(given, type):
@@ -90,7 +90,7 @@ class _CheckedReader(Reader):
         self.published = getattr(given, "published", False)
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Return how sure the reader is, if that is a number from 0 to 1."""
+        """Return the confidence of the reader, checked to be a number from 0 to 1."""
         who = f"detect() of the reader {self.name!r}"
         with blamed(who):
             sure = self._given.detect(file, head)
@@ -99,7 +99,7 @@ class _CheckedReader(Reader):
         return sure
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of the reader, if that is what they are."""
+        """Yield the dialogues of the reader, checked for type and turn indices."""
         who = f"read() of the reader {self.name!r}"
         with blamed(who):
             for found in self._given.read(file, how):
@@ -114,6 +114,6 @@ class _CheckedReader(Reader):
                 yield found
 
     def phrases(self, how: ReadOptions) -> Mapping[str, str]:
-        """Return what the reader calls the slots, if it has a word on that."""
+        """Return the reader's words for slots, if it has the method."""
         with blamed(f"phrases() of the reader {self.name!r}"):
             return dict(self._given.phrases(how)) if hasattr(self._given, "phrases") else {}

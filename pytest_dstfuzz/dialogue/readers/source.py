@@ -1,4 +1,4 @@
-"""Files of a source in a folder, on their own or in a zip, their JSON, and the base of readers."""
+"""Source files in a folder, in a zip or alone, JSON parsing, and the base class of readers."""
 
 from __future__ import annotations
 
@@ -24,52 +24,52 @@ __all__ = ["SourceFile"]
 
 _Kind = TypeVar("_Kind")
 
-#: Endings of files that may hold dialogues, ontologies or lists of dialogue ids.
+#: Suffixes of files that may have dialogues, ontologies or lists of dialogue ids.
 SUFFIXES: Final = (".json", ".jsonl", ".tsv", ".txt", ".csv")
 
-#: Bytes by which a reader knows its files: enough for the first dialogue of every published one.
+#: Number of bytes for recognising a file. The first dialogue of every published corpus fits.
 HEAD_BYTES: Final = 1 << 16
 _TABLES: Final = (".csv", ".tsv")
 _LINE_END: Final = re.compile(r"[\r\n]")
 
-#: Half of a character, which JSON may have and no text.
+#: A lone surrogate, which JSON may contain but valid Unicode text may not.
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
-#: What messages call it.
+#: The wording for it in messages.
 HALF: Final = "half of a character (a lone surrogate), which no text may"
 
-_MAX_DEPTH: Final = 4  # Deep enough for every published archive, short enough for a home folder.
+_MAX_DEPTH: Final = 4  # Deep enough for every published archive, and fast in a home folder.
 _MAX_FILES: Final = 2000
-#: Bytes of one member of a zip, and how many times its packed size. All of MultiWOZ is one file
-#: of some 300 MB, at 18 times; small files may be of one sentence a thousand times.
+#: Largest size of a zip member, in bytes and relative to its packed size. MultiWOZ is one file of
+#: about 300 MB at a ratio of 18. Small files may repeat a sentence a thousand times.
 _MOST_BYTES: Final = 1 << 30
 _MOST_RATIO: Final = 100
 _ANY_RATIO: Final = 1 << 26
-#: Bytes by which encoding and line ends are known.
+#: Number of bytes for detecting encoding and line ends.
 _BEGUN: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of a source, read on demand; nothing is unpacked to disk."""
+    """One file of a source, read on demand. Nothing is unpacked to disk."""
 
-    #: Path relative to the source with forward slashes, archives as folders.
+    #: Path relative to the source with forward slashes. Archives count as folders.
     name: str
     path: Path
-    #: Name of the member where ``path`` is a zip.
+    #: Name of the member if ``path`` is a zip.
     member: str | None = None
 
     @property
     def place(self) -> str:
-        """Where the file is, for messages."""
+        """The location of the file, for messages."""
         return str(self.path) if self.member is None else f"{self.path}:{self.member}"
 
     @property
     def stem(self) -> str:
-        """File name without folders and endings."""
+        """File name without folders and suffixes."""
         return PurePosixPath(self.name).name.split(".", 1)[0]
 
     def head(self, size: int) -> str:
-        """Return the first ``size`` bytes as text, broken characters replaced."""
+        """Return the first ``size`` bytes as text, with invalid characters replaced."""
         content = self._read(size)
         return content.decode(encoding_of(content), errors="replace")
 
@@ -80,16 +80,16 @@ class SourceFile:
         try:
             return content.decode(encoding)
         except UnicodeDecodeError as error:
-            # The decoded text may lack the mark at the start.
+            # ``error.object`` may lack the byte order mark.
             before = error.object[: error.start]
             line = max(before.count(b"\n"), before.count(b"\r")) + 1
             raise self._not_decoded(line, error, encoding) from None
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines one after the other, as `text` has them, each without its end.
+        """Yield the lines one by one, decoded like `text`, without line ends.
 
-        Not as ``splitlines``: an utterance may hold separators that JSON does not escape. A
-        carriage return alone ends a line if the file begins with no other end of a line.
+        This does not use ``splitlines``, because utterances may contain separators that JSON does
+        not escape. A lone carriage return ends a line if the start of the file has no line feed.
         """
         begun = self._read(_BEGUN)
         encoding, end = encoding_of(begun), _line_end(begun)
@@ -115,7 +115,7 @@ class SourceFile:
                     number += 1
                     yield line.removesuffix(end)
             except UnicodeDecodeError as error:
-                # Of a block that is decoded at once, no line was yielded.
+                # No line was yielded from the block that failed to decode.
                 number += error.object.count(end.encode(), 0, error.start)
                 raise self._not_decoded(number + 1, error, encoding) from None
 
@@ -136,7 +136,7 @@ class SourceFile:
             raise DataError(f"{self.place} {error}") from None
 
     def entries(self, kind: type[_Kind], name: str) -> Iterator[tuple[_Kind, str]]:
-        """Yield the objects of a list with their place; ``name`` is the key of their ids."""
+        """Yield the objects of a list with their place. ``name`` is the key of their ids."""
         for number, raw in enumerate(checked(list[dict[str, Any]], self.json(), self.place)):
             shown = str(raw.get(name, number)).removesuffix(".json")
             place = f"{self.place}: dialogue {shown}"
@@ -165,98 +165,98 @@ class SourceFile:
 
 @dataclass(frozen=True, eq=False)
 class ReadOptions:
-    """How files are read: the same object for all files of one load."""
+    """The options for reading files. All files of one load share the same object."""
 
-    #: Of the values of belief states: ``plain`` or ``multiwoz``.
+    #: Normalisation of belief state values: ``plain`` or ``multiwoz``.
     normalisation: str = "plain"
-    #: What is tested: ``state``, ``reply`` or ``tool-calls``.
+    #: The kind of answer that is tested: ``state``, ``reply`` or ``tool-calls``.
     outcome: OutcomeKind = "state"
-    #: Takes a note for the user, such as which columns were read.
+    #: Receives notes for the user, such as which columns were read.
     tell: Callable[[str], None] = lambda _: None
     #: Folder, file or zip that the user named.
     source: Path = Path()
-    #: Files called ``schema.json`` that lie with the data, those beside it first.
+    #: Files named ``schema.json`` in the source. Those next to the data come first.
     schemas: tuple[SourceFile, ...] = ()
 
 
 class Oddities:
-    """What a reader took as it was although it looks like a fault: counted, and told at the end."""
+    """Accepted data that looks faulty, counted by kind and reported at the end."""
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[int, str]] = {}
 
     def add(self, what: str, place: str) -> None:
-        """Count one more, found at a place."""
+        """Count one occurrence at a place."""
         count, first = self._found.get(what, (0, place))
         self._found[what] = (count + 1, first)
 
     def tell(self, tell: Callable[[str], None]) -> None:
-        """Tell each kind in a sentence: how often, and where first."""
+        """Report each kind in one sentence, with its count and its first place."""
         for what, (count, first) in self._found.items():
             times = "once" if count == 1 else f"{count:,} times, first"
             tell(f"{what} ({times} at {first}).")
 
 
 class Reader:
-    """A form in which dialogues are written: knows its files and reads them.
+    """A file format for dialogues: recognises its files and reads them.
 
-    A subclass has a ``name``, says what its files look like, and implements `detect` and `read`.
-    It keeps no state between calls.
+    A subclass has a ``name``, describes its files in ``about``, and implements `detect` and
+    `read`. It keeps no state between calls.
     """
 
-    #: For ``--layout``, reports and messages.
+    #: Name for ``--layout``, reports and messages.
     name: str
-    #: What a file looks like, in a few words without a full stop: errors and help list it.
+    #: A short description of a file, without a full stop, for errors and help.
     about: str = ""
-    #: How values of labels are normalised if the user says nothing.
+    #: Default normalisation of values in labels.
     normalisation: str = "plain"
-    #: Whether the files are those of a published data set, named after their split. Any other
-    #: file holds the split that is asked for if the user names it alone.
+    #: Whether the format is that of a published data set with files named after their split. Any
+    #: other file counts as the requested split if the user names it directly.
     published: bool = False
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Return how sure it is, from 0 to 1, that a file is of this form.
+        """Return a confidence from 0 to 1 that a file has this format.
 
-        The surest reader is taken, of equally sure ones the first; those that ship return at
-        most 0.9. Below 0.5 it is a guess, which counts only for a file that the user names alone
-        and that no other reader knows.
+        The reader with the highest confidence is used, and the first one if several are equal. The
+        shipped readers return at most 0.9. A confidence below 0.5 is a guess. It only counts for a
+        file that the user names directly and that no other reader recognises.
 
         Args:
-            file: ``file.name`` has forward slashes; its ``lines()`` and ``json()`` read all of it.
-            head: the first 64 KB, without white space before them.
+            file: ``file.name`` has forward slashes. ``lines()`` and ``json()`` read all of it.
+            head: the first 64 KB, without leading white space.
         """
         raise NotImplementedError
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
-        """Yield the dialogues of a file, in its order.
+        """Yield the dialogues of a file in order.
 
         Raises:
-            DataError: the file is broken; the message begins with ``file.place``.
+            DataError: If the file is broken. The message begins with ``file.place``.
         """
         raise NotImplementedError
 
     def phrases(self, how: ReadOptions) -> Mapping[str, str]:  # noqa: ARG002 - for subclasses
-        """Return what people call the slots, if the data says so."""
+        """Return ordinary words for the slots, if the data has any."""
         return {}
 
 
 def json_start(file: SourceFile, head: str) -> str:
-    """Return the bracket that a head of JSON begins with; ``""`` = it is text or a table."""
+    """Return the bracket at the start of a JSON file, or ``""`` for text or a table."""
     return head[:1] if head[:1] in ("[", "{") and not is_table_name(file.name) else ""
 
 
 def is_table_name(name: str) -> bool:
-    """Whether the name of a file says that it is a table."""
+    """Return whether a file has the name of a table."""
     return name.lower().endswith(_TABLES)
 
 
 def first_line(head: str) -> str:
-    """Return the first line of a head, however lines end."""
+    """Return the first line of a head, with any kind of line end."""
     return _LINE_END.split(head, maxsplit=1)[0]
 
 
 def first_object(head: str) -> Mapping[str, Any] | None:
-    """Return the JSON object that the first line is; ``None`` = it is none, or longer than that."""
+    """Parse the first line as a JSON object. Return ``None`` if it is not a complete one."""
     try:
         found = json.loads(first_line(head))
     except (ValueError, RecursionError):
@@ -265,8 +265,8 @@ def first_object(head: str) -> Mapping[str, Any] | None:
 
 
 def _line_end(begun: bytes) -> str:
-    """Return what ends the lines of a text, which begins with some bytes."""
-    # What the last of them is the first half of cannot be seen.
+    """Return the line end of a text that begins with these bytes."""
+    # The last carriage return may be the first half of a line end.
     return "\r" if b"\n" not in begun and b"\r" in begun.rstrip(b"\0")[:-1] else "\n"
 
 
@@ -274,18 +274,18 @@ _ZIP_ERRORS: Final = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
-    RuntimeError,  # A password is needed; covers NotImplementedError, an unknown compression.
+    RuntimeError,  # A password is needed. Includes NotImplementedError, an unknown compression.
     KeyError,
 )
 
 
 def filled_lines(file: SourceFile) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file that are not blank, each with its number from 1 on."""
+    """Yield the lines of a file that are not blank, with their numbers from 1."""
     return ((number, line) for number, line in enumerate(file.lines(), start=1) if line.strip())
 
 
 def is_one_a_line(begun: Sequence[tuple[int, str]]) -> bool:
-    """Whether the first two lines of a file that are not blank begin JSON Lines."""
+    """Return whether the first two lines that are not blank begin a JSON Lines file."""
     if len(begun) < 2:
         return False
     try:
@@ -296,7 +296,7 @@ def is_one_a_line(begun: Sequence[tuple[int, str]]) -> bool:
 
 
 def checked(kind: type[_Kind], value: object, place: str) -> _Kind:
-    """Return JSON as what is expected at a place, or raise a `DataError` that begins with it."""
+    """Convert JSON to the expected type, or raise a `DataError` that begins with the place."""
     try:
         return from_json(kind, value)
     except UnicodeEncodeError:
@@ -318,9 +318,9 @@ def as_state(
 def as_label(
     values: Mapping[str, object] | None, place: str, normalisation: str
 ) -> BeliefState | None:
-    """Return the normalised state of a layout that writes absence and alternatives as MultiWOZ.
+    """Return the normalised state of a layout with MultiWOZ's spelling of absence and alternatives.
 
-    ``none`` and the like are no values there, and of a list the first one counts.
+    ``none`` and similar values mean absence, and only the first value of a list is used.
     """
     if values is None:
         return None
@@ -333,9 +333,9 @@ def as_label(
 
 
 def list_files(source: Path, depth: int = _MAX_DEPTH) -> tuple[SourceFile, ...]:
-    """Return the files of a folder, file or zip that may hold dialogues, sorted by name.
+    """Return the files of a folder, file or zip that may have dialogues, sorted by name.
 
-    Of a folder those that lie at most ``depth`` folders deep, it being the first.
+    ``depth`` is the number of levels of folders to search, and 1 is the folder itself.
     """
     if not source.exists():
         raise DataError(f"no such file or folder: {source}")
@@ -406,10 +406,10 @@ def _in_zip(path: Path, prefix: str) -> Iterator[SourceFile]:
 
 
 def _refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
-    """Refuse a member that would take more memory than dialogues do.
+    """Reject a member that would take more memory than dialogues need.
 
-    Unpacking ends at the length that a member states, but only of deflate are pieces unpacked
-    no further than that.
+    Unpacking stops at the stated length of the member, but only deflate guarantees that each
+    piece stays within it.
     """
     size, packed = member.file_size, max(member.compress_size, 1)
     if member.compress_type in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):

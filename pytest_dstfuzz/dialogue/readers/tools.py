@@ -1,17 +1,17 @@
-"""Tools: lists of them in the forms in which they are published, and other words for them.
+"""Readers of tool lists in their published forms, and of paraphrases of tools.
 
-A tool has a name and a JSON schema in OpenAI's chat form
+A tool has a name and a JSON schema, in OpenAI's chat form
 (``{"type": "function", "function": {"name": ..., "parameters": ...}}``), as a function alone
-(``{"name": ..., "parameters": ...}``), in Anthropic's form (``input_schema``) and MCP's
+(``{"name": ..., "parameters": ...}``), in Anthropic's form (``input_schema``) or in MCP's form
 (``inputSchema``).
 
-A user writes tools in other words as a JSON list of paraphrases::
+Users write paraphrases of tools as a JSON list::
 
     [{"name": "plain words",
       "tools": {"book_table": {"name": "reserve", "description": "Keeps a table.",
                                "parameters": {"people": {"name": "guests"}, "day": "date"}}}}]
 
-All that is left out stays as it is, and a text in the place of an object is a name.
+Missing keys leave the original unchanged. A text instead of an object is a new name.
 """
 
 from __future__ import annotations
@@ -29,27 +29,28 @@ from pytest_dstfuzz.dialogue.readers.source import HALF, SURROGATE, SourceFile, 
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.json_data import parse_json, shown_value
 
-#: What a tool looks like, for messages.
+#: An example of a tool, for error messages.
 TOOL_FORM: Final = (
     '{"type": "function", "function": {"name": "book", "description": "...", "parameters": '
     '{"type": "object", "properties": {"people": {"type": "integer"}}}}}'
 )
-#: Keys under which the forms have the schema of the arguments.
+#: Keys for the schema of the arguments in the different forms.
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
 
 
 def read_tools(given: object, place: str) -> tuple[Tool, ...]:
-    """Return the tools of a list in any of the forms, or of the text of one.
+    """Return the tools in a list of any form, given as JSON or as text.
 
-    ``place`` begins the message of a `DataError`: a tool without a name, two of one name, a schema
-    that is no object.
+    Raises:
+        DataError: If a tool has no name, two have the same name, or a schema is not an object. The
+            message begins with ``place``.
     """
     if isinstance(given, str):
         try:
             given = parse_json(given)
         except DataError as error:
             raise DataError(f"{place} {error}; expected a list of tools") from None
-    for key in ("result", "tools"):  # The answer of MCP's tools/list, with its envelope or not.
+    for key in ("result", "tools"):  # A response to MCP's tools/list, with or without envelope.
         if isinstance(given, Mapping) and key in given:
             place, given = f"{place}: {key}", given[key]
     if not isinstance(given, list):
@@ -68,7 +69,7 @@ def read_tools(given: object, place: str) -> tuple[Tool, ...]:
 
 @lru_cache(maxsize=1024)
 def _shared(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    """Return equal tools as one object: each line of a file has them again."""
+    """Return equal tools as one object, because each line of a file repeats them."""
     return tools
 
 
@@ -108,7 +109,7 @@ def _schema(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _check(schema: Mapping[str, Any], where: str) -> None:
-    """Refuse a schema whose arguments or values cannot be listed; all else is passed on."""
+    """Reject a schema whose arguments or values cannot be listed. Other errors are ignored."""
     properties, items = schema.get("properties") or {}, schema.get("items")
     if not isinstance(properties, dict):
         raise DataError(
@@ -132,10 +133,10 @@ def _check(schema: Mapping[str, Any], where: str) -> None:
 
 
 def enum_members(tool: Tool) -> Iterator[tuple[str, object]]:
-    """Yield each argument of a tool with each member of its enum; those of lists likewise.
+    """Yield each argument of a tool with each member of its enum, including items of lists.
 
-    Arguments are called as `AnswerPath.argument` calls them, without places in lists:
-    ``guests.kind``. An argument whose schema lists no values comes once, with ``None``.
+    Arguments have the names of `AnswerPath.argument`, without indices of lists: ``guests.kind``.
+    An argument without items or nested arguments is also yielded once with ``None``.
     """
     yield from _members(tool.schema, "")
 
@@ -155,7 +156,7 @@ def _members(schema: object, path: str) -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-#: A paraphrase, for messages.
+#: An example of a paraphrase, for error messages.
 _WORDS_FORM: Final = (
     '[{"name": "...", "tools": {"book_table": {"name": "reserve", "parameters": {}}}}]'
 )
@@ -178,10 +179,11 @@ class _WordsOfTools(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_tool_words(file: SourceFile, tools: Iterable[Tool]) -> tuple[ToolParaphrase, ...]:
-    """Return the paraphrases of a file for the tools of the data.
+    """Return the paraphrases in a file for the tools of the data.
 
-    A `DataError` names the first tool or parameter that there is not, and the nearest one, and
-    names that two of them would have.
+    Raises:
+        DataError: If a tool or parameter is unknown, or two would have the same name. The message
+            names the first one.
     """
     parsed = file.json()
     if not isinstance(parsed, list):
@@ -211,7 +213,7 @@ def _paraphrase(
 
 
 def _reworded(tool: Tool, words: _OfTool, place: str) -> tuple[Tool, dict[str, str]]:
-    """Return a tool in other words, and the other names of all of its arguments."""
+    """Return a paraphrased tool, and the new name of each of its arguments."""
     schema = tool.schema
     properties: dict[str, Any] = schema.get("properties") or {}
     own = {
