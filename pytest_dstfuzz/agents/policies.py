@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float32]
 
 #: Hash buckets of slot names.
 SLOT_BUCKETS: Final = 16
-#: Impurity differences are about a thousandth of a mean over slots. This scales them to about 1.
+#: Scale of impurity differences. As means over slots, they are only about a thousandth.
 IMPURITY_SCALE: Final = 30.0
 
 #: Features of a turn and of the earlier attempts at it.
@@ -298,7 +298,7 @@ class Policy:
         passes[:, :STATE_SIZE] = state
         for number, block in enumerate(BLOCKS):
             passes[number, STATE_SIZE + block.start : STATE_SIZE + block.stop] = vector[block]
-        # Pass ``n`` is only valid for the output of transformation ``n``.
+        # Only output ``n`` of pass ``n`` is used.
         found: Floats = _forward(self._critic, passes).diagonal().copy()
         return found
 

@@ -153,7 +153,7 @@ _TRIED: Final = 60
 
 
 class BanditSearch(Search):
-    """Combines the edits that are most likely to change a slot by a scorer."""
+    """Combines the edits that a scorer rates most likely to change a slot."""
 
     name = _BANDIT
     adaptive = waits = True
@@ -234,15 +234,16 @@ def threshold(number: int, variants: int) -> float:
 
 
 def most_likely(single: Floats, quota: int) -> float:
-    """Return an upper bound of the probability for a variant of ``quota`` candidates."""
+    """Return an upper bound of the probability that ``quota`` candidates change a slot."""
     return chance_of_variant(single, np.argsort(-single, kind="stable")[:quota].tolist())
 
 
 def compose(task: SearchTask, view: SlotView, scores: Floats) -> tuple[list[int], Variant | None]:
     """Combine the best candidates greedily. Return their indices and the variant, or ``None``.
 
-    Candidates are added until the word quota is reached, if they do not meet and the variant stays
-    valid. ``scores`` is [candidates], and only the order counts.
+    Candidates are added until the word quota is reached. One is skipped if it touches a chosen one,
+    exceeds the quota, or makes the variant invalid. ``scores`` is [candidates], and only the order
+    counts.
     """
     quota, chosen, words = task.source.draft.quota, list[int](), 0
     made: Variant | None = None

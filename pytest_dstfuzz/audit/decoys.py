@@ -64,7 +64,7 @@ class KnownTurns:
                     self.numbers.setdefault(slot, set()).add(value)
 
     def seen(self, slot: str, value: str) -> int:
-        """Return the number of turns with a value. A low number hints at a wrong label."""
+        """Return in how many turns a slot has a value. Rare values may be labelling errors."""
         return self._seen[slot, value]
 
     def has_counterpart(self, slot: str) -> bool:
@@ -281,7 +281,7 @@ def instead(text: str, mention: Mention, others: Sequence[str]) -> Iterator[tupl
 
 #: Kinds of fine decoys, in the order in which they alternate.
 FINE_KINDS: Final = ("cue", "degree", "digit", "name", "value_typo", "negation")
-#: Phrases of a journey right before the preposition of one of its ends.
+#: Words for a journey, directly before the preposition of its start or its end.
 _FROM: Final = re.compile(
     r"\b(?:leave|leaving|depart|departing|train|taxi|bus|flight|car|cab|ride|tickets?|trip)"
     r" (from) $",
@@ -292,7 +292,7 @@ _TO: Final = re.compile(
     r"|trip) (to) $",
     re.IGNORECASE,
 )
-#: Phrases for the other end of a journey. With one, a wrong preposition would look like a typo.
+#: The other end of a journey. If a text names it, a wrong preposition looks like a typo.
 _ORIGIN: Final = re.compile(r"\bfrom\b", re.IGNORECASE)
 _GOAL: Final = re.compile(
     r"\b(?:to(?! (?:get|go|leave|arrive|depart|find|book|be|travel|have|take|make|know|stay|see"
@@ -322,7 +322,7 @@ _THINGS: Final = frozenset(
 _NAME_WORD: Final = 4
 #: Maximum edit distance of two values that can be confused, and their minimum length.
 _NEAR, _SHORTEST = 2, 4
-#: Minimum number of turns with a value, so that it is not a labelling error.
+#: A value in at least this many turns is not a labelling error.
 _SEEN: Final = 3
 
 

@@ -137,7 +137,7 @@ def tokenise(text: str) -> tuple[str, ...]:
 def usual_spellings(
     values: Mapping[str, int], words: Callable[[str], Iterable[str]] = tokenise
 ) -> dict[str, str]:
-    """Return the most frequent spellings of values that differ from their joined words.
+    """Return the usual spellings of values, if they differ from the joined words.
 
     ``values`` maps each value to its number of labels. The result maps words joined by spaces to
     the value.

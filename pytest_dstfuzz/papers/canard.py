@@ -316,7 +316,7 @@ def stuck_on_the_first(bot: FaultyBot, heard: HeardQuestion) -> str | None:
     pointing = read(heard.users[-1], bot.gold.lexicon).pointers()
     first = heard.history[0] if heard.history else None
     if not first or pointing.isdisjoint(PERSONS | THINGS | DEMONSTRATIVES):
-        return None  # Nothing is wrong if the dialogue begins with its original first round.
+        return None  # No fault if the first round asked is the original one.
     return bot.recorded(heard, min(first + 1, len(heard.dialogue.turns) - 1))
 
 

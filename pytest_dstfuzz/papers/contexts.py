@@ -134,7 +134,7 @@ class WordModel:
 
 
 class WordCheck:
-    """Checks whether the words that a question needs by the model occur before it."""
+    """Checks that the words needed by a question, according to the model, occur before it."""
 
     name = "words"
 
@@ -278,7 +278,7 @@ def needs_by(checks: Checks, gold: Rewrites) -> NeedsContext:
 def in_sequences(
     gold: Rewrites, dialogues: Iterable[Dialogue], checks: Checks, seed: int
 ) -> Tallies:
-    """Measure decisions of checks about questions in sequences against the rewrites."""
+    """Compare the checks' decisions about questions in sequences with the rewrites."""
     counts = Tallies()
     for dialogue in dialogues:
         answered = {index for index in gold.answered(dialogue) if round_of(dialogue, index).answer}

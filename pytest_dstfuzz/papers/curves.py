@@ -62,9 +62,9 @@ MEASURES: Final = {
     "turns_broken": "turns broken",
     "failing_mass": "failing mass",
 }
-#: Measures of the comparison. A few violations have nearly all of the failing mass.
+#: Measures to compare searches by. Failing mass is not one: a few violations have nearly all mass.
 COMPARED: Final = ("weaknesses", "turns_broken")
-#: Failing mass is the number of turns per this many that are typed like a known violation.
+#: Failing mass counts the turns typed like a violation found, out of this many turns.
 _TURNS: Final = 1_000
 
 
@@ -238,7 +238,7 @@ def _pairs(turns: Iterable[TurnFigures]) -> set[Pair]:
 _MOST_LENGTHS: Final = 4
 #: Stop if a longer campaign makes less than this many times the calls.
 _WORTH: Final = 1.02
-#: First number of variants relative to the budget if broken turns leave calls to others.
+#: Initial variants per turn as a multiple of the budget, if broken turns leave calls to others.
 _LEFT: Final = 1.2
 #: Factor on the estimated number of variants: invalid ones and duplicates cost no call.
 _SPARE: Final = 1.1
@@ -351,7 +351,7 @@ def _more(budget: int, run: Run, before: float) -> int:
     return min(most, max(run.variants + 1, math.ceil(_SPARE * run.variants * wanted / spent)))
 
 
-#: Baseline for searches without one of the operators: masked sampling.
+#: Masked sampling, the baseline when an operator is left out.
 _PLAIN: Final = "random"
 
 
@@ -378,7 +378,7 @@ class CurvesConfig:
 
     @property
     def plain(self) -> Contender:
-        """The baseline for searches without one of the operators."""
+        """Masked sampling, the baseline when an operator is left out."""
         found = next((item for item in self.contenders if item.label == _PLAIN), None)
         if found is None:
             raise UserError(f"--each-operator-out compares with {_PLAIN!r}: name it in --searches")
@@ -510,7 +510,7 @@ def times(curves: Curves, runs: Sequence[Run], side: Side, budget: int, measure:
 
 
 def _operators_out(curves: Curves) -> list[Line]:
-    """Compare the subject and random sampling without each operator of the profile.
+    """Compare the subject with random sampling, leaving out one operator at a time.
 
     Each search keeps its better way with all operators. Operators without any violation are
     skipped, because no result depends on them.
@@ -554,10 +554,10 @@ def break_even(training: float, others: float, factor: float | None) -> float | 
 
     Suppose a search breaks ``a`` turns per call after ``t`` training calls. It has broken ``a * n``
     turns after ``n`` testing calls. Another one with rate ``b`` and ``s`` training calls has broken
-    ``b * (n + t - s)`` turns if the total number of calls is the same. They are equal at ``n = (t -
-    s) / (a / b - 1)``. This assumes constant rates when turns are added, with as many calls per
-    turn as here. It therefore applies to broken turns, but not to distinct weaknesses, whose number
-    is limited.
+    ``b * (n + t - s)`` turns if the total number of calls is the same. They are equal at
+    ``n = (t - s) / (a / b - 1)``. This assumes constant rates when turns are added, with as many
+    calls per turn as here. It therefore applies to broken turns, but not to distinct weaknesses,
+    whose number is limited.
 
     Args:
         training: ``t``.
@@ -648,7 +648,7 @@ def _points(curves: Curves) -> Iterable[Point]:
     calls = sorted({*budgets, *(one for one in _POINTS if one < max(budgets))})
     for item, until, budget in product(curves.config.contenders, WAYS, budgets):
         courses = curves.courses.of(item, until, budget)
-        # List runs that serve all budgets only once.
+        # Runs that serve all budgets are listed only once.
         for course in courses if courses[0].budget == budget else []:
             for one in calls:
                 if one <= budget:

@@ -37,7 +37,7 @@ class Rate(NamedTuple):
 
 
 class Resamples:
-    """Bootstrap samples: as many dialogues, drawn with replacement by seed."""
+    """Bootstrap samples of the dialogues, drawn with replacement by seed."""
 
     def __init__(self, dialogues: Sequence[str], seed: int) -> None:
         self._dialogues = tuple(dialogues)
@@ -104,7 +104,7 @@ class Resamples:
 
 
 def interval_of(values: Floats) -> tuple[float, float]:
-    """Return the 95 % percentile interval, without NaN but with infinite values."""
+    """Return the 95 % percentile interval. NaN is ignored, infinity is not."""
     numbers = values[~np.isnan(values)]
     # No interpolation, because there is no value between a number and infinity.
     low = np.percentile(numbers, _EDGES[0], method="lower")
@@ -115,7 +115,7 @@ def interval_of(values: Floats) -> tuple[float, float]:
 #: Column name -> function that returns the cell of a row.
 Columns = Mapping[str, Callable[[Any], object]]
 
-#: An empty cell.
+#: A cell without a value.
 NONE = "n/a"
 
 

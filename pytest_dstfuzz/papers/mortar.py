@@ -281,7 +281,7 @@ def drawn(
 ) -> list[tuple[FoundCheck, bool]]:
     """Return violations of a family, drawn uniformly, mixed with passed checks as decoys.
 
-    Each comes with whether it is a violation.
+    Each item comes with a flag that is true for a violation.
     """
     rng = stream(seed, "sheet", family)
     chosen: list[tuple[FoundCheck, bool]] = []

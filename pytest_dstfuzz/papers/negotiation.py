@@ -82,7 +82,7 @@ _EVERY: Final = 1_000_000
 #: Name -> row, in the order of the paper's table, followed by our own attacks.
 ROWS: Final[dict[str, Row]] = {
     "no-attack": Row("RL model (w/o attack)", None),
-    # The baseline of the attacks, without any attack.
+    # The baseline: attacks are only worth their advantage over this row.
     "voice": Row("the voice of the attacks alone, taking what is left", VoicedAdversary),
     "transfer": Row("Transfer attack", HandedOnAdversary),
     "rl-attack": Row("RL attack", VoicedAdversary, speaks="attack"),

@@ -26,7 +26,7 @@ from pytest_dstfuzz.trackers.evaluate import Evaluation, evaluate
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.validation import preflight
 
-#: Return an answer to each of the contexts.
+#: Returns an answer for every context.
 Predict = Callable[[Sequence[Context]], Mapping[Context, Answer]]
 
 
@@ -210,7 +210,7 @@ def environment_spec(
 _GINI_LIMIT: Final = 0.25
 _GINI_PENALTY: Final = -100.0
 #: Price of one unit of edit rate, price of an attempt that cannot be run, and value of one unit of
-#: impurity. A rise of 0.03 is typical: the mean over 30 slots if one is torn between two values.
+#: impurity. A rise of 0.03 earns the maximum.
 EDIT_PRICE: Final = 0.02
 WASTE_PRICE: Final = 0.05
 IMPURITY_WORTH: Final = 10.0
@@ -245,7 +245,7 @@ def broken(outcome: AttemptOutcome) -> float:
 REWARDS: Final[Mapping[str, Callable[[AttemptOutcome], float]]] = {"broken": broken, "gini": gini}
 
 
-#: Report progress, one line at a time.
+#: Reports progress, one line at a time.
 Say = Callable[[str], None]
 #: Share of the dialogues that is held out.
 HELD_OUT: Final = 0.2

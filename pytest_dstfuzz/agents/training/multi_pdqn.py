@@ -75,13 +75,13 @@ class MultiPDQN:
     ) -> Tensor:
         """Return Q_a for each transformation from a separate pass: [B, 6], or 0 without a pass.
 
-        ``x`` is [B, D] parameters. Pass ``a`` sees only the parameters of ``a``. ``wanted`` is [B,
-        6], with 1 for each pass to make. ``None`` means all.
+        ``x`` is [B, D] parameters. Pass ``a`` sees only the parameters of ``a``. ``wanted`` is
+        [B, 6], with 1 for each pass to make. ``None`` means all.
         """
         made = state.new_ones(len(state), COUNT) if wanted is None else wanted
         row, a = made.nonzero(as_tuple=True)
         passes = torch.cat([state[row], x[row] * self._mask[a]], dim=1)
-        # Pass ``a`` is only valid for the output of ``a``.
+        # Only output ``a`` of pass ``a`` is used.
         values = network(passes).gather(1, a[:, None])[:, 0]
         return torch.zeros_like(made).index_put((row, a), values)
 

@@ -1,9 +1,9 @@
 """Training of an agent against a tracker, from the data to a policy for the search.
 
 A fifth of the dialogues that the tracker gets right at every turn is held out (`right_dialogues`).
-The agent is trained on the rest of them, or on all other dialogues, because it can also learn from
-wrong predictions. If a dialogue has no labels, the tracker's own clean answers replace them, and
-the policy records this. The folder of a run holds the policy and the state for resuming.
+The agent is trained on the rest, or on all other dialogues, because it can also learn from wrong
+predictions. If a dialogue has no labels, the tracker's own clean answers replace them, and the
+policy records this. The folder of a run holds the policy and the state for resuming.
 
 If other workers play the dialogues, the agent learns after each round instead of between attempts.
 That is a different run.

@@ -112,7 +112,7 @@ def played_moves(
 ) -> Iterator[dict[int, PlayedMove]]:
     """Play dialogues in parallel to their ends. Yield one attempt for each unfinished dialogue.
 
-    ``policy`` is called before each step, so that the consumer may learn from the moves.
+    ``policy`` is called before each step, so that the caller may learn between steps.
     """
     while observations:
         decisions = decide(policy(), observations, episodes, epsilon)

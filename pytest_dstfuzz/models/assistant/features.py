@@ -606,7 +606,7 @@ class ValuesAsked:
 class SlotsAsked:
     """Inputs for the slots of one tool at a turn."""
 
-    #: Number slots list the numbers in the texts as values.
+    #: Slots for numbers list the possible numbers as values.
     slots: tuple[Slot, ...]
     #: ``[slots, 2, WIDTH]``: name and description.
     vectors: Array
@@ -736,7 +736,7 @@ def _values(turn: TurnText, slot: Slot, current: str | None, found: list[Earlier
         table[number, 13] = slot.values[number].casefold() in given
         if not (yes or no):
             table[number, 8:10] = _overlap(turn, slot.value_rows[number])
-    # Mark the values with the best match: a match of only one value counts more.
+    # Mark the values with the best match, because the match may be high for all values.
     for place in (8, 9):
         if len(table) > 1:
             table[:, place + 2] = table[:, place] >= table[:, place].max() - 1e-6
@@ -792,7 +792,7 @@ def _about(slot: Slot, source: Described) -> float:
 
 
 def ask_call(turn: TurnText, tool: ToolView, memory: Memory, new: int) -> Array:
-    """Return the features ``[CALL]`` of the decision to call. ``new`` values changed."""
+    """Return features ``[CALL]`` for the call decision. ``new`` is the number of changed values."""
     given = {
         slot.name: memory.values[slot] for slot in tool.slots if memory.values.get(slot, ANY) != ANY
     }

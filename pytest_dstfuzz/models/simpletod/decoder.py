@@ -90,7 +90,7 @@ _ROOM = 64
 
 
 class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # untyped
-    """Keys and values of one layer with spare columns. The original copies them at each step."""
+    """Keys and values of a layer with spare columns. The base class copies them at each step."""
 
     def __init__(self, states: Tensor, used: int) -> None:
         """Take ``states [2, B, heads, T, width]``, with the first ``used`` columns in use."""
@@ -298,7 +298,7 @@ _LONGEST_MATCH = 3
 
 
 class TokenDraft:
-    """Guesses the tokens of one row from a reference that is probably similar. It may be empty."""
+    """Guesses the tokens of one row from a similar reference, which may be empty."""
 
     def __init__(self, reference: Sequence[int]) -> None:
         self._reference = list(reference)
@@ -365,7 +365,7 @@ class _Text:
 
     @property
     def said_before(self) -> tuple[int, ...] | None:
-        """The same tokens of the previous turn, or ``None`` at the first turn."""
+        """The tokens up to the previous user utterance, or ``None`` at the first turn."""
         return tuple(self.prompt[: self.users[-2][1]]) if len(self.users) > 1 else None
 
     @property

@@ -1,7 +1,7 @@
 """The texts of SimpleTOD (arXiv 2005.00796): a context followed by the belief state.
 
-``<|endoftext|> <|context|> <|user|> ... <|system|> ... <|endofcontext|> <|belief|> hotel area north
-, hotel stars 4 <|endofbelief|>``
+``<|endoftext|> <|context|> <|user|> ... <|system|> ... <|endofcontext|> <|belief|> hotel area
+north , hotel stars 4 <|endofbelief|>``
 """
 
 from __future__ import annotations

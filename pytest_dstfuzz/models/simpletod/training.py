@@ -153,7 +153,7 @@ class TreeSequence:
     """The tokens of one dialogue. All arrays are ``[T]``, int64."""
 
     tokens: np.ndarray  #: The context, then the belief of each turn.
-    positions: np.ndarray  #: As in the separate text of the turn.
+    positions: np.ndarray  #: Positions in a text with only this turn.
     branches: np.ndarray  #: 0 in the context, 1 + index of the turn in a belief.
     reach: np.ndarray  #: Number of visible context tokens.
     targets: np.ndarray  #: The next token, or `IGNORED`.
@@ -215,8 +215,8 @@ def _sequence(
 class SequenceBatch(TensorBatch):
     """Sequences padded on the right.
 
-    ``tokens``, ``positions``, ``targets`` and ``branches`` are ``[B, T]``. ``mask`` is ``[B, 1, T,
-    T]``, true if the token of the row sees the token of the column.
+    ``tokens``, ``positions``, ``targets`` and ``branches`` are ``[B, T]``. ``mask`` is
+    ``[B, 1, T, T]``, true if the token of the row sees the token of the column.
     """
 
     tokens: Tensor

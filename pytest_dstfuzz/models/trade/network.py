@@ -41,9 +41,9 @@ class BidirectionalGRU(torch.autograd.Function):
     state of a row is zero.
 
     Shapes: ``table [W, 3H]`` are the input projections (r, z, n) of the distinct words in each
-    direction, ``index [T, 2, B]`` is the word read at each step, ``weight [2, H, 3H]`` and ``bias
-    [2, 1, 3H]`` are the recurrent part. With ``half``, only the recurrent products are computed in
-    bfloat16. This takes half the time if the processor supports it.
+    direction, ``index [T, 2, B]`` is the word read at each step, ``weight [2, H, 3H]`` and
+    ``bias [2, 1, 3H]`` are the recurrent part. With ``half``, only the recurrent products are
+    computed in bfloat16. This takes half the time if the processor supports it.
 
     Returns the states ``[T, 2, B, H]``.
     """

@@ -162,8 +162,8 @@ _TINY = 1e-9
 def batch_loss(network: TradeNetwork, batch: TurnBatch, words: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gate and value losses of ``batch``, with its history read as ``words [B, T]``.
 
-    They are sums over slots and words, and means over turns. Their sum is the mean ``-log
-    p(state)`` of a turn. Words may be masked.
+    They are sums over slots and words, and means over turns. Their sum is the mean
+    ``-log p(state)`` of a turn. Words may be masked.
     """
     encoded = network.encode(words, batch.lengths)
     inputs = network.slot_inputs()
