@@ -364,9 +364,9 @@ def begin_turn(
     """Return a turn without attempts.
 
     Args:
-        rules: of the campaign.
-        dialogue: of the turn.
-        index: of the turn, from 0.
+        rules: the rules of the campaign.
+        dialogue: the dialogue of the turn.
+        index: the index of the turn, from 0.
         clean: the answer to the clean turn.
         states: the answers up to and including this turn. If ``None``, earlier answers are unknown.
         ask: whether to call the relation.

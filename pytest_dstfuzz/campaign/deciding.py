@@ -179,7 +179,7 @@ class Vote:
     def sides(
         self,
         turn: AskedTurn,
-        attempt: Any,  # noqa: ARG002 - as a test takes it
+        attempt: Any,  # noqa: ARG002 - for `SequentialTest`
         clean: Context,
         context: Context,
         answers: Answers,
@@ -188,10 +188,10 @@ class Vote:
         """Return the majority answers to a clean context and to another one.
 
         Args:
-            turn: of the attempt.
+            turn: the turn of the attempt.
             attempt: the attempt, whose relation a test calls. A vote ignores it.
             clean: the reference context.
-            context: of the attempt, or of a part of it.
+            context: the context of the attempt, or of a part of its edits.
             answers: all answers so far.
             expected: the expected changes. A vote counts any other value as a change. A test
                 ignores it and calls the relation.
@@ -220,7 +220,7 @@ class Vote:
     def part_wanted(
         self,
         turn: AskedTurn,
-        attempt: Any,  # noqa: ARG002 - as a test takes it
+        attempt: Any,  # noqa: ARG002 - for `SequentialTest`
         context: Context,
         answers: Answers,
     ) -> list[Context]:

@@ -109,7 +109,7 @@ def kept_results(
 
     Args:
         cache: the prediction cache of the tracker.
-        rules: of the campaign, whose search must come from its name.
+        rules: the rules of the campaign. Their search must be built from its name.
         lexicon: the words for perturbations.
     """
     # A suite's own words may change under the same fingerprint.

@@ -213,7 +213,7 @@ def mean_interval(
     Args:
         pairs: sum and number of the estimates of each dialogue.
         most: the maximum of the mean, if every turn that can fail fails. Above 0.
-        level: of the interval.
+        level: the confidence level.
 
     Returns:
         ``None`` with fewer than `FEWEST_DIALOGUES` dialogues.

@@ -1,1 +1,1 @@
-"""Internal: the pytest plugin; every pytest run of an environment loads `entry` of it."""
+"""Internal: the pytest plugin. Every pytest run of an environment loads its module `entry`."""

@@ -1,4 +1,4 @@
-"""The campaigns of a session: each runs when the first of its tests asks, and knows the others."""
+"""The campaigns of a session. Each starts when the first of its tests needs a result."""
 
 from __future__ import annotations
 
@@ -46,39 +46,39 @@ from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.registry import describe_trained
 from pytest_dstfuzz.totals.totals import RelationFacts
 
-#: Seconds without a sign of life after which one is given.
+#: Seconds without output before a progress message.
 PATIENCE = 20.0
-#: Turns after which the cost of all is told by theirs.
+#: Minimum number of turns to estimate the total cost.
 _TELLING = 8
-#: Seconds for the first answers from which on it is told what a run is going to ask.
+#: Minimum duration of the preflight, in seconds, for a message about the size of the run.
 SLOW = 2.0
 
 
 class Progress:
-    """Listens to campaigns; says something on the terminal when it has been silent for long.
+    """Listens to campaigns and prints a message if there was no output for a long time.
 
-    pytest prints a dot for each test, but the test that opens a window waits for all of
-    it. In a worker of xdist there is no terminal, and the other workers' dots go on.
+    pytest prints a dot for each test, but the test that opens a window waits for all of its
+    results. A worker of xdist has no terminal and prints nothing.
     """
 
     def __init__(self, config: pytest.Config, max_calls: int | None = None) -> None:
         self._config = config
         self._last_sign = time.monotonic()
         self._limit = math.inf if max_calls is None else max_calls
-        #: How many results the selected tests ask for, as far as that is known.
+        #: Number of results that the selected tests need, as far as known.
         self.planned = 0
         self._turns = self._done = 0
         self._slow = False
 
     @contextmanager
     def first_answers(self) -> Iterator[None]:
-        """Note how long the preflight takes: a slow tracker is silent until its first batch."""
+        """Measure the preflight: a slow tracker is silent until its first batch."""
         started = time.monotonic()
         yield
         self._slow = time.monotonic() - started >= SLOW
 
     def __call__(self, event: Event) -> None:
-        """Take in one event of a campaign."""
+        """Handle an event of a campaign."""
         if isinstance(event, CampaignStarted):
             if self._slow:
                 self._slow = False
@@ -97,7 +97,7 @@ class Progress:
                 self._say(text)
 
     def _expected(self, event: CampaignStarted) -> str:
-        """Say how many contexts all campaigns of the session will ask for, by the first one."""
+        """Return an estimate of the contexts of all campaigns, based on the first one."""
         several = max(1.0, self.planned / max(1, event.turns))
         least, most = (min(self._limit, several * one) for one in (event.least, event.most))
         return (
@@ -106,7 +106,7 @@ class Progress:
         )
 
     def sign_of_life(self) -> None:
-        """Note that something was printed."""
+        """Record that something was printed."""
         self._last_sign = time.monotonic()
 
     def _say(self, text: str) -> None:
@@ -123,31 +123,31 @@ class Progress:
 
 
 class SessionCampaigns:
-    """Runs the campaigns that tests ask for, each when the first of its tests does."""
+    """Runs the campaigns of the tests. Each starts when its first test needs a result."""
 
     def __init__(self, context: RunContext, pool: TrackerPool, listener: Listener) -> None:
         self._context = context
         self._pool = pool
         self._listener = listener
         self._origins = Origins()
-        #: What the fixtures of tests gave.
+        #: The values of the tests' fixtures.
         self.fixtures = FixtureValues(self._origins, context.settings.variant.relation)
-        #: What the selected tests are about, and where their trackers come from.
+        #: The parameters of the selected tests, with the origins of their trackers.
         self._params: list[tuple[TurnParam, str]] = []
-        #: By outcome and origin: the name of the tracker, see `Origins.model`.
+        #: (outcome, origin) -> name of the tracker, see `Origins.model`.
         self._models: dict[tuple[OutcomeKind, str], str] = {}
-        #: By settings and origin: dialogue id -> dialogue, last turn that a test asks for.
+        #: (settings, origin) -> dialogue id -> dialogue and last turn that a test needs.
         self._plans: dict[tuple[Settings, str], dict[str, tuple[Dialogue, int]]] = {}
-        #: By the name of an agent's search: fingerprint of its policy, and a note on it.
+        #: Name of a trained search -> fingerprint of its policy, and a note on it.
         self._policies: dict[str, tuple[str, str]] = {}
         self._engines: dict[CampaignKey, CampaignEngine] = {}
-        #: How many results the selected tests ask for, of each tracker.
+        #: Name of a tracker -> number of results that the selected tests need.
         self.planned: dict[str, int] = {}
-        #: Names of the relations that their settings ask for, in the order of the tests.
+        #: Relations of the settings, in the order of the tests.
         self.relations: list[str] = []
 
     def plan(self, items: Sequence[pytest.Item]) -> None:
-        """Note which turns will be asked for, so that a campaign can look ahead."""
+        """Record the turns of the selected tests, so that a campaign can look ahead."""
         about = [(item, param) for item in items if (param := param_of(item)) is not None]
         self._origins.learn(item for item, _ in about)
         self._params = [(param, self._origins.of(item)) for item, param in about]
@@ -166,14 +166,14 @@ class SessionCampaigns:
         )
 
     def predictor(self, model: object, item: pytest.Item, outcome: OutcomeKind) -> Predictor:
-        """Return the way to ask the tracker of a test."""
+        """Return the predictor for the tracker of a test."""
         return self._pool.predictor(model, self._origins.of(item), outcome)
 
     def result(
         self, param: TurnParam, model: object, key: CampaignKey, planned: Settings
     ) -> TurnResult:
-        """Return what came of the turn of a test, which was ``planned`` under some settings."""
-        # A tracker that cannot be used is refused before the settings are looked at.
+        """Return the result of a test's turn, which was ``planned`` under the given settings."""
+        # An unusable tracker is refused before the settings are checked.
         predictor = self._pool.predictor(model, key.origin, key.effective.reply.outcome)
         if key not in self._engines:
             data, turns = self._context.data_of(key.effective), self._plans[planned, key.origin]
@@ -188,8 +188,8 @@ class SessionCampaigns:
                 key.lexicon,
                 plan=[turns[name] for name in data.ids if name in turns],
                 listener=self._listener,
-                # What a worker looks ahead to may be another worker's turn. A run that ends with a
-                # failure (-x, --stepwise) asks for a dialogue at a time.
+                # Another worker may run the turns ahead. A run that stops at the first failure (-x,
+                # --stepwise) requests one dialogue at a time.
                 window=1 if soon else self._context.settings.tracker.batch_size if worker else None,
                 ahead=not (worker or soon),
                 spread=not (worker or soon),
@@ -200,15 +200,15 @@ class SessionCampaigns:
         return self._engines[key].result(param.dialogue.id, param.turn_index)
 
     def found(self, param: TurnParam, key: CampaignKey, result: TurnResult) -> Found:
-        """Return what is recorded of a test."""
+        """Return the record of a test."""
         words, variant = key.lexicon.fingerprint, key.effective.variant
         relation = self._relation(key)
-        # Where the relation edits the turns itself, runs with other searches make the same.
+        # If the relation makes the edits, the results do not depend on the search.
         search = variant.search if relation.edits == "search" else OWN_EDITS
         own = own_settings(param.settings, self._context.settings)
         comparison = self._comparison(key)
         nameless = search == OWN_EDITS or key.search_id
-        # What the trackers of this process cost is known here, where it is the one that reports.
+        # The reporting process knows the cost of its own trackers.
         worker = self._context.worker.get("workerid", "")
         return Found(
             key=group_key(key.origin, own, search, words, comparison, relation.name),
@@ -232,11 +232,11 @@ class SessionCampaigns:
         )
 
     def finished(self) -> Iterator[Found]:
-        """Give what is recorded of tests that did not run, and whose results are there.
+        """Yield the records of tests that did not run but have results.
 
-        This is done in the process that runs the tests, after an interrupt. With workers an
-        interrupt reaches the controller alone, which reports the tests whose reports had come
-        in; what the campaigns of its workers had computed ahead of their tests is lost with them.
+        This happens after an interrupt, in the process that runs the tests. With workers, only the
+        controller receives an interrupt. It reports the tests whose reports have arrived. Other
+        results of the workers' campaigns are lost.
         """
         for key, engine in self._engines.items():
             finished = {turn.id: turn for turn in engine.finished()}
@@ -248,8 +248,8 @@ class SessionCampaigns:
                     yield self.found(param, key, result)
 
     def proposer(self, model: object, lexicon: Lexicon, search: str) -> DstProposer:
-        """Return what the fixture ``dst_proposer`` gives to a test, for a search by its name."""
-        # What a search may do is the same under all relations that leave the edits to it.
+        """Return the value of the fixture ``dst_proposer`` for a search by its name."""
+        # A search is the same under all relations without edits of their own.
         settings = self._context.settings.replace_options(
             search=search, redraws=REDRAWS, relation="metamorphic"
         )
@@ -262,7 +262,7 @@ class SessionCampaigns:
         return given or relation_by_name(key.effective.variant.relation)
 
     def _comparison(self, key: CampaignKey) -> Comparison:
-        """Return what says of two answers in a campaign whether they are the same."""
+        """Return the comparison of answers in a campaign."""
         given: Comparison | None = self.fixtures.own(key.compare_id)
         return given or self._context.comparison(key.effective.reply)
 

@@ -74,12 +74,12 @@ from pytest_dstfuzz.trackers.validation import (
 _FOLDER: Final = "dstfuzz"
 _FILE: Final = "predictions.sqlite"
 _MEGABYTE: Final = 1_000_000
-#: Of the name of a run.
+#: Length of the name of a run.
 _DIGITS: Final = 24
 
 
 class Caches:
-    """Finds the place for what a tracker predicts."""
+    """Finds the cache for the predictions of a tracker."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._config = config
@@ -94,12 +94,12 @@ class Caches:
     def of(
         self, tracker: Tracker, data: DialogueSet, *, named: bool, origin: str
     ) -> PredictionCache | None:
-        """Return the cache of a tracker, or ``None`` where nothing that it says can be reused.
+        """Return the cache of a tracker, or ``None`` if its answers cannot be reused.
 
-        That of a tracker with a fingerprint outlives the run. The workers of xdist share one
-        for the run whatever the tracker: each of them has its own copy of the same one.
-        ``named`` is the tracker of --dst-model; ``origin`` tells another from those that no
-        option names either, in all processes alike (``""``: not known).
+        If the tracker has a fingerprint, its cache outlives the run. Otherwise the workers of xdist
+        share a cache for the run, because each has a copy of the same tracker. ``named`` means that
+        the tracker is that of --dst-model. ``origin`` identifies any other tracker and is the same
+        in all processes (``""`` = unknown).
         """
         if id(tracker) not in self._found:
             model = f"--dst-model={self._settings.tracker.model}" if named else ""
@@ -113,18 +113,18 @@ class Caches:
                 cache = self._cache(self._kept, (model or _kind(tracker), fingerprint), data)
             elif (model or origin) and self._shared is not None:
                 cache = self._cache(self._shared, (model, origin), data)
-            # The tracker is kept with it: a new one could be given the same id otherwise.
+            # Keep a reference to the tracker: otherwise a new one could get the same id.
             self._found[id(tracker)] = tracker, cache
         return self._found[id(tracker)][1]
 
     @property
     def problems(self) -> list[str]:
-        """What went wrong."""
+        """Problems with the caches."""
         return [*self._problems, *(text for store in self._opened for text in store.problems)]
 
     @property
     def shared_folders(self) -> tuple[str, ...]:
-        """The folder to remove after a run of workers, if this is one of them."""
+        """The folder to remove after a run with workers, if this process is a worker."""
         return (str(self._folder),) if self._run else ()
 
     def _cache(self, store: Store, who: tuple[str, str], data: DialogueSet) -> PredictionCache:
@@ -132,13 +132,13 @@ class Caches:
 
     @cached_property
     def _kept(self) -> Store | None:
-        """The store that outlives the run, if there is to be one."""
+        """The store that outlives the run, if there should be one."""
         given = self._settings.budget.cache
         if given == NO_CACHE:
             return None
         if given is not None:
             return self._store(Path(given))
-        # Without pytest's cache (-p no:cacheprovider) nothing is kept.
+        # Without pytest's cache (-p no:cacheprovider) nothing is stored.
         cache: Any = getattr(self._config, "cache", None)
         if cache is None:
             return None
@@ -150,10 +150,10 @@ class Caches:
 
     @cached_property
     def _shared(self) -> Store | None:
-        """The store of the workers of this run; ``None`` in a process that is none of them."""
+        """The store of this run's workers; ``None`` in other processes."""
         if not self._run:
             return None
-        # Nobody else may read what is in it, or put a link in its place.
+        # Other users must neither read its contents nor replace it by a link.
         try:
             self._config.add_cleanup(hold_folder(self._folder))
         except OSError as error:
@@ -173,17 +173,17 @@ class Caches:
 
 
 def _run_of(config: pytest.Config) -> str:
-    """Return a name of the run that its workers share; ``""`` in a process that is no worker."""
+    """Return the name of the run that its workers share, or ``""`` if this process is no worker."""
     uid = getattr(config, "workerinput", {}).get("testrunuid", "")
     if not uid:
         return ""
-    # Users may choose the uid, and choose the same one again.
+    # Users may choose the uid, and may choose the same one twice.
     name = f"{uid} {os.getppid()}"
     return hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS]
 
 
 def _kind(tracker: Tracker) -> str:
-    """Return the name of a tracker's class, or of the function or the object that it adapts."""
+    """Return the name of a tracker's class, or of the function or object that it adapts."""
     inner = getattr(tracker, "wrapped", tracker)
     named = inner if hasattr(inner, "__qualname__") else type(inner)
     return f"{named.__module__}.{named.__qualname__}"
@@ -191,10 +191,10 @@ def _kind(tracker: Tracker) -> str:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a session is about; its settings, of which a marker may change some for its test.
+    """The settings and data of a session. A marker may change settings for its test.
 
-    ``model_on_command_line`` says whether the command line names a tracker: an ini file that does
-    serves runs of other tests too.
+    ``model_on_command_line`` tells whether the command line names a tracker. A tracker in an ini
+    file also applies to runs of other tests.
     """
 
     config: pytest.Config
@@ -215,9 +215,9 @@ class RunContext:
         return self.data_of(self.settings)
 
     def data_of(self, settings: Settings) -> DialogueSet:
-        """Return the dialogues with the files of other words that some settings name.
+        """Return the dialogues with the paraphrase files of some settings.
 
-        A marker may name its own; their paths are as those of the ini file.
+        A marker may name other files. Its paths are relative to the ini file.
         """
         files = [self._words_of(settings, name) for name in ("tools_paraphrase", "frozen")]
         tools, frozen = key = files[0], files[1]
@@ -239,34 +239,35 @@ class RunContext:
 
     @cached_property
     def lexicon(self) -> Lexicon:
-        """The shipped words for the perturbations; a suite may bring its own."""
+        """The shipped words for perturbations. A suite may use its own."""
         return load_lexicon()
 
     @property
     def worker(self) -> Mapping[str, Any]:
-        """What xdist told this process, where it is one of its workers."""
+        """The input from xdist, if this process is a worker."""
         told: Mapping[str, Any] = getattr(self.config, "workerinput", {})
         return told
 
     @property
     def workers(self) -> int:
-        """How many of xdist's workers there are, where this process is one; 0 = it is none."""
+        """Number of xdist's workers if this process is one; 0 otherwise."""
         return int(self.worker.get("workercount", 0))
 
     @property
     def sends_results(self) -> bool:
-        """Whether another process reports: that of xdist, or the one that this one left."""
+        """Whether another process reports: the controller of xdist, or the parent after a fork."""
         return self.workers > 0 or os.getpid() != self._pid
 
     @property
     def judges_nothing(self) -> bool:
-        """Whether this process is a worker, or only collects."""
+        """Whether this process is a worker or only collects."""
         return self.workers > 0 or bool(self.config.getoption("collectonly"))
 
     def tests_its_tracker(self, *others: object) -> bool:
-        """Whether this run is to test a tracker that the settings name.
+        """Return whether this run tests the tracker of the settings.
 
-        ``others`` show that where only an ini file names it: tests about turns, results.
+        If only an ini file names it, one of ``others`` must be true, such as tests of turns or
+        results.
         """
         return self.settings.tracker.model is not None and (
             self.model_on_command_line or any(others)
@@ -274,14 +275,14 @@ class RunContext:
 
     @cached_property
     def stored(self) -> StoredRun | None:
-        """The folder of results that is judged in the place of a run, where one is named."""
+        """The folder of results to judge in place of a run, if there is one."""
         path = self.settings.output.results
         return None if path is None else stored_run(Path(path))
 
     def relations(self, settings: Settings) -> tuple[Relation, ...]:
-        """Return the relations that some settings name, in their order.
+        """Return the relations of some settings, in their order.
 
-        Of all that ship (``all``), those that can say something about a turn of the data.
+        ``all`` stands for all shipped relations that can apply to a turn of the data.
         """
         named, data = settings.variant.relation, self.data_of(settings)
         key = named, settings.reply.outcome, id(data)
@@ -294,7 +295,7 @@ class RunContext:
 
     @property
     def left_out(self) -> str:
-        """Say which of the relations that ship ``all`` does not run, and why; ``""`` elsewhere."""
+        """The shipped relations that ``all`` does not run, with the reasons; otherwise ``""``."""
         if self.settings.variant.relation != ALL or self.mistake is not None or self.stored:
             return ""
         used = self.relations(self.settings)
@@ -306,7 +307,7 @@ class RunContext:
 
     @property
     def not_own_questions(self) -> str:
-        """Say that a bot that replies is asked the shipped questions; ``""`` elsewhere."""
+        """A note that the bot is asked the shipped questions; otherwise ``""``."""
         if KINDS[self.settings.reply.outcome].words.values or self.settings.data.data != SAMPLE:
             return ""
         return (
@@ -315,7 +316,7 @@ class RunContext:
         )
 
     def comparison(self, settings: ReplySettings) -> Comparison:
-        """Return what says of two answers whether they are the same."""
+        """Return the comparison of answers."""
         if settings not in self._comparisons:
             self._comparisons[settings] = self._compared_by(settings)
         return self._comparisons[settings]
@@ -331,21 +332,21 @@ class RunContext:
 
     @cached_property
     def judges(self) -> Judges:
-        """The language models that this process asks whether two replies say the same."""
+        """The language models that compare replies for this process."""
         return Judges(self.workers)
 
     @property
     def search_path(self) -> tuple[str, ...]:
-        """The folders in which modules of the user's are looked for first."""
+        """The folders that are searched first for the user's modules."""
         folders = (self.config.invocation_params.dir, self.config.rootpath)
         return tuple(dict.fromkeys(map(str, folders)))
 
     def hopeless(self, relation: Relation, data: DialogueSet) -> str:
-        """Say why a relation can say nothing about the data; ``""`` where it can."""
+        """Return why a relation cannot apply to the data, or ``""`` if it can."""
         key = relation.name, id(data)
         if key not in self._hopeless:
             reply = self.settings.reply
-            # A recorded reply is no right one: there the answers alone can tell.
+            # A recorded reply is not the only right one, so applicability depends on the answers.
             known = reply if KINDS[reply.outcome].has_exact_labels else None
             seed = self.settings.variant.seed
             scenes = Scenes(data, self.lexicon, self._guards, seed, known)
@@ -353,26 +354,26 @@ class RunContext:
         return self._hopeless[key]
 
     def turns(self, settings: Settings) -> list[tuple[Dialogue, int]]:
-        """Return the turns that are run with some settings, dialogue by dialogue.
+        """Return the turns that run with some settings, dialogue by dialogue.
 
-        They are those that are drawn, or the part of their dialogues that the settings name.
+        These are the sampled turns, or those of one ``shard`` of the dialogues.
         """
         part = part_of(self.drawn(settings), settings.data.shard)
         return [(dialogue, index) for dialogue, last in part for index in range(last + 1)]
 
     def drawn(self, settings: Settings) -> Sequence[tuple[Dialogue, int]]:
-        """Return the dialogues that are drawn with some settings, each with its last turn."""
+        """Return the sampled dialogues for some settings, each with its last turn."""
         wanted = settings.data
         return sample_turns(self.data, wanted.turns, settings.variant.seed, wanted.domains)
 
     @property
     def sampled(self) -> DialogueSet:
-        """The data with only the turns that are drawn."""
+        """The data with only the sampled turns."""
         wanted, seed = self.settings.data, self.settings.variant.seed
         return sample_set(self.data, wanted.turns, seed, wanted.domains)
 
     def first_contexts(self) -> list[Context]:
-        """Return what a tracker is asked for before it is tested: in every part the same."""
+        """Return the contexts of the preflight, which are the same in every shard."""
         turns = (
             (dialogue, index)
             for dialogue, last in self.drawn(self.settings)
@@ -382,7 +383,7 @@ class RunContext:
         return [dialogue.context(index) for dialogue, index in first]
 
     def check(self, settings: Settings) -> None:
-        """Refuse settings that contradict the data; those of a folder of results were tested."""
+        """Refuse settings that contradict the data. Stored results need no check."""
         if settings not in self._checked and self.stored is None:
             self.drawn(settings)
             comparison, data = self.comparison(settings.reply), self.data_of(settings)
@@ -400,7 +401,7 @@ class RunContext:
 
     @cached_property
     def mistake(self) -> UserError | None:
-        """What is wrong with the settings of the session, which is no mistake of any test."""
+        """The error in the session's settings, which is not a mistake of a single test."""
         try:
             self.check(self.settings)
         except UserError as error:
@@ -409,17 +410,17 @@ class RunContext:
 
     @cached_property
     def _with_words(self) -> dict[tuple[str | None, str | None], DialogueSet]:
-        """Files of other words, of tools and of turns -> the dialogues with both."""
+        """(paraphrases of tools, rewrites of turns) -> the dialogues with both files."""
         return {}
 
     @cached_property
     def _relations(self) -> dict[tuple[str, str, int], tuple[Relation, ...]]:
-        """As they are named, what of an answer is tested, ``id()`` of data -> the relations."""
+        """(name in the settings, kind of answer, ``id()`` of the data) -> the relations."""
         return {}
 
     @cached_property
     def _hopeless(self) -> dict[tuple[str, int], str]:
-        """Name of a relation and ``id()`` of data -> why it can say nothing about them."""
+        """(name of a relation, ``id()`` of the data) -> why it cannot apply to them."""
         return {}
 
     @cached_property
@@ -440,7 +441,7 @@ _NO_TRACKER = (
     "no tracker to test: name one with --dst-model (a registered name such as 'trade', or "
     "package.module:attribute), or override the fixture dst_model"
 )
-#: What a worker of xdist is told goes under this name of its input.
+#: Key in the input of a worker of xdist.
 _KEY = "dstfuzz"
 _BETWEEN_BATCHES = (
     "--dst-max-seconds ends this run between two batches alone: a call of a tracker that does not "
@@ -450,23 +451,23 @@ _BETWEEN_BATCHES = (
 
 @dataclass(frozen=True, kw_only=True)
 class TrackerFacts:
-    """What a process found out about its trackers; those of several are added up."""
+    """Facts about the trackers of a process. Those of several processes can be added."""
 
     usage: Usage | None = None
     disagreement: Disagreement | None = None
-    #: Why a tracker was not asked any more although there was budget left, or ``""``.
+    #: Why calls of a tracker stopped although there was budget left, or ``""``.
     gone: str = ""
-    #: What the trackers have to say.
+    #: Notes of the trackers.
     notes: tuple[str, ...] = ()
-    #: How many contexts trackers were asked for, those of checks before a run and of batches that
-    #: were asked for again in ``others``, and how many answers were recalled.
+    #: Numbers of requested contexts, of additional contexts (preflight and retried batches), and of
+    #: cached answers.
     asked: int = 0
     others: int = 0
     recalled: int = 0
-    #: What went wrong with caches, and the folders to remove after the run.
+    #: Problems with caches, and the folders to remove after the run.
     problems: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
-    #: What judged replies, where a language model did.
+    #: The language model that compared replies, if there was one.
     judge: JudgeFacts | None = None
 
     def __add__(self, other: TrackerFacts) -> TrackerFacts:
@@ -485,7 +486,7 @@ class TrackerFacts:
 
 
 def _sum(parts: Iterable[Any]) -> Any:
-    """Add up what is known; ``None`` where nothing is."""
+    """Return the sum of the values that are not ``None``, or ``None`` if all are."""
     known = [part for part in parts if part is not None]
     return sum(known[1:], known[0]) if known else None
 
@@ -495,7 +496,7 @@ def _each_once(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 class TrackerPool:
-    """Makes and tests the trackers of this process, and keeps their budget."""
+    """Builds and checks the trackers of this process, and holds their budget."""
 
     def __init__(self, context: RunContext, listener: Listener) -> None:
         self._context = context
@@ -504,18 +505,18 @@ class TrackerPool:
         self._given: Mapping[str, Any] = context.worker.get(_KEY, {})
         self._caches = Caches(context.config, settings)
         self._measured: dict[int, tuple[Tracker, Disagreement | None]] = {}
-        #: By ``id()`` of a tracker and by what is tested of its answers.
+        #: (``id()`` of a tracker, kind of answer) -> the tracker and its predictor.
         self._predictors: dict[tuple[int, OutcomeKind], tuple[object, Predictor]] = {}
         self._tracker: Tracker | None = None
-        #: Whether that one passed the preflight, here or in the controller.
+        #: Whether it passed the preflight, here or in the controller.
         self._tracker_tested = context.workers > 0 and context.model_on_command_line
         self.budget = _budget(settings.budget, self._given, context.workers)
-        # A run has so many seconds as a whole, whatever it spends them on.
+        # The time limit covers the whole run.
         self.budget.deadline.start()
 
     @property
     def tracker(self) -> Tracker:
-        """The tracker that the settings name."""
+        """The tracker of the settings."""
         context = self._context
         if self._settings.tracker.model is None:
             raise UserError(_NO_TRACKER)
@@ -528,12 +529,12 @@ class TrackerPool:
         return self._tracker
 
     def test_named(self) -> None:
-        """Refuse the tracker that the settings name, where its results would mean nothing."""
+        """Refuse the tracker of the settings if its results would be meaningless."""
         self._test(self.tracker, self._settings.reply.outcome, named=True, origin="")
         self._tracker_tested = True
 
     def predictor(self, model: object, origin: str = "", outcome: OutcomeKind = STATE) -> Predictor:
-        """Return the way to ask a tracker, which is tested before."""
+        """Return the predictor for a tracker, after a preflight."""
         known = self._predictors.get((id(model), outcome))
         if known is None:
             data, named = self._context.data, model is self._tracker
@@ -561,15 +562,15 @@ class TrackerPool:
                 outcome=outcome,
                 retries=self._settings.tracker.retries,
             )
-            # The model is kept with it: a new one could be given the same id otherwise.
+            # Keep a reference to the model: otherwise a new one could get the same id.
             known = self._predictors[id(model), outcome] = (model, predictor)
         return known[1]
 
     def _test(self, tracker: Tracker, outcome: OutcomeKind, *, named: bool, origin: str) -> None:
-        """Ask a tracker for the first contexts, unless it is known what it says to them."""
+        """Run the preflight of a tracker, unless its result is cached."""
         contexts, data = self.budget.checks(self._context.first_contexts()), self._context.data
         cache = self._caches.of(tracker, data, named=named, origin=origin)
-        # Not from the cache: the mode of a network may have changed since the last run.
+        # Never cached: the mode of a network may have changed since the last run.
         refuse_training_mode(tracker)
         varies = not is_repeatable(tracker, self._settings.tracker.repeatable, outcome)
         measure = partial(
@@ -591,7 +592,7 @@ class TrackerPool:
         except UserError as error:
             if not self._settings.output.redact:
                 raise
-            # It may repeat what was said.
+            # It may repeat utterances.
             raise type(error)(
                 f"{KINDS[outcome].words.who} cannot be tested; why is {KEPT_BACK}"
             ) from None
@@ -599,7 +600,7 @@ class TrackerPool:
         self.budget.watch(tracker)
 
     def facts(self) -> TrackerFacts:
-        """Return what this process found out."""
+        """Return the facts that this process knows."""
         return TrackerFacts(
             usage=self.budget.usage,
             disagreement=_sum(measured for _, measured in self._measured.values()),
@@ -614,7 +615,7 @@ class TrackerPool:
         )
 
     def _notes(self) -> list[str]:
-        """Return what the trackers have to say, and what cannot be kept here."""
+        """Return the notes of the trackers, and limits that cannot be enforced here."""
         found = [note for one, _ in self._measured.values() for note in notes_of(one)]
         if math.isfinite(self.budget.deadline.left) and not can_end_calls():
             found.append(_BETWEEN_BATCHES)
@@ -628,15 +629,15 @@ class TrackerPool:
         return found
 
     def tell(self, workerinput: dict[str, Any]) -> None:
-        """Tell a worker of xdist, which does not test again the tracker that was tested here."""
-        # Its clock need not be this one, but for the time of day.
+        """Send facts to a worker of xdist, which then skips the preflight."""
+        # Clocks may differ between processes, except for the time of day.
         ends = time.time() + self.budget.deadline.left
         told = {"facts": to_json(self.facts()), "ends": ends if math.isfinite(ends) else None}
         workerinput[_KEY] = told
 
 
 def _budget(settings: BudgetSettings, given: Mapping[str, Any], workers: int) -> Budget:
-    """Return what all trackers of this process may cost together."""
+    """Return the budget for all trackers of this process."""
     seconds, ends = 0.0, given.get("ends")
     if settings.max_seconds is not None and ends is not None:
         seconds = settings.max_seconds - (ends - time.time())

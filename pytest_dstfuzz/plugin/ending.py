@@ -66,7 +66,7 @@ _SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 
 
 def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.Config) -> None:
-    """Refuse before a run reports that cannot be written, or would destroy what is read."""
+    """Refuse outputs that cannot be written or would overwrite inputs, before the run."""
     _refuse_report_of_part(settings)
     check_forms(settings.output.report)
     written: dict[str, str | Path | None] = {
@@ -94,7 +94,7 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
 
 
 def _refuse_report_of_part(settings: Settings) -> None:
-    """Refuse a report of a part: those of several parts cannot be put together."""
+    """Refuse a report of a shard, because such reports cannot be merged."""
     shard = settings.data.shard
     unwanted = asked_for(settings.output)
     if shard is None or shard[1] == 1 or not unwanted:
@@ -112,12 +112,12 @@ def write_outputs(
     settings: OutputSettings,
     make_report: Callable[[], tuple[Mapping[str, Any], Mapping[str, View]]],
 ) -> list[StyledLine]:
-    """Write every file that is asked for; return a line for each that could not be written.
+    """Write every requested file. Return a line for each that could not be written.
 
-    ``make_report`` gives the report, and what pages show of each tracker by its name.
+    ``make_report`` returns the report, and the views of the trackers by name.
     """
     summary = None if settings.annotations == "no" else os.environ.get(_SUMMARY)
-    # What the user names a path for has to be there.
+    # A file that the user named is required.
     wanted: list[tuple[str, str | None, Style]] = [
         *(("report", path, "bad") for path in settings.report),
         ("job summary", summary or None, "warning"),
@@ -139,7 +139,7 @@ def write_outputs(
 
 
 def asked_for(settings: OutputSettings) -> list[str]:
-    """Return the files of the report that are asked for, in words."""
+    """Return the requested report files, in words."""
     return [f"the report {path}" for path in settings.report]
 
 
@@ -149,10 +149,10 @@ def annotation_lines(
     encoding: str,
     places: Mapping[str, tuple[str, int]],
 ) -> list[str]:
-    """Return the lines that GitHub makes annotations of, where the user or the place wants them.
+    """Return the lines that GitHub turns into annotations, if they are wanted.
 
-    New violations, which ``found(True)`` gives, come before those that were not compared, which
-    ``found(False)`` gives. Those that the baseline knows are in neither.
+    ``found(True)`` returns new violations, which come first, and ``found(False)`` those that were
+    not compared. Neither includes violations of the baseline.
     """
     wanted = settings.output.annotations == "yes" or (
         settings.output.annotations == "auto" and os.environ.get(_IN_ACTIONS) == "true"
@@ -171,11 +171,11 @@ def record_suite_properties(
     verdict: str | None,
     model: str = "",
 ) -> None:
-    """Put the figures of the session into the file of --junitxml, as properties of the suite.
+    """Add the figures of the session to the file of --junitxml, as properties of the suite.
 
-    That is what the fixture ``record_testsuite_property`` does, which no session hook has and
-    which tests on workers cannot use. Without a verdict of the gate the worst outcome is shown.
-    Where there are several trackers, each has properties of its own: ``dst_valid[MODEL]``.
+    The fixture ``record_testsuite_property`` does the same, but session hooks cannot use it, nor
+    can tests on workers. Without a verdict of the gate, the worst outcome is shown. If there are
+    several trackers, each has separate properties: ``dst_valid[MODEL]``.
     """
     outcome = "violation" if summary.violations else "error" if summary.errors else "held"
     bounds = summary.failure_rate_interval
@@ -188,7 +188,7 @@ def record_suite_properties(
         "dst_violations": summary.violations,
         "dst_valid": summary.valid,
         "dst_turns": summary.turns,
-        # Without bounds above, why: there were too few.
+        # If there are no bounds, this shows why: there were too few dialogues.
         "dst_dialogues": summary.dialogues_tested,
         "dst_turns_broken": summary.turns_broken,
         "dst_errors": summary.errors,
@@ -205,13 +205,13 @@ def record_suite_properties(
 
 
 def _rate(rate: float | None) -> str:
-    """Return a rate as the JSON report has it, ``""`` where nothing was counted."""
+    """Return a rate in the form of the JSON report, or ``""`` if it is ``None``."""
     return "" if rate is None else f"{rate:.4f}"
 
 
 @dataclass(eq=False)
 class SessionEnd:
-    """Judges a session when its tests are over, and tells what it found."""
+    """Judges a session after its tests and reports the results."""
 
     _context: RunContext
     _collector: ResultCollector
@@ -223,35 +223,35 @@ class SessionEnd:
     def __post_init__(self) -> None:
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._started = time.monotonic()
-        #: What the gate said; ``None`` where it was not asked.
+        #: The decision of the gate; ``None`` if there was none.
         self._judged: GateDecision | None = None
-        #: Sentences for the end of the summary.
+        #: Lines for the end of the summary.
         self._last_lines: list[StyledLine] = []
         self._ended = ""
         self._crashed = False
-        #: Whether something ended the session at once: Ctrl-C, or pytest.exit() with any status.
+        #: Whether the session was interrupted by Ctrl-C, or by pytest.exit() with any status.
         self._broken_off = False
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Note that a worker of xdist crashed, and what tests one that did not had selected."""
+        """Record a crash of a worker of xdist, or the plan of a worker that finished."""
         self._crashed = self._crashed or bool(error)
         self._collector.plan(getattr(node, "workeroutput", {}).get(_PLANNED, {}))
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Note that the session did not come to its end."""
+        """Record that the session was interrupted."""
         self._broken_off = True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Judge the session, and write the report, also of a run that was cut short."""
+        """Judge the session and write the report, even if the run ended early."""
         config = session.config
         if self._context.workers:
             config.workeroutput[_PLANNED] = self._campaigns.planned  # type: ignore[attr-defined]  # xdist's
         if self._context.judges_nothing:
             return
         facts = self._facts()
-        # Once the workers are gone.
+        # After the workers have ended.
         for folder in facts.folders:
             config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
         self._last_lines += [StyledLine(problem, "warning") for problem in facts.problems]
@@ -267,7 +267,7 @@ class SessionEnd:
         self._last_lines += lines
         if exitstatus == pytest.ExitCode.OK and any(line.style == "bad" for line in lines):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        # Tests that were all skipped have no results, and pass no gate.
+        # If all tests were skipped, there are no results, and no gate passes.
         gated = self._gate.given and self._collector.planned
         if self._tests_its_tracker or self._collector or gated:
             self._end(session, exitstatus)
@@ -275,7 +275,7 @@ class SessionEnd:
         record_failed_gate(config, [line.text for line in self._last_lines if line.style == "bad"])
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the figures, and why the session failed."""
+        """Print the figures and the reasons of a failure."""
         if self._context.judges_nothing:
             return
         if self._collector:
@@ -296,9 +296,10 @@ class SessionEnd:
             terminalreporter.write_line(command)
 
     def _not_accepted(self, new: bool) -> Iterator[TurnResult]:
-        """Yield results that are not accepted, as they may be shown: new ones, or not compared.
+        """Yield results that are not accepted: new ones, or those that were not compared.
 
-        Of a folder of any size: gone over where there are to be annotations.
+        They are redacted if necessary. The folder of results may be large, so it is read only if
+        annotations are wanted.
         """
         redact = self._context.settings.output.redact
         for one in self._models if self._collector else ():
@@ -310,7 +311,7 @@ class SessionEnd:
                     yield from novelty.only_new(shown) if new else novelty.not_compared(shown)
 
     def _shorter(self, reporter: pytest.TerminalReporter) -> str:
-        """Say how to see less where many tests were shown in full, ``""`` elsewhere."""
+        """Return a hint to shorten the output if many failures were shown in full, or ``""``."""
         shown = reporter.config.option.tbstyle not in ("no", "line")
         broken = sum(one.totals.broken for one in self._models)
         failed = self._context.settings.gate.fail_on == "violation"
@@ -319,7 +320,7 @@ class SessionEnd:
         return "to see these figures without each failure above them: --tb=no"
 
     def _unseen_relations(self) -> str:
-        """Name the relations of which the session has no result at all, ``""`` where it is one."""
+        """Return the names of relations without results as a text, or ``""``."""
         asked = self._campaigns.relations
         unseen = [name for name in asked if name not in self._collector.relations]
         if len(asked) == 1 or not unseen:
@@ -328,10 +329,8 @@ class SessionEnd:
             f"; none under {', '.join(unseen)}: relations run in the order in which they are named"
         )
 
-    # -- steps of the end -------------------------------------------------------------
-
     def _end(self, session: pytest.Session, exitstatus: int) -> None:
-        """Judge the session and write what is asked for."""
+        """Judge the session and write the requested files."""
         self._ended = self._why_ended(session)
         try:
             status = self._judge()
@@ -352,12 +351,12 @@ class SessionEnd:
             session.exitstatus = status or session.exitstatus
 
     def _tell_fault(self, error: UserError) -> pytest.ExitCode:
-        """Say that a hook of somebody else failed; the reports are written all the same."""
+        """Report a failure of a third-party hook. The reports are still written."""
         self._last_lines.append(StyledLine(f"failed: {error}", "bad"))
         return pytest.ExitCode.TESTS_FAILED
 
     def _tell_gone(self, session: pytest.Session, why: str, exitstatus: int) -> None:
-        """Say that nobody answered any more, where that is why nothing more was asked."""
+        """Report that the tracker stopped answering, if that ended the calls."""
         if why:
             self._last_lines.append(StyledLine(f"failed: {why}; nothing more was asked", "bad"))
             if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
@@ -374,7 +373,7 @@ class SessionEnd:
         return models_of(self._collector, context.settings, context.data, accepted)
 
     def _judge(self) -> int:
-        """Judge the session, and return the exit status that follows."""
+        """Judge the session and return its exit status."""
         shard = self._context.settings.data.shard
         if shard is not None and shard[1] > 1:
             if self._gate.given:
@@ -384,10 +383,9 @@ class SessionEnd:
                 self._last_lines.append(StyledLine(text, "warning"))
             return pytest.ExitCode.OK
         gated = self._context.settings.gate.fail_on == "gate" or self._gate.given
-        # Where the kit has checked the adapter and no test is about a turn, that was the test.
-        # Likewise where remembered violations were all that was asked for.
+        # Conformance checks or remembered violations may be all that the run tests. A file that was
+        # named explicitly may test something else.
         others = self._collector.conformance or bool(self._collector.regressions)
-        # And a file that is asked for by name may be about something else.
         others = others or bool(selection_of(self._context.config).files)
         about_turns = self._tests_its_tracker and (self._collector.planned or not others)
         if not (about_turns or gated):
@@ -400,7 +398,7 @@ class SessionEnd:
             return pytest.ExitCode.TESTS_FAILED if lines else pytest.ExitCode.OK
         context = self._context
         for one in self._models:
-            # A suite's fixture may have said that replies are tested.
+            # A fixture of the suite may have selected replies.
             comparison = context.comparison(one.settings.reply)
             self._gate.judge(one, context.data, self._info(one), comparison)
         decision = self._judged = self._gate.decide()
@@ -410,8 +408,8 @@ class SessionEnd:
         return decision.status
 
     def _write_reports(self) -> bool:
-        """Write what is asked for, and return whether all went well."""
-        # A run that found nothing must not take the place of one that did.
+        """Write the requested files and return whether that succeeded."""
+        # A run without results must not overwrite the files of an earlier one.
         if not self._collector:
             if unwritten := asked_for(self._context.settings.output):
                 text = f"not written, as nothing was tested: {', '.join(unwritten)}"
@@ -431,7 +429,7 @@ class SessionEnd:
         return all(line.style != "bad" for line in lines)
 
     def _report(self, judged: GateDecision | None) -> tuple[dict[str, Any], dict[str, View]]:
-        """Return the JSON report, and what pages show of each tracker."""
+        """Return the JSON report, and the view of each tracker."""
         reports = {
             one.name: build_report(
                 one.results,
@@ -447,7 +445,7 @@ class SessionEnd:
         return report_of_models(reports, tuple(STATUSES)), views
 
     def _info(self, of: ModelResults, *, shared: bool = True) -> RunInfo:
-        """Describe the run of a tracker, with what all trackers took where that is ``shared``."""
+        """Return facts about the run of a tracker. Total costs are included if ``shared``."""
         collector = of.collector
         own = "; or ".join(sorted(collector.own))
         facts = self._facts() if shared else TrackerFacts()
@@ -489,16 +487,16 @@ class SessionEnd:
         return told, WhatItTook(*counts, facts.usage)
 
     def _facts(self) -> TrackerFacts:
-        """Return what this process and the workers found out about their trackers."""
+        """Return the facts that this process and the workers know about their trackers."""
         return sum(self._collector.services.values(), self._pool.facts())
 
     def _why_ended(self, session: pytest.Session) -> str:
         if why := next(filter(None, (one.totals.why_skipped for one in self._models)), ""):
             return why
-        # Without a single result the controller of workers does not know what is missing.
+        # Without any result, the controller does not know which results are missing.
         if self._collector and not self._collector.missing:
             return ""
-        # With workers it is xdist that counts failures.
+        # With workers, xdist counts the failures.
         spread: Any = session.config.pluginmanager.get_plugin("dsession")
         for stop in (session.shouldfail, session.shouldstop, getattr(spread, "shouldstop", "")):
             if stop:
@@ -508,7 +506,7 @@ class SessionEnd:
         return "a worker crashed" if self._crashed else ""
 
     def _repeating(self, config: pytest.Config) -> str:
-        """Return the command that repeats the session, ``""`` where it asked nothing itself."""
+        """Return the command that repeats the session, or ``""`` if it judged stored results."""
         if self._context.stored is not None:
             return ""
         return session_command(config, self._context.settings.variant.seed)
@@ -518,7 +516,7 @@ class SessionEnd:
             lines = report_lines(
                 one.results,
                 one.settings,
-                # What all trackers took together is no figure of one.
+                # Costs of all trackers together do not belong to one of them.
                 self._info(one, shared=not one.name),
                 verbosity=reporter.config.get_verbosity(),
                 width=min(shutil.get_terminal_size().columns, _WIDEST),
@@ -530,7 +528,7 @@ class SessionEnd:
             if len(lines) > 1:
                 reporter.section(title, "=", bold=True)
             elif lines:
-                # A line that shows all of a tracker begins with its name.
+                # A line for a whole tracker starts with its name.
                 text = lines[0].text.replace("dstfuzz", title, 1)
                 lines = [lines[0]._replace(text=text)]
             for line in lines:
@@ -544,17 +542,17 @@ class SessionEnd:
 
 
 def _encoding() -> str:
-    """Return the encoding of the terminal: not of sys.stdout, which pytest may have replaced."""
+    """Return the encoding of the terminal. pytest may have replaced sys.stdout."""
     return getattr(sys.__stdout__, "encoding", None) or "utf-8"
 
 
-#: What a worker tells of its end: how many results its selected tests ask for.
+#: Key of a worker's output: number of results that its selected tests need.
 _PLANNED = "dstfuzz_planned"
-#: Failed tests that are a lot to read.
+#: Number of failed tests that are a lot to read.
 _MANY = 10
-#: Columns beyond which a line is hard to read.
+#: Maximum width of a line in columns.
 _WIDEST = 120
-#: How a line is coloured, where the terminal has colours.
+#: Colours of a line, if the terminal has colours.
 _MARKUP: dict[Style, dict[str, bool]] = {
     "plain": {},
     "heading": {"bold": True},
@@ -563,7 +561,7 @@ _MARKUP: dict[Style, dict[str, bool]] = {
     "warning": {"yellow": True},
     "dim": {"light": True},
 }
-#: Exit statuses of runs whose results can be judged.
+#: Exit statuses of runs with usable results.
 _ORDERLY = (
     pytest.ExitCode.OK,
     pytest.ExitCode.TESTS_FAILED,
@@ -573,10 +571,10 @@ _ORDERLY = (
 
 
 def _section(given: object) -> AddedSection:
-    """Return a section as a hook brings it.
+    """Return the section from a hook.
 
     Raises:
-        UserError: it is no pair of a title and lines.
+        UserError: it is not a pair of a title and lines.
     """
     if isinstance(given, tuple) and len(given) == 2:
         title, lines = given

@@ -1,9 +1,9 @@
-"""What every pytest run loads of the plugin: options, marker and fixtures.
+"""The part of the plugin that every pytest run loads: options, marker and fixtures.
 
-It imports nothing else of the package until something of it is used: a ``--dst-`` option, a
-``dst_`` ini key, the marker, a ``dst_`` fixture. What tests then need (`hooks`, and with it
-numpy, the readers, the campaign) is loaded by the first that needs it. The option table is
-read from a file of data, which is as the table of `config` is: a test holds that.
+It imports the rest of the package on first use of a ``--dst-`` option, a ``dst_`` ini key, the
+marker or a ``dst_`` fixture. The first test that needs `hooks` loads it, together with numpy, the
+readers and the campaign. The option table comes from a data file. A test checks that it equals the
+table of `config`.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ __all__ += ["pytest_terminal_summary"]
 _OURS = f"{__name__.partition('.')[0]}."
 _TABLE = Path(__file__).with_name("options.json")
 _KINDS = {"bool": bool, "float": float, "int": int, "str": str}
-#: Whether an ini key may be a text or a number in a TOML table. Before pytest 9.2 it may not,
-#: and a number there is refused with a message that says how to write it.
+#: Whether an ini key may have a string or a number in a TOML table. pytest before 9.2 refuses a
+#: number there, with a message that shows how to write it.
 _UNIONS = pytest.version_tuple >= (9, 2)
-#: Present in a run in which something of the plugin is used.
+#: Present if a run uses the plugin.
 _SESSION: pytest.StashKey[SessionHooks] = pytest.StashKey()
 _PLAIN_IMPORTS: pytest.StashKey[PlainImports] = pytest.StashKey()
 
 
 @cache
 def _always() -> dict[str, Any]:
-    """Return the ini keys with what they hold and are for, and the names that the marker takes."""
+    """Return the ini keys with their types and help, and the names for the marker."""
     with _TABLE.open(encoding="utf-8") as file:
         line: dict[str, Any] = json.loads(file.readline())
     return line
@@ -59,7 +59,7 @@ def _always() -> dict[str, Any]:
 
 @cache
 def _table() -> dict[str, Any]:
-    """Return the whole table, for runs in which an option may be given."""
+    """Return the whole table, for runs that may have options."""
     text = _TABLE.read_text(encoding="utf-8").partition("\n")[2]
     table: dict[str, Any] = json.loads(text)
     return table
@@ -70,28 +70,28 @@ class Hooks:
 
     @pytest.hookspec
     def pytest_dstfuzz_limits(self, config: pytest.Config) -> Sequence[Limit]:
-        """Return limits that ``[tool.dstfuzz.gates]`` may hold beside those of the package."""
+        """Return additional limits for ``[tool.dstfuzz.gates]``."""
         raise NotImplementedError
 
     @pytest.hookspec
     def pytest_dstfuzz_report_section(
         self, config: pytest.Config, totals: Totals
     ) -> tuple[str, Sequence[str]] | None:
-        """Return the title and the lines of a section that every report of a tracker has."""
+        """Return the title and the lines of an additional section in each tracker's reports."""
         raise NotImplementedError
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Let conftest files and other plugins add limits and sections."""
+    """Register hooks with which conftest files and other plugins add limits and sections."""
     pluginmanager.add_hookspecs(Hooks)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Register every ini key, and every option where one may be given or help is asked for.
+    """Register every ini key. Register the options if any may be given or help is requested.
 
-    Telling argparse of sixty options is most of what an unused plugin would cost. Where none is
-    given they are unset: that is what ``config.option`` and ``config.getoption`` say of them.
-    All defaults are ``None``: what was not given must be told apart from what was.
+    Sixty options for argparse would be most of the cost of an unused plugin. If none is given, they
+    are unset for ``config.option`` and ``config.getoption``. All defaults are ``None``, to tell
+    which options were given.
     """
     keys, help_ = _always()["ini"], _always()["help"]
     types = {holds: _ini_type(holds) for holds in set(keys.values())}
@@ -108,19 +108,19 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def _may_be_given(config: pytest.Config) -> bool:
-    # The controller of xdist gives its workers the values of options, not the arguments.
+    # The controller of xdist sends its workers the values of options, not the arguments.
     known = any(value is not None for name, value in vars(config.option).items() if "dst_" in name)
     if known or "_ARGCOMPLETE" in os.environ:
         return True
     try:
         written = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     except ValueError:
-        return True  # pytest did not read its settings yet, or it is going to refuse them.
+        return True  # pytest has not read its settings yet, or will refuse them.
     return _may_hold_options([*written, *map(str, config.invocation_params.args)])
 
 
 def _may_hold_options(arguments: list[str]) -> bool:
-    """Whether an option of the plugin is among some arguments, or help, or a file with more."""
+    """Return whether arguments may have an option of the plugin, ask for help, or name a file."""
     return any(
         word.startswith(("--dst-", "--no-dst-", "--help", "@"))
         or (word.startswith("-") and not word.startswith("--") and "h" in word)
@@ -144,7 +144,7 @@ def _add_options(parser: pytest.Parser) -> None:
 
 
 class _Spelling(argparse.Action):
-    """Puts down what a spelling without a value says: --no-dst-NAME, --dst-NAME=yes."""
+    """Stores the value of an option without an argument: --no-dst-NAME, --dst-NAME=yes."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **how: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, **how)
@@ -161,7 +161,7 @@ class _Spelling(argparse.Action):
 
 
 def _ini_type(kinds: str) -> Any:
-    """Return what an ini key holds: lines, a text, or a text or a number."""
+    """Return the type of an ini key: a list of lines, a string, or a string or a number."""
     if kinds == "linelist":
         return "linelist"
     return reduce(or_, (_KINDS[kind] for kind in kinds.split())) if _UNIONS else "string"
@@ -171,7 +171,7 @@ def _ini_type(kinds: str) -> Any:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None]:
-    """Let a conftest.py, too, import what the command line asks for without rewriting."""
+    """Import the modules of the command line without rewriting, also for a conftest.py."""
     if any(word.startswith(("--dst-", "--no-dst-")) for word in args):
         _use(early_config)
     yield
@@ -181,7 +181,7 @@ def pytest_load_initial_conftests(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and listen for results of tests."""
+    """Register the marker and listen for results of tests."""
     names = ", ".join(_always()["marker"])
     config.addinivalue_line(
         "markers",
@@ -198,9 +198,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
-    """Refuse wrong options, data and trackers before anything is collected.
+    """Refuse wrong options, data and trackers before collection.
 
-    A wrapper, so that it runs before workers are started and the header is printed.
+    This is a wrapper, so it runs before workers start and before the header is printed.
     """
     if _PLAIN_IMPORTS in session.config.stash:
         from pytest_dstfuzz.plugin.steps import refuse_mistakes  # noqa: PLC0415
@@ -210,9 +210,9 @@ def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Check the markers of a test, and make one item of it for each sampled turn.
+    """Check the markers of a test, and parametrise it by the sampled turns.
 
-    Packages with fixtures of their own, ``dst_...``, are loaded without rewriting, too.
+    Modules of packages with their own ``dst_...`` fixtures are also imported without rewriting.
     """
     markers = list(metafunc.definition.iter_markers("dst"))
     about_turns = "dst_turn" in metafunc.fixturenames
@@ -229,7 +229,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Add the built-in suite where it belongs to the run; see `RunSelection.adds_suite`."""
+    """Add the built-in suite if the run includes it, see `RunSelection.adds_suite`."""
     if _PLAIN_IMPORTS in config.stash:
         from pytest_dstfuzz.plugin.steps import complete  # noqa: PLC0415
 
@@ -239,7 +239,7 @@ def pytest_collection_modifyitems(
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
 ) -> None:
-    """Say so where a tracker was named and nothing was tested: else green would mislead."""
+    """Warn if a tracker was named but nothing was tested, because green would be misleading."""
     if _PLAIN_IMPORTS in config.stash:
         from pytest_dstfuzz.plugin.steps import why_untested  # noqa: PLC0415
 
@@ -249,51 +249,51 @@ def pytest_terminal_summary(
 
 @pytest.fixture(scope="session")
 def dst_model(request: pytest.FixtureRequest) -> object:
-    """The tracker under test: the one that --dst-model names.
+    """The tracker under test: that of --dst-model.
 
-    A suite may override this fixture. It may return a tracker, an object with ``reset``
-    and ``update``, or a function from a context to ``{slot: value}``.
+    A suite may override this fixture. It may return a tracker, an object with ``reset`` and
+    ``update``, or a function from a context to ``{slot: value}``.
     """
     return _started(request.config).pool.tracker
 
 
 @pytest.fixture(scope="session")
 def dst_search(request: pytest.FixtureRequest) -> object:
-    """Who chooses what to change; a suite may return the name of a search, or a `Search`."""
+    """The search for variants. A suite may return its name or a `Search`."""
     return _started(request.config).context.settings.variant.search
 
 
 @pytest.fixture(scope="session")
 def dst_relation(request: pytest.FixtureRequest) -> object:
-    """What must hold; a suite may return the name of a relation, or a `Relation`.
+    """The relation to test. A suite may return its name or a `Relation`.
 
-    Where an option or a marker names several, each item has one: ``dst_turn.result.relation``.
+    If an option or a marker names several, each item has one: ``dst_turn.result.relation``.
     """
     return _started(request.config).context.settings.variant.relation
 
 
 @pytest.fixture(scope="session")
 def dst_outcome(request: pytest.FixtureRequest) -> str:
-    """What of an answer is tested: ``state``, or ``reply``, which a suite may return."""
+    """The tested kind of answer: ``state``, or ``reply``. A suite may return either."""
     return _started(request.config).context.settings.reply.outcome
 
 
 @pytest.fixture(scope="session")
 def dst_compare(request: pytest.FixtureRequest) -> object:
-    """When two replies say the same; ``None`` = by the default.
+    """The comparison of replies; ``None`` = the default.
 
-    A suite may return the names of comparisons, a function of two texts that says whether they do,
-    or a `Comparison`.
+    A suite may return names of comparisons, a function that returns whether two texts agree, or a
+    `Comparison`.
     """
     return _started(request.config).context.settings.reply.compare
 
 
 @pytest.fixture(scope="session")
 def dst_lexicon(request: pytest.FixtureRequest) -> Lexicon:
-    """The words that utterances are changed with: the shipped lexicon.
+    """The words for perturbations: the shipped lexicon.
 
-    A suite may override this fixture, and return ``load_lexicon().with_sources(...)`` with
-    synonyms, neighbours or insertions of its own.
+    A suite may override this fixture and return ``load_lexicon().with_sources(...)`` with
+    additional synonyms, neighbours or insertions.
     """
     return _started(request.config).context.lexicon
 
@@ -302,7 +302,7 @@ def dst_lexicon(request: pytest.FixtureRequest) -> Lexicon:
 def dst_proposer(
     request: pytest.FixtureRequest, dst_model: object, dst_lexicon: Lexicon
 ) -> Callable[[str], DstProposer]:
-    """Variants that a search proposes, without a campaign.
+    """Variants from a search, without a campaign.
 
     ``dst_proposer("greedy").variants(dialogue, turn_index, count)``
     """
@@ -319,7 +319,7 @@ def dst_turn(
     dst_compare: object,
     dst_lexicon: Lexicon,
 ) -> DstTurn:
-    """One turn of the data, with the variants made of it and what the tracker said to them."""
+    """One turn of the data, with its variants and the tracker's answers to them."""
     chosen = {"outcome": dst_outcome, "search": dst_search, "relation": dst_relation}
     chosen["compare"] = dst_compare
     return _started(request.config).turn(request, dst_model, chosen, dst_lexicon)
@@ -327,56 +327,56 @@ def dst_turn(
 
 @pytest.fixture(scope="session")
 def dst_report(request: pytest.FixtureRequest) -> DstReport:
-    """What the robustness tests of this process have found so far."""
+    """The results of the robustness tests of this process so far."""
     return _started(request.config).report()
 
 
 @pytest.fixture(scope="session")
 def dst_conformance(request: pytest.FixtureRequest, dst_model: object) -> DstConformance:
-    """What the conformance kit finds out about the tracker: ``assert_passed()``, ``findings``.
+    """The results of the conformance kit for the tracker: ``assert_passed()``, ``findings``.
 
-    It asks the tracker for the turns of the session's data, and for some of them again and
-    again. A tracker that --dst-model names has passed the preflight before.
+    The kit requests the turns of the session's data, some repeatedly. The tracker of --dst-model
+    has passed the preflight before.
     """
     return _started(request.config).conformance(request, dst_model)
 
 
 class _WorkerResults:
-    """Takes in what the tests of other processes found out."""
+    """Receives results from the tests of other processes."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the result of a turn that came with the report of a test."""
+        """Store the result of a turn that came with the report of a test."""
         payload = getattr(report, "dstfuzz", None)
-        # The controller of a suite that brings its own tracker learns only here that
-        # robustness tests are run.
+        # If a suite defines its own tracker, the controller learns only here that robustness tests
+        # are running.
         if payload is not None:
             _started(self._config).collector.add(payload)
 
 
 class PlainImports(MetaPathFinder):
-    """Finds the modules of this package as Python does, before pytest's finder is asked.
+    """Finds the modules of this package like plain Python, before pytest's finder does.
 
-    It knows no other modules. It is in ``sys.meta_path`` of runs in which the plugin is used,
-    until their end.
+    It ignores other modules. It is in ``sys.meta_path`` until the end of each run that uses the
+    plugin.
     """
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return where a module of this package is, and nothing of any other."""
+        """Return the spec of a module of this package, and ``None`` for any other."""
         return PathFinder.find_spec(name, path, target) if name.startswith(_OURS) else None
 
     def remove(self) -> None:
-        """Let it be asked no more; a nested run may have put the list back as it was."""
+        """Remove this finder. A nested run may already have restored the list."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
 
 def _is_given(config: pytest.Config) -> bool:
-    """Whether the command line or the ini file gives an option of the plugin a value."""
+    """Return whether the command line or the ini file sets an option of the plugin."""
     names = [f"dst_{name}" for name in _always()["ini"]]
     try:
         return any(
@@ -384,11 +384,11 @@ def _is_given(config: pytest.Config) -> bool:
             for name in names
         )
     except (TypeError, ValueError, pytest.UsageError):
-        return True  # A value of another type than the key takes: reading it says so.
+        return True  # A value with a wrong type. Reading it later reports the error.
 
 
 def _use(config: pytest.Config) -> None:
-    """Load what follows without pytest's rewriting, up to the end of the run."""
+    """Import modules without pytest's rewriting until the end of the run."""
     if _PLAIN_IMPORTS not in config.stash:
         imports = config.stash[_PLAIN_IMPORTS] = PlainImports()
         sys.meta_path.insert(0, imports)
@@ -396,7 +396,7 @@ def _use(config: pytest.Config) -> None:
 
 
 def _started(config: pytest.Config) -> SessionHooks:
-    """Return the session's object, loading it when it is used for the first time."""
+    """Return the session's hooks. They are loaded on first use."""
     started = config.stash.get(_SESSION, None)
     if started is None:
         _use(config)

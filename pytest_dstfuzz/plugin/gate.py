@@ -1,4 +1,4 @@
-"""The gate of a session, its baseline, and its JUnit case."""
+"""The gate of a session, its baseline, and its JUnit test case."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ _NAME: Final = "gate"
 
 
 def record_failed_gate(config: pytest.Config, reasons: Sequence[str]) -> None:
-    """Put a test case that failed into the file of --junitxml, where there is one.
+    """Add a failed test case to the file of --junitxml, if there is one.
 
-    Under a gate tests pass, and what reads the file alone would see nothing but green. The test
-    case counts nowhere else: the exit status says what failed.
+    Under a gate the tests pass, so readers of that file would see no failure. The test case counts
+    nowhere else: the exit status shows the failure.
 
     Args:
-        config: of the session.
-        reasons: why the gate failed, a sentence each; none if it did not.
+        config: the configuration of the session.
+        reasons: why the gate failed, one sentence each. Empty if it did not fail.
     """
     if not reasons:
         return
@@ -78,7 +78,8 @@ def record_failed_gate(config: pytest.Config, reasons: Sequence[str]) -> None:
     failed = pytest.TestReport(node, place, {}, "failed", "\n".join(reasons), "call")
     over = pytest.TestReport(node, place, {}, "passed", None, "teardown")
     for plugin in config.pluginmanager.get_plugins():
-        # What takes properties of the suite writes the file; it has no public name.
+        # The plugin that writes the file has no public name, but it collects properties of the
+        # suite.
         if callable(getattr(plugin, "add_global_property", None)):
             for report in (failed, over):
                 plugin.pytest_runtest_logreport(report)
@@ -87,12 +88,12 @@ def record_failed_gate(config: pytest.Config, reasons: Sequence[str]) -> None:
 def write_baselines(
     judged: Mapping[str, tuple[Session, Judgement]], settings: Settings, *, narrowed: bool
 ) -> StyledLine:
-    """Write the baselines of all trackers, and say so; or why not.
+    """Write the baselines of all trackers. Return a line with the result or the reason.
 
     Args:
-        judged: by the name of a tracker its results and the verdict on them.
+        judged: name of a tracker -> its results and the verdict.
         settings: the options.
-        narrowed: whether some of the tests were selected.
+        narrowed: whether only some of the tests were selected.
     """
     path, variants = Path(settings.gate.baseline or ""), 0
     if settings.variant.variant is not None:
@@ -108,7 +109,7 @@ def write_baselines(
             session.campaign,
             name or str(settings.tracker.model or NAMELESS),
             session.contents,
-            # Keeps back what the reports do.
+            # The baseline hides the same texts as the reports.
             hidden=settings.output.redact,
             varies=session.varies,
         )
@@ -140,13 +141,13 @@ def _updated(
     *,
     narrowed: bool,
 ) -> Update:
-    """Return what is to be written: turns that were not run stay."""
+    """Return the new baselines. Turns that were not run stay."""
     if not path.exists():
         return Update(baselines)
     try:
         old = read_baselines(path)
     except UserError:
-        if narrowed:  # A file that cannot be read may hold all the other turns.
+        if narrowed:  # An unreadable file may have all the other turns.
             raise
         return Update(baselines)
     return update_all(old, baselines, contents, narrowed=narrowed)
@@ -160,23 +161,23 @@ _STYLES: Final[Mapping[Verdict, Style]] = {
     "not-compared": "bad",
     "infrastructure": "bad",
 }
-#: Dialogues of each kind, and turns whose clean answer changed, that are named.
+#: Maximum number of names for dialogues of each kind, and for turns with a changed answer.
 _MOST_NAMES: Final = 5
 _UNDECIDED: Final = (
     "an inconclusive gate fails no run: this one passes it (dst_inconclusive=fail: exit status 7)"
 )
-#: Weaknesses, new or fixed, that are described.
+#: Maximum number of weaknesses, new or fixed, that are described.
 _MOST_WEAKNESSES: Final = 10
 
 
 class GateDecision(NamedTuple):
-    """What the gate says at the end of a session."""
+    """The decision of the gate at the end of a session."""
 
     #: By the name of the tracker.
     judgements: Mapping[str, Judgement]
-    #: The exit status that it asks for, 0 where nothing failed.
+    #: The exit status, 0 if nothing failed.
     status: int
-    #: Sentences for the terminal.
+    #: Lines for the terminal.
     lines: tuple[StyledLine, ...]
 
 
@@ -187,7 +188,7 @@ class SessionGate:
         self._settings = settings
         self._config = config
         self._quiet = config.get_verbosity() < 0
-        #: By the name of a tracker: its results and the verdict on them.
+        #: Name of a tracker -> its results and the verdict.
         self._judged: dict[str, tuple[Session, Judgement]] = {}
         self.gates: Gates = gates_of(config, settings)
 
@@ -198,7 +199,7 @@ class SessionGate:
 
     @property
     def judges(self) -> bool:
-        """Whether there is any limit, or a baseline to compare with: what gives a verdict."""
+        """Whether there will be a verdict: there is a limit or a baseline to compare with."""
         settings = self._settings
         return self.gates.given or (
             settings.gate.baseline is not None and not settings.gate.update_baseline
@@ -206,15 +207,15 @@ class SessionGate:
 
     @cached_property
     def _baselines(self) -> Mapping[str, Baseline] | None:
-        """The baseline of each tracker; ``None`` without any, or where it is written anew."""
+        """The baseline of each tracker. ``None`` if there is none or if it will be rewritten."""
         how = self._settings.gate
         if how.baseline is None or how.update_baseline:
             return None
         return read_baselines(Path(how.baseline))
 
     def prepare(self, data: DialogueSet) -> None:
-        """Check before the run all that can be checked then."""
-        # Where slots are only what labels happen to use, others may turn up in the run.
+        """Check limits and baseline before the run, as far as possible."""
+        # If the slots only come from labels, the run may find others.
         if data.ontology is not None and data.ontology.complete:
             check_names(self.gates, data.ontology.slots)
         check_relations(self.gates, [name for name in RELATIONS.names if name != ALL])
@@ -233,12 +234,12 @@ class SessionGate:
             self._refuse_without_density()
         if self._settings.gate.baseline is None:
             return
-        if self._baselines is None:  # It is going to be written.
+        if self._baselines is None:  # It will be written.
             check_writable(Path(self._settings.gate.baseline))
 
     def _refuse_without_density(self) -> None:
-        """Refuse a limit of expected failures for a session that cannot estimate them."""
-        if self._settings.output.replay is not None:  # Nothing is searched for.
+        """Refuse a limit on expected failures if the session cannot estimate them."""
+        if self._settings.output.replay is not None:  # A replay does not search.
             return
         how, lacks = self._settings.variant, ""
         if not search_by_name(how.search, seed=how.seed, k=how.transformations).by_density:
@@ -252,13 +253,13 @@ class SessionGate:
             )
 
     def status_of(self, error: UserError) -> int:
-        """Return the exit status of a session that cannot be run."""
+        """Return the exit status of a session that cannot run."""
         gone = isinstance(error, NoAnswerError) and self._settings.gate.baseline is not None
         gone = gone or isinstance(error, OutOfReachError)
         return INFRASTRUCTURE if gone else pytest.ExitCode.USAGE_ERROR
 
     def end(self, error: UserError) -> BaseException:
-        """Return what ends a session that cannot be run, with one message."""
+        """Return the exception that ends a session that cannot run, with one message."""
         status = self.status_of(error)
         if status == pytest.ExitCode.USAGE_ERROR:
             return pytest.UsageError(str(error))
@@ -297,15 +298,15 @@ class SessionGate:
         )
         baselines = self._baselines
         baseline = None if baselines is None else baseline_of(found.name, session, baselines)
-        # All of them were asked for by no name.
+        # ``all`` names none of them explicitly.
         units = {} if how.relation == ALL else record.relations
         asked = {name: facts.unit for name, facts in units.items()}
         self._judged[found.name] = session, judge(session, self.gates, baseline, asked)
 
     def decide(self) -> GateDecision:
-        """Return the verdict on the session: it fails where one of its trackers does.
+        """Return the verdict on the session, which fails if one of its trackers fails.
 
-        Its baseline is written, too, where that is asked for.
+        Also writes the baseline if requested.
         """
         lines, status = list[StyledLine](), 0
         for model, (_, judgement) in self._judged.items():
@@ -321,7 +322,7 @@ class SessionGate:
         return GateDecision(judgements, status, tuple(lines))
 
     def _said(self, judgement: Judgement) -> tuple[list[StyledLine], int]:
-        """Return what there is to say of a verdict, and the exit status that it asks for."""
+        """Return the lines for a verdict, and its exit status."""
         settings = self._settings
         compared = settings.gate.baseline is not None
         status = judgement.exit_status(compared=compared, policy=settings.gate.inconclusive)
@@ -338,7 +339,7 @@ class SessionGate:
         return lines, status
 
     def judge_answers(self, found: ModelResults) -> tuple[StyledLine, ...]:
-        """Say where a tracker of a session without a gate gives one answer to everything."""
+        """Return a line if a tracker gives the same answer to everything, without a gate."""
         name = f"{found.name}: " if found.name else ""
         return tuple(
             StyledLine(f"failed: {visible(f'{name}{finding.reason}')}", "bad")
@@ -347,7 +348,7 @@ class SessionGate:
 
     @property
     def _narrowed(self) -> bool:
-        """Whether some of the tests were selected."""
+        """Whether only some of the tests were selected."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         deselected = reporter is not None and reporter.stats.get("deselected")
         return selection_of(self._config).selects or bool(deselected)
@@ -377,7 +378,7 @@ class SessionGate:
                 yield line
 
     def _drift(self, finding: LimitFinding, comparison: Mapping[str, Any]) -> Iterator[StyledLine]:
-        """Say how the clean answers changed: what a comparison stands on."""
+        """Yield lines on changes of the clean answers, on which a comparison depends."""
         if finding.verdict == "drift":
             yield StyledLine(f"failed: {finding.reason}", "bad")
             yield from map(StyledLine, _changed_answers(comparison))
@@ -398,7 +399,7 @@ class SessionGate:
             return StyledLine(f"failed: {finding.reason}", "bad")
         if finding.verdict == "inconclusive":
             return StyledLine(f"inconclusive: {finding.reason}", self._unsure)
-        # A limit that holds is no news, but by how much a rate moved is.
+        # A limit that holds is not worth a line, except for a change of a rate.
         moved = finding.gate in ("max-regression", "max-expected-rise")
         shown = moved and not self._quiet
         return StyledLine(f"passed: {finding.reason}", "good") if shown else None
@@ -409,7 +410,7 @@ class SessionGate:
 
 
 def _compared(judgement: Judgement) -> Iterator[str]:
-    """Say what was compared, and how much of it differs."""
+    """Yield lines on the comparison and its differences."""
     figures = judgement.comparison or {}
     if not judgement.not_compared:
         yield from _variants(figures)
@@ -425,13 +426,13 @@ def _compared(judgement: Judgement) -> Iterator[str]:
 
 
 def _not_compared(figures: Mapping[str, Any]) -> str:
-    """Begin to say what was not compared: not all, where expected failures were."""
+    """Return the first words of a line: expected failures may have been compared after all."""
     expected = figures.get("expected_failures")
     return "not" if expected is None or expected["reason"] else "variants not"
 
 
 def _remedy(judgement: Judgement) -> str:
-    """Say how builds can be compared again."""
+    """Return a text on how to make builds comparable again."""
     written = (judgement.comparison or {}).get("baseline", {}).get("version", __version__)
     text = (
         "make the baseline again with --dst-update-baseline, on the build that it is of; "
@@ -446,7 +447,7 @@ def _remedy(judgement: Judgement) -> str:
 
 
 def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
-    """Say which variants were compared, and how much of them differs."""
+    """Yield lines on the compared variants and their differences."""
     yield (
         f"compared with the baseline ({figures['baseline']['model']}): {figures['variants']:,} "
         f"variants of {figures['turns']:,} turns in {figures['dialogues']:,} dialogues"
@@ -472,7 +473,7 @@ def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _changed_answers(figures: Mapping[str, Any]) -> Iterator[str]:
-    """Show how the clean answers changed, at the first of the turns."""
+    """Yield lines on the changed clean answers of the first turns."""
     found = changed_answers(figures)
     yield from (f"  {turn}: {text}" for turn, text in found[:_MOST_NAMES])
     if len(found) > _MOST_NAMES:

@@ -1,4 +1,4 @@
-"""Hooks of a session in which robustness tests are run; registered when the first one is."""
+"""Hooks of a session with robustness tests, registered when the first of them appears."""
 
 from __future__ import annotations
 
@@ -45,13 +45,12 @@ from pytest_dstfuzz.plugin.stored import judged, refuse_other_data, refuse_worke
 from pytest_dstfuzz.plugin.turn import DstConformance, DstReport, DstTurn
 from pytest_dstfuzz.printable import printable
 
-#: So many more objects than were given back are there before garbage is looked for; Python's own
-#: number is 700 to 2,000.
+#: Number of new objects before a garbage collection. Python's default is 700 to 2,000.
 _GARBAGE: Final = 10_000
 
 
 class SessionHooks:
-    """Puts a session together, and carries results from tests to its end."""
+    """Sets up a session and passes results from tests to its end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.context = context = RunContext.of(config)
@@ -65,7 +64,7 @@ class SessionHooks:
                 lambda: context.comparison(context.settings.reply),
             )
         )
-        #: Why the built-in suite is not run where it could be expected; ``""`` elsewhere.
+        #: Why the built-in suite does not run although it could be expected; otherwise ``""``.
         self.why_no_suite = ""
         self.gate = SessionGate(config, self.context.settings)
         self._progress = Progress(config, context.settings.budget.max_calls)
@@ -76,13 +75,10 @@ class SessionHooks:
             self.context, self.collector, self.gate, self.pool, self.campaigns, self._regressions
         )
 
-    # -- before tests run -------------------------------------------------------------
-
     def prepare(self) -> None:
         """Check everything that can be checked before tests run.
 
-        That is before collection, or once it is known that the tracker of an ini file
-        is going to be tested.
+        This happens before collection, or when a tracker from an ini file turns out to be tested.
         """
         context = self.context
         if self._stored is not None:
@@ -104,11 +100,11 @@ class SessionHooks:
                 self.pool.test_named()
 
     def parametrise(self, metafunc: pytest.Metafunc, values: Mapping[str, Any]) -> None:
-        """Make one item of a test for each turn; see `items.parametrise`."""
+        """Parametrise a test by turns, see `items.parametrise`."""
         parametrise(metafunc, values, self.context)
 
     def add_items(self, session: pytest.Session, items: list[pytest.Item], *, suite: bool) -> None:
-        """Add the built-in suite where it is wanted, and the regressions; or a folder's items."""
+        """Add the built-in suite if wanted, and the regressions, or the items of stored results."""
         if self._stored is not None:
             why_accepted = self._regressions.why_accepted
             Items(self._stored, self.context.settings, why_accepted).collect(session, items)
@@ -121,7 +117,7 @@ class SessionHooks:
             raise pytest.UsageError(str(self.context.mistake))
 
     def pytest_report_header(self) -> list[str]:
-        """Say what is going to be tested."""
+        """Return a description of the run."""
         if self._stored is not None:
             return [printable(f"dstfuzz: {judged(self._stored, self.context.settings)}")]
         if not self.context.model_on_command_line:
@@ -146,11 +142,11 @@ class SessionHooks:
         return [printable(f"dstfuzz: {line}") for line in lines]
 
     def pytest_report_collectionfinish(self) -> list[str]:
-        """Say that tests of the suite stand for the built-in ones."""
+        """Return the reason if tests of the suite replace the built-in ones."""
         return [printable(f"dstfuzz: {text}") for text in filter(None, [self.why_no_suite])]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Let campaigns know which turns will be asked for, and test an ini file's tracker."""
+        """Tell campaigns which turns will be needed, and check the tracker of an ini file."""
         if self._stored is not None:
             return
         self.campaigns.plan(session.items)
@@ -169,14 +165,14 @@ class SessionHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker of xdist what was measured of the tracker that it will ask."""
+        """Send a worker of xdist the measurements of its tracker."""
         self.pool.tell(node.workerinput)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
     ) -> Generator[None, object, object]:
-        """End the session where a tracker or a lexicon cannot be had, with one message."""
+        """End the session with one message if a tracker or a lexicon is unusable."""
         try:
             return (yield)
         except UserError as error:
@@ -186,11 +182,11 @@ class SessionHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
-        """Put tracker and data out of the way of the search for garbage, up to the end of the run.
+        """Exclude tracker and data from garbage collection until the end of the run.
 
-        They stay to its end, and to look through them again and again took a twentieth of the time
-        of a campaign; pytest itself does it twice when all is over. Nearly all that is made stays,
-        too: it is looked through less often.
+        They exist until then, and scanning them took a twentieth of a campaign's time. pytest
+        itself collects twice at the end. Most new objects also persist, so collections are less
+        frequent.
         """
         gc.freeze()
         self.context.config.add_cleanup(gc.unfreeze)
@@ -203,11 +199,11 @@ class SessionHooks:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Record what a test found out, or let its report carry it to another process."""
+        """Record the result of a test, or attach it to the report for another process."""
         report = yield
         if self.context.settings.output.redact and is_about_dialogues(item):
             keep_back(report, call)
-        # What a fixture found is with what holds it: the session, a module, or the test.
+        # The result of a fixture is stored on its node: the session, a module or the test.
         for node in item.listchain():
             found = node.stash.get(FOUND, None)
             if found is None:
@@ -221,15 +217,13 @@ class SessionHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Let what ended the session say nothing that is to be kept back."""
+        """Redact the exception that ended the session, if necessary."""
         if self.context.settings.output.redact:
             keep_back_end(excinfo, self.context.config)
 
     def pytest_runtest_logreport(self) -> None:
-        """Note that a dot was printed."""
+        """Record that a dot was printed."""
         self._progress.sign_of_life()
-
-    # -- what fixtures give -----------------------------------------------------------
 
     def turn(
         self,
@@ -238,7 +232,7 @@ class SessionHooks:
         chosen: Mapping[str, object],
         lexicon: Lexicon,
     ) -> DstTurn:
-        """Return what the fixture ``dst_turn`` gives to a test."""
+        """Return the value of the fixture ``dst_turn``."""
         param, item = getattr(request, "param", None), request.node
         if not isinstance(param, TurnParam):
             pytest.fail(
@@ -264,7 +258,7 @@ class SessionHooks:
         return DstTurn(item, *about, run, self._regressions.why_accepted, refuse)
 
     def report(self) -> DstReport:
-        """Return what the fixture ``dst_report`` gives to a test."""
+        """Return the value of the fixture ``dst_report``."""
         context = self.context
         settings, data = context.settings, context.data
 
@@ -275,8 +269,8 @@ class SessionHooks:
         return DstReport(models, settings)
 
     def conformance(self, request: pytest.FixtureRequest, model: object) -> DstConformance:
-        """Put every check of the conformance kit to a tracker."""
-        from pytest_dstfuzz.testing import check_tracker  # noqa: PLC0415 - few ask for it
+        """Run all checks of the conformance kit on a tracker."""
+        from pytest_dstfuzz.testing import check_tracker  # noqa: PLC0415 - few runs need it
 
         data, how = self.context.sampled, self.context.settings.tracker
         report = check_tracker(
@@ -290,10 +284,10 @@ class SessionHooks:
         return DstConformance(report)
 
     def _refusal(self, node: pytest.Item | pytest.Collector, error: UserError) -> BaseException:
-        """End the session because of a mistake that only showed when a test ran.
+        """End the session because of a mistake that only a running test revealed.
 
-        ``pytest.exit`` would, too, but it brings down a worker of xdist with its controller. What
-        is returned fails the running test.
+        ``pytest.exit`` would also end it, but it crashes a worker of xdist together with its
+        controller. The returned exception fails the running test.
         """
         node.stash[FOUND] = Found(problem=str(error), status=self.gate.status_of(error))
         node.session.shouldstop = "the robustness tests cannot be run"

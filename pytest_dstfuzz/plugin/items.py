@@ -1,4 +1,4 @@
-"""Items of pytest, and the tests that they come from."""
+"""Items of pytest, and the tests behind them."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ from pytest_dstfuzz.search.registry import as_search
 
 
 class TurnParam(NamedTuple):
-    """What one item of a parametrised test is about."""
+    """The parameter of an item of a parametrised test."""
 
     settings: Settings
-    #: Names of the settings that markers of the test gave.
+    #: Names of the settings from markers of the test.
     marked: tuple[str, ...]
     dialogue: Dialogue
     turn_index: int
-    #: Readable id of the turn, and of the item: with the relation where several are told apart.
+    #: Readable id of the turn, and of the item. The latter includes the relation if there are
+    #: several.
     turn_id: str
     item_id: str
 
     def with_options(self, options: Mapping[str, object]) -> TurnParam:
-        """Return the same under further options, as if a marker had given them."""
+        """Return the parameter with further options, as if a marker had set them."""
         if not options:
             return self
         settings = self.settings.replace_options(**options)
@@ -50,16 +51,16 @@ class TurnParam(NamedTuple):
 
 
 def param_of(item: pytest.Item) -> TurnParam | None:
-    """Return what an item is about, if it is about a turn."""
+    """Return the parameter of an item, or ``None`` if it is not about a turn."""
     params = getattr(getattr(item, "callspec", None), "params", {})
     param = params.get("dst_turn")
     return param if isinstance(param, TurnParam) else None
 
 
 def parametrise(metafunc: pytest.Metafunc, values: Mapping[str, Any], context: RunContext) -> None:
-    """Make one item of a test for each relation and each turn that is sampled.
+    """Parametrise a test by relations and sampled turns.
 
-    Where the session's own settings are wrong there are none; it ends when collection is over.
+    If the session's settings are wrong, there are no items, and the session ends after collection.
     """
     settings = context.settings
     params: list[Any] = []
@@ -72,13 +73,13 @@ def parametrise(metafunc: pytest.Metafunc, values: Mapping[str, Any], context: R
         params = list(_params(settings, tuple(sorted(values)), side, context))
     ids = [param.item_id for param in params]
     if not params and (told := _why_none(settings, context)):
-        # What pytest makes of no items at all may be an error: an ini file decides that.
+        # For a test without items, pytest may report an error, depending on the ini file.
         params, ids = [pytest.param(None, marks=pytest.mark.skip(reason=told))], ["none"]
     metafunc.parametrize("dst_turn", params, ids=ids, indirect=True)
 
 
 def _why_none(settings: Settings, context: RunContext) -> str:
-    """Say why a test is about no turn, where that is no mistake."""
+    """Return why a test has no turns, if that is no mistake."""
     if context.stored is not None:
         return "a folder of results is judged, and the tracker is asked nothing"
     shard = settings.data.shard
@@ -88,7 +89,7 @@ def _why_none(settings: Settings, context: RunContext) -> str:
 def _params(
     settings: Settings, marked: tuple[str, ...], side: Side | None, context: RunContext
 ) -> Iterator[TurnParam]:
-    """Yield what the items of a test are about; a ``side`` leaves out relations of the other."""
+    """Yield the parameters of a test. A ``side`` excludes relations of the other side."""
     turns = context.turns(settings)
     for one in each_of(settings, context.relations(settings)):
         if side in (None, one.relation.side):
@@ -98,10 +99,10 @@ def _params(
 
 
 def make_selectable(items: Iterable[pytest.Item]) -> None:
-    """Give a keyword to every item that ``-k`` could not select, or not alone, by its name.
+    """Add a keyword to every item that ``-k`` cannot select by its name, or not alone.
 
-    Ids of dialogues are free text, but ``-k`` takes neither blanks nor parentheses, and
-    upper and lower case are the same to it.
+    Ids of dialogues are free text, but ``-k`` accepts neither blanks nor parentheses and ignores
+    case.
     """
     about = [(item, param) for item in items if (param := param_of(item)) is not None]
     names = Counter(item.name.lower() for item in {item.name: item for item, _ in about}.values())
@@ -111,15 +112,15 @@ def make_selectable(items: Iterable[pytest.Item]) -> None:
         if word != item.name:
             item.stash[KEYWORD] = word
             item.extra_keyword_matches.add(word)
-        # What the summary shows of a turn; pytest spells odd ids in its own way.
+        # The name of a turn in the summary. pytest escapes unusual ids.
         if (shown := keyword(param.turn_id)) not in item.name:
             item.extra_keyword_matches.add(f"[{shown}]")
 
 
 def own_settings(settings: Settings, base: Settings) -> str:
-    """Spell in what a test's settings differ from the session's, as its marker would.
+    """Return the differences of a test's settings from the session's, in the form of a marker.
 
-    Not search and relation, which its fixtures may have given: they are told by themselves.
+    Excludes search and relation: fixtures may set them, and they are recorded separately.
     """
     own, common = settings.options(), base.options()
     return ", ".join(
@@ -130,7 +131,7 @@ def own_settings(settings: Settings, base: Settings) -> str:
 
 
 def properties(result: TurnResult, settings: Settings) -> list[tuple[str, object]]:
-    """Return what --junitxml shows of a turn."""
+    """Return the properties of a turn for --junitxml."""
     outcomes = [variant.outcome for variant in result.variants]
     shown: list[tuple[str, object]] = [
         ("dst_turn", result.id),
@@ -154,10 +155,10 @@ def properties(result: TurnResult, settings: Settings) -> list[tuple[str, object
 
 
 def place_of(item: pytest.Item) -> tuple[str, int] | None:
-    """Return file and line of a test, as GitHub wants them; ``None`` for one that is no file's.
+    """Return file and line of a test for GitHub, or ``None`` if it is in no file of the suite.
 
-    The file is seen from the root of the repository where that is known, and else from where
-    pytest was called.
+    The path is relative to the root of the repository if known, otherwise to the folder of the
+    call.
     """
     file, line, _ = item.location
     path = item.config.rootpath / file
@@ -169,48 +170,48 @@ def place_of(item: pytest.Item) -> tuple[str, int] | None:
 
 
 def test_belief_state_survives(dst_turn: DstTurn) -> None:
-    """What the user means is the same, so the predicted belief state must be."""
-    # A fixture may give a relation of either side.
+    """The meaning is the same, so the predicted belief state must be the same."""
+    # A fixture may provide a relation of either side.
     dst_turn.assert_holds()
 
 
 def test_belief_state_follows(dst_turn: DstTurn) -> None:
-    """What the user means has changed, so the predicted belief state must change, and how."""
+    """The meaning has changed, so the predicted belief state must change as expected."""
     dst_turn.assert_holds()
 
 
 def test_reply_survives(dst_turn: DstTurn) -> None:
-    """What the user means is the same, so the bot must say the same."""
+    """The meaning is the same, so the bot's reply must say the same."""
     dst_turn.assert_holds()
 
 
 def test_reply_follows(dst_turn: DstTurn) -> None:
-    """What the user means has changed, so the bot must say something else."""
+    """The meaning has changed, so the bot's reply must say something else."""
     dst_turn.assert_holds()
 
 
 def test_tool_calls_survive(dst_turn: DstTurn) -> None:
-    """What the user means is the same, so the assistant must call the same."""
+    """The meaning is the same, so the assistant must make the same calls."""
     dst_turn.assert_holds()
 
 
 def test_tool_calls_follow(dst_turn: DstTurn) -> None:
-    """What the user means has changed, so the tool calls must change, and how."""
+    """The meaning has changed, so the tool calls must change as expected."""
     dst_turn.assert_holds()
 
 
 class OwnModule(pytest.Module):
-    """A module of the plugin as a collector, whatever names the user's configuration gives."""
+    """A module of the plugin as a collector, independent of the user's naming conventions."""
 
-    #: Names of those of its tests that are wanted.
+    #: Names of the tests to collect.
     wanted: Collection[str] = OWN_TESTS
 
     def funcnamefilter(self, name: str) -> bool:
-        """Take the tests that the plugin has, also where ``python_functions`` was changed."""
+        """Return whether a function is wanted, whatever ``python_functions`` says."""
         return name in self.wanted
 
     def classnamefilter(self, name: str) -> bool:  # noqa: ARG002  # there is no test class
-        """Take no class."""
+        """Collect no class."""
         return False
 
 
@@ -219,7 +220,7 @@ def own_items(
 ) -> Iterator[pytest.Item]:
     """Collect tests in a module of the plugin: by default the built-in suite.
 
-    Their ids begin with the same word on every machine.
+    Their ids start with the same word on every machine.
     """
     module = OwnModule.from_parent(session, path=Path(file), name=NODE, nodeid=NODE)
     module.wanted = wanted
@@ -227,9 +228,9 @@ def own_items(
 
 
 def suite_items(session: pytest.Session, context: RunContext) -> Iterator[pytest.Item]:
-    """Collect the built-in suite: a test for each side that the relations of the run have.
+    """Collect the built-in suite: a test for each side of the run's relations.
 
-    It survives where the settings are wrong: the session ends when collection is over.
+    Works even if the settings are wrong. Then the session ends after collection.
     """
     sides = {"should-not-change"}
     if context.mistake is None:
@@ -239,50 +240,50 @@ def suite_items(session: pytest.Session, context: RunContext) -> Iterator[pytest
 
 
 def is_own(node: pytest.Item | pytest.Collector) -> bool:
-    """Whether a test is one that the plugin adds."""
+    """Return whether the plugin added a test."""
     return node.nodeid.startswith(f"{NODE}::")
 
 
-#: Fixtures that decide what comes of a turn besides its settings.
+#: Fixtures that, besides the settings, determine the result of a turn.
 _DECIDING = (
     *("dst_model", "dst_search", "dst_relation", "dst_outcome", "dst_compare"),
     "dst_lexicon",
 )
-#: Fixture without ``dst_`` -> what it gives that is no name, where that is called otherwise.
+#: Fixture without ``dst_`` -> the word for its value in messages, if it differs.
 _CALLED = {"compare": "comparison"}
-#: Parameters of these types are the same when they are equal; others only as one object.
+#: Parameters of these types are compared by equality, others by identity.
 _PLAIN = (str, int, float, bool, type(None))
 
 
 class CampaignKey(NamedTuple):
-    """What two tests must share to share a campaign."""
+    """Two tests with the same key share a campaign."""
 
-    #: Settings of the tests, and those with search and relation of the fixtures.
+    #: Settings of the tests, and the same with the values of the fixtures.
     settings: Settings
     effective: Settings
-    #: Where the tracker came from, and the tracker itself.
+    #: Origin of the tracker, and its ``id()``.
     origin: str
     model_id: int
     #: Compared by identity.
     lexicon: Lexicon
-    #: ``id()`` of what fixtures gave where it is no name, 0 otherwise.
+    #: ``id()`` of a fixture's value if it is not a name, otherwise 0.
     search_id: int = 0
     relation_id: int = 0
     compare_id: int = 0
 
 
 class Origins:
-    """Names what decides the results of a test besides its settings."""
+    """Names the origin of a test's results: the fixtures and parameters that determine them."""
 
     def __init__(self) -> None:
         self._names: dict[Hashable, str] = {}
-        #: Tokens of the items that were learned, each of which is asked for some times.
+        #: Cached tokens, because each item's token is needed several times.
         self._tokens: dict[pytest.Item, Hashable] = {}
 
     def learn(self, items: Iterable[pytest.Item]) -> None:
         """Name the origins of all items, each by its first item in alphabetical order.
 
-        Neither the order of the items nor the process changes a name.
+        A name depends neither on the order of the items nor on the process.
         """
         for item in items:
             token, name = _token(item), _name(item)
@@ -290,15 +291,15 @@ class Origins:
             self._names[token] = min(self._names.get(token, name), name)
 
     def model(self, item: pytest.Item, asked: Settings, base: Settings) -> str:
-        """Return the name of the tracker that an item gets, and of what is tested of its answers.
+        """Return the name of an item's tracker and kind of answer.
 
-        It says where a suite makes the tracker, and by which parameters. ``""`` is the tracker of
-        the session with the outcome of the session.
+        It shows where a suite defines the tracker, with the parameters. ``""`` is the tracker of
+        the session with the session's kind of answer.
 
         Args:
             item: the test.
-            asked: its settings.
-            base: those of the session.
+            asked: the settings of the test.
+            base: the settings of the session.
         """
         places = [_place(item, name) for name in ("dst_model", "dst_outcome")]
         if (outcome := asked.reply.outcome) != base.reply.outcome:
@@ -306,25 +307,25 @@ class Origins:
         return ", ".join(filter(None, places))
 
     def of(self, item: pytest.Item) -> str:
-        """Return the name of an item's origin: that of every test that shares its tracker."""
+        """Return the name of an item's origin, which all tests with the same tracker share."""
         token = self._tokens[item] if item in self._tokens else _token(item)
         return self._names[token] if token in self._names else _name(item)
 
 
 class FixtureValues:
-    """What the fixtures of a session gave, checked; each fixture gives one thing."""
+    """The checked values of a session's fixtures. Each fixture has one value."""
 
     def __init__(self, origins: Origins, relations: str) -> None:
-        """Keep what tests share; ``relations`` are those that the session names."""
+        """Store the shared origins and the ``relations`` of the session."""
         self._origins = origins
         self._relations = relations
-        #: By origin and name of a fixture: what it made first.
+        #: (origin, name of a fixture) -> its first value.
         self._made: dict[tuple[str, str], object] = {}
-        #: By ``id()``: a search, a relation or a comparison, and the same with its answers checked.
+        #: ``id()`` of a search, relation or comparison -> the object, and the checked version.
         self._given: dict[int, tuple[object, Any]] = {}
 
     def own(self, value_id: int) -> Any:
-        """Return what a fixture gave by the id of its `CampaignKey`; ``None`` for 0."""
+        """Return the value of a fixture by its id in a `CampaignKey`, or ``None`` for 0."""
         return self._given[value_id][1] if value_id else None
 
     def key(
@@ -335,7 +336,7 @@ class FixtureValues:
         chosen: Mapping[str, object],
         lexicon: Lexicon,
     ) -> CampaignKey:
-        """Return what decides the result of a test, once all of it is known."""
+        """Return the key of a test's campaign, after all fixtures have their values."""
         if not isinstance(lexicon, Lexicon):
             raise UserError(
                 "the fixture dst_lexicon must return a lexicon, such as "
@@ -350,11 +351,11 @@ class FixtureValues:
         ids = {"search": 0, "relation": 0, "compare": 0}
         self._refuse_for_several(item, param, chosen.get("relation"))
         for name, value in chosen.items():
-            # The fixture of the plugin gives what the session names, of which each item has one.
+            # The plugin's own fixture returns all relations of the session, but each item has one.
             if name in param.marked or (name == "relation" and value == self._relations):
                 continue
             known: Any = value
-            # Without a comparison there is a default, which has no name among the settings.
+            # ``None`` means the default comparison, which is not a name in the settings.
             if not isinstance(value, str) and (name, value) != ("compare", None):
                 given[f"dst_{name}"] = value
                 known, ids[name] = self._checked(name, value, settings).name, id(value)
@@ -365,7 +366,7 @@ class FixtureValues:
         return CampaignKey(*key, ids["search"], ids["relation"], ids["compare"])
 
     def _checked(self, name: str, value: object, settings: Settings) -> Any:
-        """Return what a fixture gave in the place of a name, checked once."""
+        """Return the object that a fixture gave in place of a name. It is checked once."""
         if id(value) not in self._given:
             where = f"the fixture dst_{name} gave neither a name nor a {_CALLED.get(name, name)}"
             if name == "outcome":
@@ -377,12 +378,12 @@ class FixtureValues:
                 found = as_comparison(value, where, settings.reply)
             else:
                 found = (as_search if name == "search" else as_relation)(value, where)
-            # The value is kept with it: a new one could be given the same id otherwise.
+            # Keep a reference to the value: otherwise a new one could get the same id.
             self._given[id(value)] = value, found
         return self._given[id(value)][1]
 
     def _refuse_for_several(self, item: pytest.Item, param: TurnParam, given: object) -> None:
-        """Refuse a fixture that gives one relation to tests that were made for several."""
+        """Refuse a fixture that gives one relation to tests parametrised by several."""
         names = self._relations.split(PARTED)
         if "relation" not in param.marked and given != self._relations and names[1:]:
             raise UserError(
@@ -392,12 +393,12 @@ class FixtureValues:
             )
 
     def _refuse_another(self, item: pytest.Item, origin: str, fixture: str, value: object) -> None:
-        """Refuse a fixture that makes anew what a session shares.
+        """Refuse a fixture with a new value for each test if the session should share one.
 
-        Each tracker would be asked for all that the ones before it were asked.
+        Each new tracker would receive all requests again.
         """
         first = self._made.setdefault((origin, fixture), value)
-        # Even a session's fixture is made anew, when its parameter changes to and fro.
+        # Even a session-scoped fixture is created again if its parameter alternates.
         if first is not value and (scope := scope_of(item, fixture)) != "session":
             raise UserError(
                 f"make {fixture} session-scoped: @pytest.fixture(scope='session'). Its scope is "
@@ -406,21 +407,21 @@ class FixtureValues:
 
 
 def scope_of(item: pytest.Item, fixture: str) -> str:
-    """Return the scope of the fixture that an item gets under a name."""
+    """Return the scope of an item's fixture by name."""
     definitions = _definitions(item).get(fixture)
     return str(definitions[-1].scope) if definitions else "function"
 
 
 def brings_its_own(item: pytest.Item, fixture: str) -> bool:
-    """Whether a suite overrides a fixture of the plugin for an item."""
+    """Return whether a suite overrides a fixture of the plugin for an item."""
     return len(_definitions(item).get(fixture, ())) > 1
 
 
 def _name(item: pytest.Item) -> str:
-    """Return the name of a test, whichever of its turns and relations it is about."""
+    """Return the name of a test without its turn and relation."""
     param = param_of(item)
     name = item.nodeid if param is None else item.nodeid.replace(param.item_id, "")
-    # The built-in suite is one test, whichever sides its relations have.
+    # The built-in suite counts as one test for both sides.
     for first, *others in SUITES.values() if is_own(item) else ():
         for other in others:
             name = name.replace(f"::{other}[", f"::{first}[")
@@ -428,7 +429,7 @@ def _name(item: pytest.Item) -> str:
 
 
 def _token(item: pytest.Item) -> Hashable:
-    """Return the deciding fixtures of an item, and the parameters that they depend on."""
+    """Return the fixtures that determine an item's results, with the parameters they depend on."""
     definitions = _definitions(item)
     params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     found: list[Hashable] = []
@@ -438,7 +439,7 @@ def _token(item: pytest.Item) -> Hashable:
         found += [(name, definition.baseid, definition.func) for definition in used]
         if name in params:
             found.append((name, _identity(params[name])))
-        # A fixture that overrides another of its name may use it, and with it what that uses.
+        # A fixture that overrides another may use it, including its own dependencies.
         needed = (other for one in definitions.get(name, ()) for other in one.argnames)
         names += dict.fromkeys(other for other in needed if other not in names)
     return tuple(found)
@@ -463,7 +464,7 @@ def _place(item: pytest.Item, fixture: str) -> str:
 
 
 def _shown(name: str, value: object, indices: Mapping[str, int]) -> str:
-    """Return a parameter as pytest shows most of them."""
+    """Return a parameter as pytest usually shows it."""
     if isinstance(value, _PLAIN):
         return str(value)
     return str(getattr(value, "__name__", f"{name}{indices.get(name, 0)}"))
@@ -474,7 +475,7 @@ def _identity(value: object) -> Hashable:
 
 
 def _definitions(item: pytest.Item) -> Mapping[str, Any]:
-    # pytest has no public way to ask which fixtures an item gets before it runs.
+    # pytest has no public API for the fixtures of an item before it runs.
     info = getattr(item, "_fixtureinfo", None)
     definitions: Mapping[str, Any] = getattr(info, "name2fixturedefs", {})
     return definitions

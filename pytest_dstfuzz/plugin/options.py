@@ -1,4 +1,4 @@
-"""Options and ini keys of the one option table: what they are given; loads nothing heavy."""
+"""Values of the options and ini keys in the option table. Loads no large modules."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ from pytest_dstfuzz.gate.verdict import LIMITS, Gates, Limits, check_added, read
 
 __all__ = ["read_settings"]
 
-#: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
+#: Options with a path. In an ini file it is relative to the file, as for pytest's own options.
 _PATHS = names_of("path")
-#: Those of them that may name a file that is not there yet.
+#: Options whose file need not exist yet.
 _WRITTEN = names_of("written")
 
 
 class Given(NamedTuple):
-    """One option that the user gave a value."""
+    """An option with a value from the user."""
 
     name: str
     value: str
-    #: How the user spelled the option, for messages.
+    #: The user's spelling of the option, for messages.
     shown_as: str
     on_command_line: bool
 
 
 def given_options(config: pytest.Config) -> tuple[Given, ...]:
-    """Return the options that the command line or else the ini file gives a value."""
+    """Return the options with a value from the command line or the ini file."""
     keys = [item.name for item in OPTIONS if item.has_ini]
     for name in _overridden(config):
         if name not in keys:
@@ -65,7 +65,7 @@ def given_options(config: pytest.Config) -> tuple[Given, ...]:
 
 
 def _shipped_assistant(found: Sequence[Given]) -> Iterator[Given]:
-    """Yield the model of a command line that asks for tool calls, and names neither it nor data."""
+    """Yield the shipped assistant if the command line tests tool calls without a model or data."""
     named = {given.name: given for given in found}
     outcome = named.get("outcome")
     asked = outcome is not None and outcome.on_command_line and outcome.value == TOOL_CALLS
@@ -74,13 +74,13 @@ def _shipped_assistant(found: Sequence[Given]) -> Iterator[Given]:
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """Return the settings of the session: command line before ini before default."""
+    """Return the settings of the session: command line before ini file before defaults."""
     keys = _keys_of_tracker(config)
     own = [given for given in keys if given.name not in KEYS]
     plain = [given for given in given_options(config) if given.name != "tracker"]
     named, more = _without_keys(plain)
     found = (*named, *(given for given in keys if given.name in KEYS), *more)
-    # A key of what an ini file names must not win over -o.
+    # The keys of a name in an ini file must not override -o.
     found = tuple(sorted(_of_names(config, found), key=lambda given: given.on_command_line))
     values: dict[str, Any] = {}
     for given in found:
@@ -100,17 +100,17 @@ def read_settings(config: pytest.Config) -> Settings:
 
 
 def _settings_of(values: Mapping[str, Any], given: Sequence[Given]) -> Settings:
-    """Return settings of parsed values; where a folder of results is judged, with its own."""
+    """Return the settings of parsed values. Stored results include their own settings."""
     if "results" not in values:
         return build_settings(values)
-    # Loads what reads folders.
+    # Loads the readers of results.
     from pytest_dstfuzz.plugin.stored import stored_settings  # noqa: PLC0415 - few runs need it
 
     return stored_settings(values, {one.name: one.shown_as for one in given if one.on_command_line})
 
 
 def _keys_of_tracker(config: pytest.Config) -> list[Given]:
-    """Return the keys of the tracker: command line before ini before pyproject.toml."""
+    """Return the keys of the tracker: command line before ini file before pyproject.toml."""
     item = option("tracker")
     if _is_off(config, item.name):
         return []
@@ -123,7 +123,7 @@ def _keys_of_tracker(config: pytest.Config) -> list[Given]:
 
 
 def _as_keys(given: Given) -> list[Given]:
-    """Return the keys that the option ``tracker`` gives, each as if it were an option."""
+    """Return the keys in the option ``tracker``, in the form of options."""
     keys: dict[str, Given] = {}
     for key in parse_option(given.name, given.value, given.shown_as):
         several = key.name in KEYS and option(key.name).repeated and key.name in keys
@@ -134,11 +134,11 @@ def _as_keys(given: Given) -> list[Given]:
 
 
 def _without_keys(found: Sequence[Given]) -> tuple[list[Given], list[Given]]:
-    """Return options without the keys of what they name, and those keys as if they were options."""
+    """Return options without the keys of their names, and these keys in the form of options."""
     named, keys = [], []
     for given in found:
         if given.name in NAMED:
-            # As a whole first, for messages about it.
+            # Parse the whole value first, for messages about it.
             text = parse_option(given.name, given.value, given.shown_as)
             names, texts = split_named(given.name, text)
             typed = given.on_command_line
@@ -149,7 +149,7 @@ def _without_keys(found: Sequence[Given]) -> tuple[list[Given], list[Given]]:
 
 
 def _of_names(config: pytest.Config, found: Sequence[Given]) -> Iterator[Given]:
-    """Yield options but for ini keys of a name that is not among those of the command line."""
+    """Yield options without ini keys of names that the command line does not include."""
     typed = {one.name: set(one.value.split(",")) for one in found if one.on_command_line}
     typed |= {owner: set() for owner in NAMED if _is_off(config, owner)}
     for given in found:
@@ -160,23 +160,23 @@ def _of_names(config: pytest.Config, found: Sequence[Given]) -> Iterator[Given]:
 
 
 def _placed(config: pytest.Config, given: Given, value: Any) -> Any:
-    """Return a path, or each of several, as it is from the folder of the run."""
+    """Return a path, or each of several, relative to the folder of the run."""
     if isinstance(value, tuple):
         return tuple(_placed(config, given, one) for one in value)
     if given.on_command_line:
-        # A shell leaves the tilde of --name=~/file as it is.
+        # A shell does not expand the tilde in --name=~/file.
         return os.path.expanduser(value)  # noqa: PTH111 - never fails, keeps ./ and ../
     return beside_ini(config, given.name, value)
 
 
 def _pyproject(config: pytest.Config) -> Path:
-    """Return the path of the ``pyproject.toml`` beside the ini file, or in the root folder."""
+    """Return the path of the ``pyproject.toml`` next to the ini file, or in the root folder."""
     folder = config.inipath.parent if config.inipath is not None else config.rootpath
     return folder / "pyproject.toml"
 
 
 def gates_of(config: pytest.Config, settings: Settings) -> Gates:
-    """Return the limits of a session: options go before the table ``[tool.dstfuzz.gates]``."""
+    """Return the limits of a session. Options override the table ``[tool.dstfuzz.gates]``."""
     path = _pyproject(config)
     added = tuple(chain.from_iterable(config.hook.pytest_dstfuzz_limits(config=config)))
     check_added(added)
@@ -198,7 +198,7 @@ def table_rules_of(config: pytest.Config) -> list[str]:
 
 
 def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> None:
-    """Refuse what does nothing without a baseline; an ini file may serve runs without one."""
+    """Refuse options on the command line that need a baseline. Those of an ini file are ignored."""
     if settings.baseline is not None:
         return
     for given in given_options(config):
@@ -207,7 +207,7 @@ def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> N
 
 
 def repeat_options(config: pytest.Config, seed: int) -> str:
-    """Return the options, quoted for a shell, under which one test repeats what it did."""
+    """Return the options that repeat a test, quoted for a shell."""
     session = names_of("session")
     off = [
         f"--no-dst-{item.flag}"
@@ -230,15 +230,15 @@ def repeat_options(config: pytest.Config, seed: int) -> str:
 
 
 def _overridden(config: pytest.Config) -> dict[str, str]:
-    """Return the keys of the plugin that ``-o dst_NAME=VALUE`` sets; a later one counts."""
+    """Return the keys of the plugin set by ``-o dst_NAME=VALUE``. The last value wins."""
     pairs = (word.partition("=") for word in config.getoption("override_ini", None) or ())
     return {key.removeprefix("dst_"): value for key, _, value in pairs if key.startswith("dst_")}
 
 
 def _is_off(config: pytest.Config, name: str) -> bool:
-    """Whether the command line takes back what an ini file or a table says of an option.
+    """Return whether the command line resets an option of an ini file or a table.
 
-    ``--no-dst-NAME`` does, and ``-o dst_NAME=`` with nothing behind it.
+    This is done by ``--no-dst-NAME``, or by ``-o dst_NAME=`` with an empty value.
     """
     taken_back = config.getoption(f"dst_{name}", default=None) in (False, [])
     return taken_back or _overridden(config).get(name) == ""
@@ -251,17 +251,17 @@ def _given(config: pytest.Config, item: Option) -> Given | None:
 
 
 def _typed(config: pytest.Config, item: Option) -> Given | None:
-    """Return what the command line gives an option."""
+    """Return the value of an option on the command line."""
     typed = config.getoption(f"dst_{item.name}", default=None)
     if typed is None:
         return None
-    # A lock may be a regular expression with commas in it, so it is given one at a time.
+    # Lines separate locks, because a regular expression may have commas.
     value = typed if isinstance(typed, str) else item.value.separator.join(typed)
     return Given(item.name, value, f"--dst-{item.flag}", True)
 
 
 def _in_ini(config: pytest.Config, item: Option) -> Given | None:
-    """Return what the ini file gives an option, or ``-o`` in its place."""
+    """Return the value of an option in the ini file, or the value of ``-o`` in its place."""
     written = _written(config, item)
     if written is None:
         return None
@@ -271,14 +271,14 @@ def _in_ini(config: pytest.Config, item: Option) -> Given | None:
 
 
 def _written(config: pytest.Config, item: Option) -> str | None:
-    """Return what the ini file or the TOML table gives an option, as text."""
+    """Return the value of an option in the ini file or the TOML table, as text."""
     name = f"dst_{item.name}"
     try:
         value = config.getini(name)
         text = None if value is None else item.text_of(value)
         wrong = value is not None and text is None
     except (TypeError, ValueError, pytest.UsageError):
-        # A type of TOML that pytest itself does not let through.
+        # A TOML type that pytest refuses.
         wrong = True
     if wrong:
         several = item.value.separator
@@ -288,16 +288,16 @@ def _written(config: pytest.Config, item: Option) -> str | None:
 
 
 def beside_ini(config: pytest.Config, name: str, value: str) -> str:
-    """Return the path that an ini file gives an option, as it is from the folder of the run."""
+    """Return the path of an option in an ini file, relative to the folder of the run."""
     if (name, value) == ("cache", NO_CACHE):
         return value
     folder = config.inipath.parent if config.inipath is not None else config.rootpath
     path = folder / Path(value).expanduser()
-    # A data set may be given by name as well, and then there is no such file.
+    # A data set may also be given by name, and then there is no such file.
     return str(path) if name in _WRITTEN or path.exists() else value
 
 
 def spelled(name: str, settings: Settings, marked: bool) -> str:
-    """Return a setting as the user wrote it: in the marker of a test, or as an option."""
+    """Return a setting in the user's spelling: in the marker of a test, or as an option."""
     value = settings.option(name)
     return f"@pytest.mark.dst({name}={value})" if marked else f"{option(name).spelled}={value}"

@@ -1,4 +1,4 @@
-"""Remembered violations: one item each, asked for first, accepted, added to where wanted."""
+"""Remembered violations: their items, accepted ones, and new entries."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _UNCLEAR = "the clean answer changed"
 
 class _Named(NamedTuple):
     number: int
-    #: The first of them.
+    #: The first names of the list.
     names: str
 
 
@@ -72,21 +72,21 @@ class RegressionCorpus:
 
     @property
     def path(self) -> Path:
-        """The file of the session's data."""
+        """The file for the session's data."""
         given = self._settings.output.regressions
         folder = self._context.config.rootpath / FOLDER if given is None else Path(given)
         return corpus_path(folder, self._context.data.name)
 
     @property
     def written(self) -> Path | None:
-        """That file where violations are to be added to it."""
+        """The file if violations should be added to it."""
         return self.path if self._settings.output.remember else None
 
     @cached_property
     def corpus(self) -> Corpus:
-        """What was remembered before this session; a file with a broken line is an error.
+        """The remembered violations before this session. A broken line is an error.
 
-        So is a violation of a slot that there is not: it would count as fixed for ever.
+        A violation of an unknown slot is an error as well, because it would count as fixed forever.
         """
         corpus, ontology = read_corpus(self.path), self._context.data.ontology
         for entry in corpus.values():
@@ -100,12 +100,12 @@ class RegressionCorpus:
         return corpus
 
     def wanted(self) -> list[str]:
-        """Return the ids of the regressions that this session may ask for again."""
+        """Return the ids of the regressions that this session may replay."""
         replay = self._settings.output.replay
         return [*self.corpus] if replay is None else [one(self.corpus, replay).id]
 
     def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Put the regressions before the tests about turns, or in the place of all tests."""
+        """Insert the regressions before the tests of turns, or in place of all tests."""
         replay = self._settings.output.replay is not None
         if self._context.mistake is not None or not (uses_fixtures(items) or replay):
             return
@@ -120,13 +120,13 @@ class RegressionCorpus:
         found = [
             by_name[name]
             for name in wanted
-            # What a suite's own fixture tests is known once that is asked.
+            # The suite's own fixture may select another kind of answer later.
             if self.corpus[name].outcome == tested
             or replay
             or brings_its_own(by_name[name], "dst_outcome")
         ]
         if self._settings.tracker.model is None:
-            # Without the tracker that a single test brings there is none to ask.
+            # Without a tracker in the settings, only tests with their own tracker can run.
             found = [item for item in found if brings_its_own(item, "dst_model")]
         if replay:
             session.config.hook.pytest_deselected(items=list(items))
@@ -142,7 +142,7 @@ class RegressionCorpus:
         outcome: OutcomeKind,
         compare: object,
     ) -> DstRegression:
-        """Ask the tracker again; a relation that no fixture gave goes by its name."""
+        """Replay a regression. If no fixture returns its relation, it is found by name."""
         entry: Regression = request.param
         if told := self._not_of_this_run(entry, outcome):
             if self._settings.output.replay is None:
@@ -151,7 +151,7 @@ class RegressionCorpus:
         found = None
         if not isinstance(relation, str):
             found = as_relation(relation, "the fixture dst_relation")
-        if entry.expected:  # That says all.
+        if entry.expected:  # The expected values are known, so no relation is needed.
             found = None
         elif found is None or found.name != entry.relation:
             found = relation_by_name(entry.relation)
@@ -163,7 +163,7 @@ class RegressionCorpus:
         return DstRegression(self._settings, entry, replayed, changes)
 
     def _not_of_this_run(self, entry: Regression, outcome: OutcomeKind) -> str:
-        """Say why a run cannot tell what became of a regression, and what to add; else ``""``."""
+        """Return why a run cannot replay a regression, and the option to add; otherwise ``""``."""
         if entry.outcome != outcome:
             was, now = (KINDS[one].words.one for one in (entry.outcome, outcome))
             return (
@@ -171,7 +171,7 @@ class RegressionCorpus:
                 f"add --dst-outcome={entry.outcome}"
             )
         history = self._settings.reply.history
-        # A state is that of what was said, whoever says it.
+        # A belief state does not depend on the author of the history.
         if entry.kind.has_slots or entry.history == history:
             return ""
         whose = {"own": "the system's own messages", "recorded": "recorded messages"}
@@ -181,7 +181,7 @@ class RegressionCorpus:
         )
 
     def why_accepted(self, result: TurnResult, relation: str) -> str:
-        """Return why all violations of a turn may stay, ``""`` where one of them may not."""
+        """Return why all violations of a turn are accepted, or ``""`` if one of them is not."""
         reasons: dict[str, None] = {}
         whole = reasons_by_weakness(self.corpus)
         for entry in self._found(result, relation):
@@ -189,19 +189,19 @@ class RegressionCorpus:
                 reasons[whole[entry.weakness]] = None
                 continue
             known = self.corpus.get(entry.id)
-            # What was accepted is that these slots change, and no others.
+            # An acceptance covers only the recorded slots.
             if known is None or known.status != "accepted" or entry.slots - known.slots:
                 return ""
             reasons[known.reason] = None
         return "; ".join(reasons)
 
     def why_accepted_as_a_whole(self) -> dict[str, str]:
-        """Return the weaknesses that are accepted, and why, as reports may show it."""
+        """Return the accepted weaknesses with their reasons, redacted if necessary."""
         show = masked_text if self._settings.output.redact else str
         return {name: show(why) for name, why in reasons_by_weakness(self.corpus).items()}
 
     def finish(self) -> list[StyledLine]:
-        """Remember what was found, where that is asked for; return what there is to say."""
+        """Add new violations if requested. Return lines for the terminal."""
         lines = []
         replayed = self._results.regressions
         if fixed := self._named("fixed"):
@@ -221,7 +221,7 @@ class RegressionCorpus:
         return lines
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return what the report holds of those that were asked for again."""
+        """Return the report's entries for replayed regressions."""
         show = masked_text if self._settings.output.redact else str
         found = []
         for name, outcome in sorted(self._results.regressions.items()):
@@ -233,13 +233,13 @@ class RegressionCorpus:
         return found
 
     def _named(self, outcome: Replayed) -> _Named | None:
-        """Return how many of those that were asked for came out so, and the first of them."""
+        """Return the number of replayed regressions with an outcome, and the first names."""
         found = sorted(name for name, one in self._results.regressions.items() if one == outcome)
         more = f" (and {len(found) - _MOST_NAMED} more)" if len(found) > _MOST_NAMED else ""
         return _Named(len(found), " ".join(found[:_MOST_NAMED]) + more) if found else None
 
     def _said_of(self, name: str, outcome: str) -> StyledLine:
-        """Say what a violation is that was asked for by its name, and what became of it."""
+        """Return a line on a regression that was replayed by name."""
         entry = self.corpus[name]
         state = f"accepted: {entry.reason}" if entry.status == "accepted" else "open"
         changed = ", ".join(change.slot for change in entry.changed)
@@ -248,7 +248,7 @@ class RegressionCorpus:
         return StyledLine(text, "good" if outcome == "fixed" else "warning")
 
     def _remember(self) -> StyledLine:
-        """Add what was found to the file as it is now: others may have changed it meanwhile."""
+        """Add violations to the current file, which another process may have changed."""
         found = FoundTally(self.corpus)
         new = left = 0
         try:
@@ -269,13 +269,13 @@ class RegressionCorpus:
         dialogue = self._context.data.dialogue(result.dialogue_id)
         for variant in filter(is_kept, result.violations):
             rules = self._context.data.normalisation
-            # A suite's own fixture or marker may have said what replies are compared by.
+            # A suite's own fixture or marker may have selected the comparison.
             compared = "; or ".join(sorted(self._results.comparisons))
             history = self._settings.reply.history
             yield Regression.of(result, variant, dialogue, relation, rules, compared, history)
 
     def _comparison(self, outcome: OutcomeKind, given: object) -> Comparison:
-        """Return what says whether two answers are one; ``given`` is what the fixture gives."""
+        """Return the comparison of answers. ``given`` is the value of the fixture."""
         if KINDS[outcome].words.values:
             return self._context.comparison(replace(self._settings.reply, outcome=outcome))
         if given is None or isinstance(given, str):
@@ -287,18 +287,18 @@ class RegressionCorpus:
 
 @dataclass(frozen=True, eq=False)
 class DstRegression:
-    """A remembered violation, and what became of it."""
+    """A remembered violation and its outcome."""
 
     _settings: Settings
     entry: Regression
     outcome: Replayed
-    #: The slots that change now; of one that is ``unclear`` those of the clean answer that did.
+    #: The slots that change now. If it is ``unclear``, the slots of the clean answer that changed.
     changes: tuple[SlotChange, ...]
 
     def assert_fixed(self) -> None:
-        """Fail while the violation is there; one that is accepted, or under the gate, may be.
+        """Fail if the violation persists, unless it is accepted or the session has a gate.
 
-        Skip where it cannot be told.
+        Skip if the outcome is unknown.
         """
         __tracebackhide__ = True
         if self.outcome == "unasked":
@@ -340,7 +340,7 @@ class DstRegression:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one item of each regression, in the order of their ids."""
+    """Parametrise the test by regressions, in the order of their ids."""
     corpus = metafunc.config.stash[_OWN].corpus
     metafunc.parametrize("dst_regression", corpus.values(), ids=list(corpus), indirect=True)
 
@@ -349,18 +349,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def dst_regression(
     request: pytest.FixtureRequest,
     dst_model: object,
-    dst_search: object,  # noqa: ARG001 - by these fixtures it is known that tests share a tracker
+    dst_search: object,  # noqa: ARG001 - with these fixtures, tests share a tracker
     dst_relation: object,
     dst_outcome: OutcomeKind,
     dst_compare: object,
     dst_lexicon: Lexicon,  # noqa: ARG001 - likewise
 ) -> DstRegression:
-    """A remembered violation, asked for again."""
+    """A remembered violation, replayed."""
     return request.config.stash[_OWN].ask_again(
         request, dst_model, relation=dst_relation, outcome=dst_outcome, compare=dst_compare
     )
 
 
 def regression(dst_regression: DstRegression) -> None:
-    """What was found to break has been mended."""
+    """The violation is fixed."""
     dst_regression.assert_fixed()

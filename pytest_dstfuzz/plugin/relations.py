@@ -1,4 +1,4 @@
-"""The relations that a run names: the settings, the turns and the ids of each one's items."""
+"""The relations of a run: the settings, turns and ids for the items of each."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.relations.relation import Relation, Side
 
-#: What is tested of an answer -> the tests of the built-in suite, each with the side of the
-#: relations that it is about.
+#: Kind of answer -> tests of the built-in suite, with the side of the relations that each tests.
 SUITES: Final[dict[OutcomeKind, dict[str, Side]]] = {
     name: {
         kind.words.test_name("survive"): "should-not-change",
@@ -20,30 +19,30 @@ SUITES: Final[dict[OutcomeKind, dict[str, Side]]] = {
     }
     for name, kind in KINDS.items()
 }
-#: How to assert what the relations of a side ask for.
+#: The assertion for each side of relations.
 ASSERTIONS: Final[dict[Side, str]] = {
     "should-not-change": "assert_unchanged",
     "should-change": "assert_changes",
 }
-#: What stands between the names of relations in a setting.
+#: Separator of relation names in a setting.
 PARTED: Final = ","
 
 
 class ItemOf(NamedTuple):
-    """What one relation is tested with."""
+    """A relation with its settings and the suffix of its items."""
 
     relation: Relation
-    #: Those of the test, with this relation alone.
+    #: Settings of the test, with this relation only.
     settings: Settings
-    #: What follows the turn in the id of its items, ``""`` where nothing does.
+    #: Suffix of the item ids after the turn. May be ``""``.
     suffix: str
 
 
 def each_of(settings: Settings, relations: Sequence[Relation]) -> Iterator[ItemOf]:
-    """Yield what each relation is tested with.
+    """Yield each relation with its settings and suffix.
 
-    Items are called by their turn alone where the search edits it, as they were before there
-    were other relations; so that ids differ, this holds where one such relation is named.
+    The ids of its items have no suffix if the search makes the edits, as before there were other
+    relations. To keep ids distinct, this only holds if there is exactly one such relation.
     """
     searched = sum(relation.edits == "search" for relation in relations)
     for relation in relations:
@@ -55,7 +54,7 @@ def each_of(settings: Settings, relations: Sequence[Relation]) -> Iterator[ItemO
 def turns_for(
     relation: Relation, turns: Sequence[tuple[Dialogue, int]]
 ) -> list[tuple[Dialogue, int]]:
-    """Return the turns that a relation has a result for: one a dialogue, or those drawn."""
+    """Return the turns with a result of a relation: one per dialogue, or all sampled turns."""
     if relation.unit == "turn":
         return list(turns)
     dialogues = {dialogue.id: dialogue for dialogue, _ in turns}
@@ -63,8 +62,8 @@ def turns_for(
 
 
 def other_side(relation: str, side: Side, called: str, what: str) -> str:
-    """Return what to say of an assertion that is for the other side of relations."""
-    # ``what`` is what the relation is about: the belief state, the reply.
+    """Return the message about an assertion for the other side of relations."""
+    # ``what`` is the subject of the relation: the belief state, the reply.
     asks = "to follow" if side == "should-change" else "to stay"
     other = "value-swap" if called == ASSERTIONS["should-change"] else "metamorphic"
     return (

@@ -1,4 +1,4 @@
-"""Results of a session, gathered as tests end, or read from a folder."""
+"""Results of a session, collected from tests or read from a folder."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from pytest_dstfuzz.trackers.tracker import NAMELESS
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _PYTEST: Final = Path(inspect.getfile(pytest.Item)).parent
-#: Its messages do not quote a dialogue; nor do this package's under ``--dst-redact``.
+#: Its messages do not quote dialogues. Nor do those of this package with ``--dst-redact``.
 _TIMEOUT: Final = "pytest_timeout.py"
 _OUTPUT: Final = f"What the test printed and logged is {KEPT_BACK}."
 
 
 def is_about_dialogues(item: pytest.Item) -> bool:
-    """Whether a test uses a fixture of this package."""
+    """Return whether a test uses a fixture of this package."""
     return any(name.startswith("dst_") for name in getattr(item, "fixturenames", ()))
 
 
 def keep_back(report: pytest.TestReport, call: pytest.CallInfo[Any]) -> None:
-    """Take out of a report what may repeat a dialogue; where it failed, and on what, stays."""
+    """Redact a report that may repeat a dialogue. The location and type of the error stay."""
     printed, report.sections = bool(report.sections), []
     if call.excinfo is None or hasattr(report, "wasxfail"):
         return
@@ -56,14 +56,14 @@ def keep_back(report: pytest.TestReport, call: pytest.CallInfo[Any]) -> None:
         path, line, _ = report.longrepr
         report.longrepr = (path, line, f"Skipped: {message}")
     elif report.failed:
-        # A failure of this package has no traceback: it is text already.
+        # A failure of this package is plain text without a traceback.
         shown = message if _is_own(call.excinfo) else _places(call.excinfo, message)
         report.longrepr = f"{shown}\n{_OUTPUT}" if printed else shown
 
 
 def keep_back_end(excinfo: pytest.ExceptionInfo[BaseException], config: pytest.Config) -> None:
-    """Take out of what ends a session what may repeat a dialogue."""
-    # The memo of Ctrl-C has the arguments of all functions.
+    """Redact the exception that ends a session, because it may repeat a dialogue."""
+    # The traceback of Ctrl-C would show the arguments of all functions.
     config.option.fulltrace = False
     if _is_own(excinfo):
         return
@@ -83,7 +83,7 @@ def _is_own(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
 
 
 def _raised_in(excinfo: pytest.ExceptionInfo[BaseException]) -> Path:
-    """Return the file that raised an exception, or called what raises in pytest."""
+    """Return the file that raised an exception or called the raising function of pytest."""
     paths = [Path(str(one.path)) for one in excinfo.traceback]
     return next((path for path in reversed(paths) if _PYTEST not in path.parents), paths[-1])
 
@@ -94,101 +94,101 @@ def _places(excinfo: pytest.ExceptionInfo[BaseException], message: str) -> str:
     return "\n".join([f"{excinfo.typename}: {message}", *places])
 
 
-#: In the key of results, in the place of the search where the relation edits the turns itself.
+#: In place of the search in the key of results if the relation makes the edits.
 OWN_EDITS = "own"
 
 
 def group_key(
     origin: str, own: str, search: str, lexicon: str, comparison: Comparison, relation: str
 ) -> str:
-    """Return what tells results of a turn apart: who tested it, and by which settings of its own.
+    """Return a key for results of a turn: the origin of the test, and its own settings.
 
-    The groups of a baseline go by it.
+    The groups of a baseline use these keys.
     """
     compared = "" if comparison.exact else f" compare={comparison.identity}"
-    # Without the relation that was the only one once: groups of older baselines go by it.
+    # ``metamorphic`` was once the only relation. Groups of older baselines omit it.
     tested = "" if relation == "metamorphic" else f" relation={relation}"
     return f"{origin} {own} {search} {lexicon}{compared}{tested}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What one test found out; a worker of xdist sends it as JSON with the report of the test.
+    """The result of a test. A worker of xdist sends it as JSON with the report of the test.
 
-    It is about a turn, a remembered violation, a tracker that the conformance kit has checked, or
-    a mistake of the user that ends the session.
+    It belongs to a turn, a remembered violation, a conformance check of a tracker, or a mistake of
+    the user that ends the session.
     """
 
     result: TurnResult | None = None
-    #: Tells the results of one turn under different settings or trackers apart.
+    #: Separates results of one turn under different settings or trackers.
     key: str = ""
-    #: Fingerprint of the words that the variants were made with.
+    #: Fingerprint of the lexicon behind the variants.
     lexicon: str = ""
-    #: Fingerprint of the policy that chose what to change, and a note on it.
+    #: Fingerprint of the policy that chose the edits, and a note on it.
     policy: tuple[str, str] = ("", "")
-    #: Name of the tracker and of what is tested of its answers, see `Origins.model`.
+    #: Name of the tracker and kind of answer, see `Origins.model`.
     model: str = ""
-    #: How many results the selected tests of the whole session ask for, of each tracker.
+    #: Tracker -> number of results that all selected tests of the session need.
     planned: Mapping[str, int] = field(default_factory=dict)
-    #: Settings of the test that the session does not have.
+    #: Settings of the test that differ from the session's.
     own: str = ""
-    #: Name of the relation that was tested, and what it says of itself.
+    #: Name of the tested relation, and its properties.
     relation: str = ""
     about_relation: RelationFacts = field(default_factory=RelationFacts)
-    #: Name of what said whether two replies are the same; ``""`` where no reply was tested.
+    #: Name of the comparison of replies; ``""`` if no reply was tested.
     compared: str = ""
-    #: ``search`` -> the name that a fixture gave, where no marker did.
+    #: ``search`` -> the name from a fixture, if no marker set it.
     chosen: Mapping[str, str] = field(default_factory=dict)
-    #: The process, where it is a worker, and what its trackers cost so far.
+    #: Id of the worker if the process is one, and the costs of its trackers so far.
     worker: str = ""
     facts: TrackerFacts | None = None
-    #: File and line of a test of the suite's own.
+    #: File and line if the test belongs to the suite.
     place: tuple[str, int] | None = None
-    #: Id of a remembered violation, and what became of it.
+    #: Id of a remembered violation, and its outcome.
     regression: str = ""
     outcome: str = ""
     conformance: bool = False
     problem: str = ""
-    #: The exit status that a problem asks for.
+    #: The exit status for a problem.
     status: int = 0
 
 
-#: On a test, or on what holds the fixture of one: what its next report is to tell.
+#: On a test or the node of a fixture: the result for its next report.
 FOUND: pytest.StashKey[Found] = pytest.StashKey()
 
 
 class ResultCollector:
-    """Results as they come in, in whatever order and from whichever process."""
+    """Collects results in any order from any process."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], TurnResult] = {}
-        #: Name of a tracker -> what was found of it alone.
+        #: Name of a tracker -> its results.
         self._models: dict[str, ResultCollector] = {}
-        #: Id of a turn -> file and line of the first test of the suite's own that was about it.
+        #: Id of a turn -> file and line of the first test of the suite for it.
         self.places: dict[str, tuple[str, int]] = {}
-        #: Fingerprints of the lexicons that results were found with.
+        #: Fingerprints of the lexicons behind the results.
         self.lexicons: set[str] = set()
-        #: Fingerprints of the policies that chose what to change, and a note on each.
+        #: Fingerprints of the policies that chose the edits, with a note on each.
         self.policies: dict[str, str] = {}
-        #: Names of what said whether two replies are the same.
+        #: Names of the comparisons of replies.
         self.comparisons: set[str] = set()
-        #: ``search`` -> the names that fixtures gave.
+        #: ``search`` -> the names from fixtures.
         self.chosen: dict[str, set[str]] = {}
-        #: What tells results apart -> name of the relation that was tested.
+        #: Key of results -> name of the tested relation.
         self._relations: dict[str, str] = {}
-        #: Name of a relation that was tested -> what it says of itself.
+        #: Name of a tested relation -> its properties.
         self.relations: dict[str, RelationFacts] = {}
-        #: Settings of single tests that the session does not have.
+        #: Settings of tests that differ from the session's.
         self.own: set[str] = set()
-        #: What the trackers of each worker cost so far.
+        #: Costs of the trackers of each worker so far.
         self.services: dict[str, TrackerFacts] = {}
-        #: A mistake of the user that only showed while tests ran.
+        #: A mistake of the user that only running tests revealed.
         self.problem = ""
-        #: The exit status that it asks for.
+        #: Its exit status.
         self.problem_status = 0
         #: Whether the conformance kit has checked a tracker.
         self.conformance = False
-        #: Id of a remembered violation -> what became of it.
+        #: Id of a remembered violation -> its outcome.
         self.regressions: dict[str, str] = {}
         self._planned: dict[str, int] = {}
 
@@ -197,18 +197,18 @@ class ResultCollector:
 
     @property
     def planned(self) -> int:
-        """How many results the selected tests ask for, as far as is known."""
+        """Number of results that the selected tests need, as far as known."""
         return sum(self._planned.values())
 
     def plan(self, planned: Mapping[str, int]) -> None:
-        """Take in how many results the selected tests ask for, of each tracker."""
+        """Record the number of results that the selected tests need, for each tracker."""
         for model, number in planned.items():
             self._planned[model] = max(number, self._planned.get(model, 0))
 
     def models(self) -> dict[str, ResultCollector]:
-        """Return what was found of each tracker, by its name; ``""`` where the session has one.
+        """Return the results of each tracker by its name; ``""`` if the session has only one.
 
-        A tracker without a result is there too. No figure is ever made of two trackers.
+        Trackers without results are included. Figures never combine trackers.
         """
         names = sorted({*self._planned, *self._models})
         if len(names) <= 1:
@@ -220,17 +220,17 @@ class ResultCollector:
 
     @property
     def tested(self) -> bool:
-        """Whether anything was asked of a tracker, or was going to be."""
+        """Whether a tracker was tested, or was going to be."""
         found = self._found or self.conformance or self.regressions or self.problem
         return bool(found or self.planned)
 
     @property
     def missing(self) -> int:
-        """How many results were asked for and did not come."""
+        """Number of planned results that are missing."""
         return max(0, self.planned - len(self))
 
     def add(self, found: Found | Mapping[str, Any]) -> None:
-        """Take in what a test found; from another process it comes as JSON."""
+        """Add the result of a test. From another process it comes as JSON."""
         one = found if isinstance(found, Found) else from_json(Found, found)
         if one.problem and not self.problem:
             self.problem, self.problem_status = one.problem, one.status
@@ -244,7 +244,7 @@ class ResultCollector:
             model.add_result(one, one.result)
 
     def add_result(self, found: Found, result: TurnResult) -> None:
-        """Take in a result, and what is told with it."""
+        """Add a result and its metadata."""
         self._found[found.key, result.id] = result
         if found.place is not None:
             self.places.setdefault(result.id, found.place)
@@ -264,27 +264,27 @@ class ResultCollector:
             self.own.add(found.own)
 
     def load(self) -> None:
-        """Take in what is there before any test; of tests that are to come nothing is."""
+        """Load results that exist before any test. Here there are none."""
 
     def info(self, data: DialogueSet) -> RunInfo:
-        """Describe the data of the session, and what is known of its run beside the results."""
+        """Return facts about the data and the run."""
         return RunInfo.of(data)
 
     def results(self, data: DialogueSet) -> Results:
-        """Return all results in the order of the data, whoever found them and when."""
+        """Return all results in the order of the data."""
         return tuple(result for _, result in self.grouped(data))
 
     def with_relations(self, data: DialogueSet) -> Iterable[tuple[str, TurnResult]]:
-        """Return all results, each with the name of the relation that was tested."""
+        """Return all results, each with the name of the tested relation."""
         return [(self._relations[key], result) for key, result in self.grouped(data)]
 
     def named(self, settings: Settings) -> Settings:
-        """Return settings that name what fixtures gave, and all tested relations."""
+        """Return settings with the names from fixtures, and with all tested relations."""
         names: dict[str, Any] = {
             setting: ", ".join(sorted(found)) for setting, found in self.chosen.items()
         }
         if self.relations:
-            # Those that the session names in its order, and then those of markers and fixtures.
+            # The relations of the session in their order, then those of markers and fixtures.
             asked = relations_named(settings.variant.relation)
             first = [one.name for one in asked if one.name in self.relations]
             others = sorted(set(self.relations).difference(first))
@@ -295,7 +295,7 @@ class ResultCollector:
         return settings.replace_options(**names)
 
     def groups(self, data: DialogueSet) -> dict[str, Results]:
-        """Return the results of each tracker and each test's own settings apart."""
+        """Return the results by group: tracker and settings of a test."""
         found: dict[str, list[TurnResult]] = {}
         for key, result in self.grouped(data):
             found.setdefault(key, []).append(result)
@@ -312,19 +312,19 @@ class ResultCollector:
 
 @dataclass(eq=False)
 class ModelResults:
-    """The results of one tracker in a session."""
+    """The results of a tracker in a session."""
 
-    #: ``""`` where the session tests one.
+    #: ``""`` if the session tests only one.
     name: str
     collector: ResultCollector
     _settings: Settings
     _data: DialogueSet
-    #: Weakness -> why it may stay.
+    #: Weakness -> why it is accepted.
     _accepted: Mapping[str, str]
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of the session, with the tracker and what fixtures gave by their names."""
+        """The settings of the session, with the names of the tracker and of fixture values."""
         named = self.collector.named(self._settings)
         return named.replace_options(model=self.name) if self.name else named
 
@@ -356,7 +356,7 @@ class ModelResults:
 
     @cached_property
     def summary(self) -> Summary:
-        """The figures of the first relation: those of several are never added up."""
+        """The figures of the first relation. Figures of several are never added up."""
         return self.totals.first(self.settings.variant.relation).summary
 
 
@@ -377,44 +377,44 @@ def models_of(
 
 
 class StoredCollector(ResultCollector):
-    """The results of a folder as if they had come in from tests: read anew each time."""
+    """The results of a folder in place of those from tests. They are read on each use."""
 
     def __init__(
         self, run: StoredRun, settings: Settings, comparison: Callable[[], Comparison]
     ) -> None:
-        """Begin with nothing; ``comparison`` gives what answers were compared by."""
+        """Create an empty collector. ``comparison`` returns the comparison of answers."""
         super().__init__()
         self._run, self._settings = run, settings
         self._comparison = comparison
 
     def load(self) -> None:
-        """Take in what the folder says of its run.
+        """Load the facts about the run from the folder.
 
         Raises:
-            UserError: it cannot be judged; see `StoredRun.results`.
+            UserError: the results cannot be judged, see `StoredRun.results`.
         """
         info = self._run.info
         self.relations = {name: info.relations[name] for name in self._run.relations}
         self.lexicons = {info.lexicon}
         self.comparisons = set(filter(None, [info.compared]))
-        # What there is to say of it is among the notes of the run.
+        # The notes of the run include those on the policy.
         self.policies = {info.policy: ""} if info.policy else {}
         self.plan({"": len(self._run.results())})
 
     def __len__(self) -> int:
-        # What could not be read is no result.
+        # Unreadable results do not count.
         return len(self._run.results()) if self.planned and not self.problem else 0
 
     @property
     def tested(self) -> bool:
-        """Whether there is a folder that is judged."""
+        """Whether there is a folder to judge."""
         return bool(self.planned or self.problem)
 
-    def info(self, data: DialogueSet) -> RunInfo:  # noqa: ARG002 - as the folder tells of it
-        """Describe the data and the run of the folder."""
+    def info(self, data: DialogueSet) -> RunInfo:  # noqa: ARG002 - from the folder
+        """Return facts about the data and the run of the folder."""
         return self._run.info
 
-    def results(self, data: DialogueSet) -> Results:  # noqa: ARG002 - they are in its order
+    def results(self, data: DialogueSet) -> Results:  # noqa: ARG002 - in order already
         """Return all results, in the order of the data."""
         return self._run.results()
 
@@ -423,7 +423,7 @@ class StoredCollector(ResultCollector):
         return ((result.relation, result) for result in self.results(data))
 
     def named(self, settings: Settings) -> Settings:
-        """Return settings that name the relations that have results."""
+        """Return settings with the relations that have results."""
         return settings.replace_options(relation=PARTED.join(self._run.relations))
 
     def grouped(self, data: DialogueSet) -> Iterator[tuple[str, TurnResult]]:
@@ -432,12 +432,12 @@ class StoredCollector(ResultCollector):
         return ((keys[result.relation], result) for result in self.results(data))
 
     def groups(self, data: DialogueSet) -> dict[str, Results]:  # noqa: ARG002 - see above
-        """Return the results of each relation apart, called as those of the built-in suite are."""
+        """Return the results of each relation, under the group names of the built-in suite."""
         names = self._names()
         return {key: self._run.results(names[key]) for key in sorted(names)}
 
     def _names(self) -> dict[str, str]:
-        """Return the relation of each group."""
+        """Return group -> relation."""
         settings, info = self._settings, self._run.info
         suite, comparison = next(iter(SUITES[settings.reply.outcome])), self._comparison()
         names: dict[str, str] = {}
@@ -450,7 +450,7 @@ class StoredCollector(ResultCollector):
 
 
 class Items:
-    """An item for each relation of a folder: of a million turns there cannot be as many."""
+    """One item for each relation of a folder: a million turns are too many for an item each."""
 
     def __init__(
         self,
@@ -462,7 +462,7 @@ class Items:
         self._why_accepted = why_accepted
 
     def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Add the items, and leave out the tests that would ask the tracker."""
+        """Add the items and deselect tests that would call the tracker."""
         asking = [item for item in items if "dst_model" in getattr(item, "fixturenames", ())]
         if asking:
             session.config.hook.pytest_deselected(items=asking)
@@ -472,11 +472,11 @@ class Items:
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """The names of the relations that have results."""
+        """The names of the relations with results."""
         return self._run.relations
 
     def verdict(self, relation: str, item: pytest.Item) -> StoredRelation:
-        """Go over the results of a relation."""
+        """Return the results of a relation for its test."""
         found = StoredRelation(self._settings, relation)
         for result in self._run.results(relation):
             found.add(result, self._why_accepted)
@@ -493,20 +493,20 @@ _ITEMS: pytest.StashKey[Items] = pytest.StashKey()
 
 @dataclass
 class StoredRelation:
-    """What a folder holds under one relation, as far as its test needs to know."""
+    """The results of a folder under one relation, as its test needs them."""
 
     _settings: Settings
     _relation: str
-    #: Turns by what became of them.
+    #: Number of turns by outcome.
     outcomes: Counter[TurnOutcome] = field(default_factory=Counter)
     _accepted: Counter[str] = field(default_factory=Counter)
-    #: Why the tracker failed, at the first turn at which it did.
+    #: The error at the first turn with one.
     _error: str = ""
     _who: str = ""
     _plainest: PlainestTally = field(default_factory=lambda: PlainestTally(1))
 
     def add(self, result: TurnResult, why_accepted: Callable[[TurnResult, str], str]) -> None:
-        """Take in a result of the relation."""
+        """Add a result of the relation."""
         self.outcomes[result.outcome] += 1
         if result.outcome == "violation":
             if reason := why_accepted(result, self._relation):
@@ -519,10 +519,10 @@ class StoredRelation:
             self._who = result.kind.words.who
 
     def assert_holds(self) -> None:
-        """Fail where a turn is broken or the tracker failed at one, as the tests of turns do.
+        """Fail if a turn is broken or the tracker failed, like the tests of turns.
 
-        Under ``--dst-fail-on=gate`` the session is judged at its end. It skips where no turn was
-        tested.
+        Under ``--dst-fail-on=gate`` it never fails, because the session is judged at its end. It
+        skips if no turn was tested.
         """
         __tracebackhide__ = True
         broken = self.outcomes["violation"] - self._accepted.total()
@@ -555,17 +555,17 @@ class StoredRelation:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one item of each relation, in the order in which they were asked."""
+    """Parametrise the test by relations, in the order of the run."""
     names: Sequence[str] = metafunc.config.stash[_ITEMS].relations
     metafunc.parametrize("dst_stored", names, ids=names, indirect=True)
 
 
 @pytest.fixture
 def dst_stored(request: pytest.FixtureRequest) -> StoredRelation:
-    """What a folder of results holds under one relation."""
+    """The results of a folder under one relation."""
     return request.config.stash[_ITEMS].verdict(request.param, request.node)
 
 
 def results(dst_stored: StoredRelation) -> None:
-    """What was tested holds, but for what is accepted."""
+    """All results hold, except accepted violations."""
     dst_stored.assert_holds()

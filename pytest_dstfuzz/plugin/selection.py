@@ -1,6 +1,6 @@
-"""What the command line asks for by name, what markers say, and which tests belong to the run.
+"""The selection of tests: named files and ids, markers, and the built-in suite.
 
-Loads nothing heavy: every run that gives an option comes through here.
+Loads no large modules, because every run with an option imports it.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.plugin.options import Given
 from pytest_dstfuzz.printable import listed
 
-#: Stands for the path in the ids of the tests that the plugin adds: the same on every machine.
+#: In place of the path in the ids of the plugin's tests: the same on every machine.
 NODE = "dstfuzz"
-#: Fixtures of tests that take the place of the built-in suite.
+#: Fixtures of tests that replace the built-in suite.
 _OWN_SUITE = ("dst_turn", "dst_conformance", "dst_proposer")
-#: Options of pytest that leave tests out.
+#: Options of pytest that exclude tests.
 _NARROWING = ("keyword", "markexpr", "lf", "deselect", "stepwise")
 _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class RunSelection:
-    """What the command line asks for.
+    """The selection of tests on the command line.
 
     Attributes:
-        ids: of tests that the plugin adds, as pytest prints them.
-        files: files and tests of the user's that are asked for by name; a folder, the
-            ``testpaths`` of an ini file, and nothing at all name none.
-        narrowed: whether some tests are left out, by ``-k`` and the like.
+        ids: ids of tests that the plugin adds, as pytest prints them.
+        files: files and tests that the user named. Folders and the ``testpaths`` of an ini file do
+            not count.
+        narrowed: whether some tests are excluded, for example by ``-k``.
     """
 
     ids: tuple[str, ...] = ()
@@ -45,9 +45,9 @@ class RunSelection:
 
     @classmethod
     def take(cls, config: pytest.Config) -> RunSelection:
-        """Read the arguments of ``config``, and take the ids out that pytest would look for.
+        """Read the arguments of ``config`` and remove the ids of the plugin's tests.
 
-        For them there is no file: pytest would end with "file or directory not found".
+        These tests are in no file, so pytest would report "file or directory not found".
         """
         ids = {argument: _own_id(argument, config) for argument in config.args}
         config.args[:] = [argument for argument, node in ids.items() if node is None]
@@ -60,16 +60,16 @@ class RunSelection:
 
     @property
     def by_name(self) -> bool:
-        """Whether it is about files or tests that are named."""
+        """Whether files or tests are named."""
         return bool(self.ids or self.files)
 
     @property
     def selects(self) -> bool:
-        """Whether tests are selected one by one or by a rule; a file or folder has all of its."""
+        """Whether only some tests of a file or folder are selected, by id or by a rule."""
         return self.narrowed or bool(self.ids) or any("::" in file for file in self.files)
 
     def adds_suite(self, given: Sequence[Given], has_own: bool) -> bool:
-        """Return whether the built-in suite belongs to the run."""
+        """Return whether the run includes the built-in suite."""
         named = {option.name: option for option in given}
         suite = named.get("suite")
         wanted = "auto" if suite is None else suite.value
@@ -80,12 +80,12 @@ class RunSelection:
         if "model" not in named or wanted == "no":
             return False
         if wanted == "yes":
-            # What the command line says twice is meant; an ini file serves all runs.
+            # Two options on the command line are explicit, but an ini file applies to all runs.
             return not self.files or (suite is not None and suite.on_command_line)
         return named["model"].on_command_line and not has_own and not self.files
 
     def why_no_suite(self, given: Sequence[Given], own: Sequence[str]) -> str:
-        """Return what to say where a suite's ``own`` tests stand for the built-in ones."""
+        """Return the message that a suite's ``own`` tests replace the built-in ones, or ``""``."""
         if not own or not self.adds_suite(given, has_own=False):
             return ""
         names = listed(list(dict.fromkeys(name.partition("[")[0] for name in own)), _MOST_NAMED)
@@ -95,7 +95,7 @@ class RunSelection:
         )
 
     def keep(self, items: list[pytest.Item]) -> None:
-        """Of the tests that the plugin adds, keep those that are asked for by id."""
+        """Remove the plugin's tests that were not selected by id."""
         if not self.ids:
             return
         added = [item for item in items if item.nodeid.startswith(f"{NODE}::")]
@@ -110,9 +110,9 @@ class RunSelection:
         ]
 
     def untested(self, given: Iterable[Given]) -> str:
-        """Return what to say of a run without one robustness test, ``""`` where nothing is.
+        """Return a warning if a run had no robustness test, or ``""``.
 
-        Such a run is green although a tracker was named.
+        Such a run passes although a tracker was named.
         """
         named = {option.name: option for option in given}
         model, suite = named.get("model"), named.get("suite")
@@ -124,7 +124,7 @@ class RunSelection:
                 "the built-in suite is not added to files and tests that are asked for by name, "
                 "unless with --dst-suite=yes"
             )
-        # An ini file serves runs of other tests too; those need not hear of it.
+        # An ini file also applies to runs of other tests, which need no warning.
         if model.on_command_line or self.by_name or self.narrowed:
             return ""
         return (
@@ -138,16 +138,16 @@ _SELECTION: pytest.StashKey[RunSelection] = pytest.StashKey()
 
 
 def selection_of(config: pytest.Config) -> RunSelection:
-    """Return what the command line of a session asks for."""
+    """Return the selection on the command line of a session."""
     if _SELECTION not in config.stash:
         config.stash[_SELECTION] = RunSelection.take(config)
     return config.stash[_SELECTION]
 
 
 def own_suite(items: Iterable[pytest.Item]) -> list[str]:
-    """Return the ids of the tests that a suite tests its bot with, in the place of the built-in.
+    """Return the ids of a suite's tests that replace the built-in suite.
 
-    A test that only asks for the bot, such as a promoted violation, or for words is none.
+    A test that only uses the tracker or the lexicon, such as a promoted violation, does not count.
     """
     return [
         item.nodeid
@@ -157,13 +157,13 @@ def own_suite(items: Iterable[pytest.Item]) -> list[str]:
 
 
 def uses_fixtures(items: Iterable[pytest.Item]) -> bool:
-    """Whether a test uses a fixture of the plugin."""
+    """Return whether a test uses a fixture of the plugin."""
     used = (name for item in items for name in getattr(item, "fixturenames", ()))
     return any(name.startswith("dst_") for name in used)
 
 
 def marker_values(markers: Iterable[pytest.Mark]) -> dict[str, Any]:
-    """Return the parsed settings of the ``dst`` markers of one test, the closest of which wins."""
+    """Return the parsed settings of a test's ``dst`` markers. The closest marker wins."""
     values: dict[str, Any] = {}
     for marker in markers:
         if marker.args:
@@ -196,11 +196,11 @@ def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_id(argument: str, config: pytest.Config) -> str | None:
-    """Return the id of an added test, as it is from the root folder; ``None`` for all else."""
+    """Return the id of an added test relative to the root folder, otherwise ``None``."""
     path, _, name = argument.partition("::")
     if not name:
         return None
-    # From another folder pytest prints it relative to that: ../dstfuzz::...
+    # From another folder, pytest prints it relative to that folder: ../dstfuzz::...
     place = Path(normpath(config.invocation_params.dir / path))
     return f"{NODE}::{name}" if path == NODE or place == config.rootpath / NODE else None
 
@@ -224,7 +224,7 @@ _NOT_DRAWN = (
 )
 _NO_REPLIES = f"{_NOT_DRAWN}; it is there with --dst-outcome=reply alone"
 _NO_CALLS = f"{_NOT_DRAWN}; it is there with --dst-outcome=tool-calls alone"
-#: Name of a test that the plugin adds -> why one of its ids may not be there.
+#: Name of a test that the plugin adds -> why one of its ids may be missing.
 OWN_TESTS = {
     "test_belief_state_survives": _NOT_DRAWN,
     "test_belief_state_follows": _NOT_DRAWN,

@@ -1,7 +1,6 @@
-"""What the entry point does around the session hooks: when they are started, and for what.
+"""Steps of the entry point before and after the session hooks: when to start them.
 
-Loads nothing heavy: every run that gives an option comes through here, and not every such run
-tests a tracker.
+Loads no large modules, because every run with an option imports it, even if it tests no tracker.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pytest_dstfuzz.plugin.selection import marker_values, own_suite, selection_
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.hooks import SessionHooks
 
-#: Exit statuses of runs that were collected and run to their end.
+#: Exit statuses of runs that were not interrupted.
 _ORDERLY = (
     pytest.ExitCode.OK,
     pytest.ExitCode.TESTS_FAILED,
@@ -27,15 +26,14 @@ _ORDERLY = (
 
 
 def refuse_mistakes(config: pytest.Config, start: Callable[[], SessionHooks]) -> None:
-    """Refuse wrong options, data and trackers before anything is collected."""
+    """Refuse wrong options, data and trackers before collection."""
     started: SessionHooks | None = None
     try:
         given = given_options(config)
         if given:
             read_settings(config)
-            # An ini file serves runs of unrelated tests too; those must not pay for reading the
-            # data. With workers there is no later moment at which an error in it could be a
-            # usage error.
+            # An ini file also applies to runs of unrelated tests, which must not pay for reading
+            # the data. With workers, an error in the data can only be a usage error at this point.
             typed = any(one.on_command_line or one.name == "results" for one in given)
             if typed or getattr(config.option, "dist", "no") != "no":
                 started = start()
@@ -44,7 +42,7 @@ def refuse_mistakes(config: pytest.Config, start: Callable[[], SessionHooks]) ->
         end = pytest.UsageError(str(error)) if started is None else started.gate.end(error)
         raise end from error
     except (pytest.skip.Exception, pytest.fail.Exception) as stopped:
-        # Outside of a test, pytest would show them as an error of its own.
+        # Outside of a test, pytest would report it as an internal error.
         how = "skip" if isinstance(stopped, pytest.skip.Exception) else "fail"
         raise pytest.UsageError(
             f"the tracker cannot be tested: it called pytest.{how}() before any test was run: "
@@ -57,7 +55,7 @@ def check_test(
     markers: Sequence[pytest.Mark],
     start: Callable[[], SessionHooks] | None,
 ) -> None:
-    """Check the markers of a test; make items of it where ``start`` says that it is about turns."""
+    """Check the markers of a test. If ``start`` is given, parametrise it by turns."""
     try:
         values = marker_values(markers)
         if start is not None:
@@ -72,9 +70,10 @@ def complete(
     started: SessionHooks | None,
     start: Callable[[], SessionHooks],
 ) -> None:
-    """Add to the tests that were collected those of the plugin that belong to the run.
+    """Add the plugin's tests that belong to the run.
 
-    Not where something could not be collected: that may have been the test that is about it.
+    If there were collection errors, the built-in suite is not added: a test of the suite may be
+    among the errors.
     """
     config = session.config
     selection, given = selection_of(config), given_options(config)
@@ -89,7 +88,7 @@ def complete(
 
 
 def why_untested(config: pytest.Config, exitstatus: int, started: SessionHooks | None) -> str:
-    """Return what to say of a run without one robustness test, ``""`` where nothing is."""
+    """Return a warning if a run had no robustness test, or ``""``."""
     idle = hasattr(config, "workerinput") or config.getoption("collectonly")
     if idle or exitstatus not in _ORDERLY or (started is not None and started.collector.tested):
         return ""

@@ -1,7 +1,7 @@
-"""``--dst-results``: what a folder of results holds, in the place of campaigns of this session.
+"""``--dst-results``: a folder of results in place of campaigns of this session.
 
-The tracker is asked nothing. Settings that decide the results are those of the folder, all others
-are those of the session.
+The tracker is not called. Settings that affect results come from the folder, all others from the
+session.
 """
 
 from __future__ import annotations
@@ -30,54 +30,53 @@ from pytest_dstfuzz.report.json_report import RunInfo
 
 __all__ = ["StoredRun"]
 
-#: Parts of the settings that are of this session.
+#: Parts of the settings that come from this session.
 _OWN_PARTS: Final = ("output", "gate")
-#: Where the dialogues lie: here that may be somewhere else.
+#: Options on the location of the dialogues, which may differ here.
 _LIES: Final = ("data", "tools", "frozen", "tools_paraphrase")
 
 
 class StoredRun(ABC):
-    """Results of a run that has ended, which a session judges.
+    """The results of a finished run, to be judged by a session.
 
-    A package registers a class of it by an entry point of the group `GROUP`, for results as it
-    keeps them.
+    A package registers a subclass for its format by an entry point of the group `GROUP`.
     """
 
     @abstractmethod
     def __init__(self, path: Path) -> None:
-        """Take what ``--dst-results`` names; a `UserError` if there are no results."""
+        """Open the value of ``--dst-results``, or raise a `UserError` if it has no results."""
 
     @classmethod
     @abstractmethod
     def holds(cls, path: Path) -> bool:
-        """Whether there are results as this class reads them."""
+        """Return whether the path has results in the format of this class."""
 
     @property
     @abstractmethod
     def settings(self) -> Settings:
-        """Those of the run."""
+        """The settings of the run."""
 
     @property
     @abstractmethod
     def info(self) -> RunInfo:
-        """The data and the circumstances of the run, with what each relation says of itself."""
+        """Facts about the data and the run, with the properties of each relation."""
 
     @property
     @abstractmethod
     def relations(self) -> tuple[str, ...]:
-        """The names of the relations that have results, in the order in which they were asked."""
+        """The names of the relations with results, in the order of the run."""
 
     @abstractmethod
     def results(self, relation: str = "") -> Results:
-        """Return the results under one relation, or all, in the order of the data.
+        """Return the results of one relation, or all, in the order of the data.
 
         Raises:
-            UserError: they are damaged, not complete, a part, or of another version.
+            UserError: they are damaged, incomplete, a shard, or of another version.
         """
 
     @abstractmethod
     def is_of(self, drawn: Sequence[tuple[Dialogue, int]]) -> bool:
-        """Whether the run was of these dialogues, each up to the turn that is given."""
+        """Return whether the run had these dialogues, each up to the given turn."""
 
 
 GROUP: Final = "pytest_dstfuzz.results"
@@ -88,7 +87,7 @@ def stored_run(path: Path) -> StoredRun:
     """Return the run whose results are at a path.
 
     Raises:
-        UserError: there are none, or no installed package reads any.
+        UserError: there are none, or no installed package reads results.
     """
     readers = [READERS.find(name) for name in READERS.names]
     if not readers:
@@ -100,12 +99,12 @@ def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Setti
     """Return the settings of a session that judges a folder of results.
 
     Args:
-        given: parsed values by option, from wherever they come; ``results`` names the folder.
-        typed: those that the command line gives, as they are spelled there.
+        given: parsed values by option from all sources; ``results`` is the folder.
+        typed: spelling of the options on the command line.
 
     Raises:
-        UserError: there is no such folder, or the command line gives what is not as in it, or what
-            has no part in judging a folder.
+        UserError: there is no such folder, or an option on the command line contradicts it or needs
+            a tracker.
     """
     where = Path(given["results"])
     held = stored_run(where).settings
@@ -139,7 +138,7 @@ def refuse_workers(config: pytest.Config) -> None:
     """Refuse to read a folder with the workers of xdist.
 
     Raises:
-        UserError: there are some.
+        UserError: the run has workers.
     """
     if getattr(config.option, "dist", "no") != "no":
         raise UserError(
@@ -151,10 +150,10 @@ def refuse_workers(config: pytest.Config) -> None:
 def refuse_other_data(
     run: StoredRun, settings: Settings, drawn: Sequence[tuple[Dialogue, int]]
 ) -> None:
-    """Refuse other dialogues than those of a run: they are what a baseline goes by.
+    """Refuse dialogues that differ from those of the run, because a baseline depends on them.
 
     Raises:
-        UserError: they are others.
+        UserError: the dialogues differ.
     """
     if not run.is_of(drawn):
         raise UserError(
@@ -165,7 +164,7 @@ def refuse_other_data(
 
 
 def judged(run: StoredRun, settings: Settings) -> str:
-    """Return what is judged, in a sentence."""
+    """Return a description of the stored results."""
     turns, of = len(run.results()), ", ".join(run.relations)
     model, path = settings.tracker.model, settings.output.results
     return f"{turns:,} results of {model} on {run.info.data} under {of}, from {path}"

@@ -1,4 +1,4 @@
-"""What the fixtures give to a robustness test: a turn, a report, proposals, a conformance kit."""
+"""The values of the fixtures for robustness tests: turn, report, proposer, conformance kit."""
 
 from __future__ import annotations
 
@@ -30,26 +30,25 @@ from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
 if TYPE_CHECKING:
     from pytest_dstfuzz.testing import Conformance, Finding
 
-#: What ``-k`` selects an item with, where that is not the item's name.
+#: The word that selects an item by ``-k``, if it is not the item's name.
 KEYWORD: pytest.StashKey[str] = pytest.StashKey()
-#: How often a search is asked for another proposal in the place of one that is not valid or new.
+#: Maximum number of further proposals if a variant is invalid or a duplicate.
 REDRAWS = 8
 
 
 class DstTurn:
-    """One turn of the data under the settings of one test.
+    """A turn of the data under the settings of one test.
 
     Args:
         item: the test.
-        dialogue: the dialogue that the turn is of.
-        turn_index: its place in the dialogue.
-        settings: those of the test.
-        run: computes the result under further options, and returns it with the settings that name
-            the search and the relation in use; it is called once, when the result is first asked
-            for.
-        why_accepted: says why all violations of a result may stay, given the name of the relation;
-            ``""`` = they may not.
-        refuse: makes of a mistake in the test what ends the session.
+        dialogue: the dialogue of the turn.
+        turn_index: its index in the dialogue.
+        settings: the settings of the test.
+        run: computes the result under further options. Returns it with settings that name the
+            search and the relation in use. It is called once, on first use of the result.
+        why_accepted: returns why all violations of a result are accepted, given the name of the
+            relation; ``""`` = they are not.
+        refuse: returns the exception that ends the session because of a mistake in the test.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class DstTurn:
 
     @property
     def result(self) -> TurnResult:
-        """What came of the turn's variants; the tracker is asked when this is first read."""
+        """The result of the turn. The first access calls the tracker."""
         return self._found[0]
 
     @cached_property
@@ -91,18 +90,18 @@ class DstTurn:
     def assert_unchanged(
         self, *, arguments: Mapping[str, object] | None = None, call_order: str | None = None
     ) -> None:
-        """Fail when a variant changed the predicted belief state, the reply, or the tool calls.
+        """Fail if a variant changed the predicted belief state, the reply, or the tool calls.
 
-        It skips when none was tested.
+        Skip if no variant was tested.
 
-        Under ``--dst-fail-on=gate`` violations and failures of the tracker are recorded,
-        and the session as a whole is judged at its end. Under a relation that asks for a change
-        it ends the session as a mistake: see `assert_changes`.
+        Under ``--dst-fail-on=gate``, violations and failures of the tracker are only recorded, and
+        the session is judged at its end. If the relation expects a change, the session ends with an
+        error: see `assert_changes`.
 
         Args:
-            arguments: rules of the arguments of tools, or of slots, in the place of
-                ``--dst-arguments``: ``{"book_table.people": "number"}``.
-            call_order: ``any`` or ``exact``, in the place of ``--dst-call-order``.
+            arguments: rules for arguments of tools, or for slots, in place of ``--dst-arguments``:
+                ``{"book_table.people": "number"}``.
+            call_order: ``any`` or ``exact``, in place of ``--dst-call-order``.
         """
         __tracebackhide__ = True
         given = {"arguments": arguments, "call_order": call_order}
@@ -111,21 +110,21 @@ class DstTurn:
         self.assert_holds()
 
     def assert_changes(self) -> None:
-        """Fail when the predicted belief state did not follow what was edited, slot by slot.
+        """Fail if the predicted belief state did not change as expected, slot by slot.
 
-        Of replies: when what was said is the same as before.
+        For replies: fail if the reply still says the same.
 
-        It skips and records as `assert_unchanged` does, which is for relations under which the
-        state is to stay.
+        Skips and records like `assert_unchanged`, which is for relations without an expected
+        change.
         """
         __tracebackhide__ = True
         self._refuse_other_side("assert_changes")
         self.assert_holds()
 
     def assert_holds(self) -> None:
-        """Fail when the relation of this test is broken, whichever side it is of.
+        """Fail if the relation of this test is broken, whichever side it has.
 
-        It skips and records as `assert_unchanged` does.
+        Skips and records like `assert_unchanged`.
         """
         __tracebackhide__ = True
         result = self.result
@@ -147,7 +146,7 @@ class DstTurn:
             pytest.skip(printable(result.reason) or "the relation says nothing about this turn")
 
     def _compare_by(self, options: Mapping[str, object]) -> None:
-        """Let the tool calls be compared by other options than those of the test."""
+        """Compare tool calls with other options than those of the test."""
         __tracebackhide__ = True
         if options and "_found" in self.__dict__:
             name = next(iter(options))
@@ -160,7 +159,7 @@ class DstTurn:
         self._options = options or self._options
 
     def _refuse_other_side(self, called: str) -> None:
-        """End the session where an assertion asks for what the relation does not."""
+        """End the session if an assertion contradicts the relation."""
         __tracebackhide__ = True
         relation, side = self._found[1].variant.relation, self.result.side
         if ASSERTIONS[side] != called:
@@ -177,12 +176,12 @@ class DstTurn:
 
 
 class DstReport:
-    """What the robustness tests of this process have found so far.
+    """The results of the robustness tests of this process so far.
 
     Args:
-        models: gives the results of each tracker by its name, in the order of the data; ``""`` is
-            the name where there is one.
-        settings: those of the session.
+        models: returns the results of each tracker by its name, in the order of the data. The name
+            is ``""`` if there is only one tracker.
+        settings: the settings of the session.
     """
 
     def __init__(
@@ -193,7 +192,7 @@ class DstReport:
 
     @property
     def results(self) -> tuple[TurnResult, ...]:
-        """The turns that tests asked for so far, in the order of the data."""
+        """The results of the tested turns so far, in the order of the data."""
         return tuple(result for results in self._models().values() for result in results)
 
     @property
@@ -201,8 +200,7 @@ class DstReport:
         """The figures of these turns.
 
         Raises:
-            UserError: they are of several trackers, whose figures are not added up: see
-                `summaries`.
+            UserError: there are several trackers, whose figures are not added up: see `summaries`.
         """
         found = self.summaries()
         if len(found) > 1:
@@ -213,14 +211,14 @@ class DstReport:
         return next(iter(found.values()))
 
     def summaries(self) -> dict[str, Summary]:
-        """Return the figures of each tracker by its name; ``""`` is the name where it is one."""
+        """Return the figures of each tracker by its name, which is ``""`` if there is only one."""
         return {name: summarise(results) for name, results in self._models().items()}
 
 
 class DstProposer:
-    """Lets a test ask a search for what is most likely to break the tracker at a turn.
+    """Proposes variants of a turn that are likely to break the tracker.
 
-    The tracker is asked about clean turns only.
+    The tracker is called for clean turns only.
     """
 
     def __init__(self, rules: CampaignSpec, predictor: Predictor) -> None:
@@ -229,19 +227,19 @@ class DstProposer:
         self._predictor = predictor
 
     def variants(self, dialogue: Dialogue, turn_index: int, count: int = 1) -> list[Variant]:
-        """Return variants of a turn, the one that the search thinks best first.
+        """Return variants of a turn, the search's favourite first.
 
-        The same arguments give the same variants. What the tracker says to them is not
-        asked: a test may do with them what it likes. (``--dst-search`` lets an adaptive
-        search learn from its earlier attempts.)
+        The same arguments give the same variants. The tracker does not answer the variants, and a
+        test may use them freely. (``--dst-search`` lets an adaptive search learn from its earlier
+        attempts.)
 
         Args:
-            dialogue: the dialogue; it need not be one of the session's data.
-            turn_index: of the turn, from 0.
-            count: how many variants to look for.
+            dialogue: any dialogue, even if it is not in the session's data.
+            turn_index: the index of the turn, from 0.
+            count: maximum number of variants.
 
         Returns:
-            At most ``count`` of them, all valid and different.
+            At most ``count`` variants, all valid and different.
 
         Raises:
             IndexError: there is no such turn.
@@ -260,7 +258,7 @@ class DstProposer:
 
 @dataclass(frozen=True)
 class DstConformance:
-    """Lets a test assert that the tracker can be tested at all."""
+    """The results of the conformance kit, with an assertion."""
 
     #: Findings and figures.
     report: Conformance
@@ -271,14 +269,14 @@ class DstConformance:
         return self.report.findings
 
     def assert_passed(self) -> None:
-        """Fail when a check failed, and say which, why, and what to do; warnings may be."""
+        """Fail if a check failed, with the reasons and remedies. Warnings do not fail."""
         __tracebackhide__ = True
         if not self.report.passed:
             pytest.fail(printable(self.report.explain()), pytrace=False)
 
 
 def repeat_command(item: pytest.Item, seed: int) -> str:
-    """Return the command that repeats one test as it was run."""
+    """Return the command that repeats a test."""
     options = repeat_options(item.config, seed)
     file, separator, name = item.nodeid.partition("::")
     path = item.config.rootpath / file
@@ -286,12 +284,12 @@ def repeat_command(item: pytest.Item, seed: int) -> str:
         folder = item.config.invocation_params.dir
         shown = path.relative_to(folder) if path.is_relative_to(folder) else path
         return f"pytest {shlex.quote(f'{Path(shown)}{separator}{name}')} {options}"
-    # The built-in suite is no file that could be named; its items are chosen by keyword.
+    # The built-in suite is in no file, so its items are selected by keyword.
     return f"pytest -k {shlex.quote(item.stash.get(KEYWORD, name))} {options}"
 
 
 def session_command(config: pytest.Config, seed: int) -> str:
-    """Return the command that repeats a session, with each violation failing its test."""
+    """Return the command that repeats a session, with a failing test for each violation."""
     typed = config.args if config.args_source == pytest.Config.ArgsSource.ARGS else ()
     words = shlex.join(["pytest", *typed])
     return f"{words} {repeat_options(config, seed)} --dst-fail-on=violation"

@@ -237,7 +237,7 @@ def applied_text(name: str, applied: int, reasons: Mapping[str, int], unit: str)
     """Return a sentence if a relation did not apply to all turns, or ``""`` if it did.
 
     Args:
-        name: of the relation.
+        name: the name of the relation.
         applied: number of turns to which it applied.
         reasons: number of turns to which it did not apply, by reason, the most frequent first.
         unit: ``turn`` or ``dialogue``: the unit of its results.
