@@ -1,1 +1,1 @@
-"""Internal: campaigns that are kept in folders, shared out, swept, and run on Ray."""
+"""Internal: Campaigns in result folders, in shards, in sweeps, and on Ray."""

@@ -1,4 +1,4 @@
-"""Places for actors of Ray, and the actors of a campaign: begun, given blocks, replaced."""
+"""Ray actors of a campaign: start, scheduling of blocks, replacement."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from pytest_dstfuzz.scale.ray import Room
 from pytest_dstfuzz.scale.results import RunManifest
 from pytest_dstfuzz.scale.worker import BlockWorker, Plan, Refusal, SentResults, Surroundings, Task
 
-#: Tasks that an actor has been given and has not ended: the one that it does, and one so that it
-#: need not wait for the driver.
+#: Maximum number of unfinished tasks of an actor: the current one, and one more so that the actor
+#: does not wait for the driver.
 WINDOW: Final = 2
-#: Seconds to wait for something to happen.
+#: Maximum number of seconds to wait for a message.
 PATIENCE: Final = 5.0
 
-#: What an actor is given.
+#: The task of an actor.
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Died(Generic[T]):
-    """An actor is no more, with what it had been given, in its order."""
+    """An actor died; with its unfinished tasks in order."""
 
     tasks: tuple[T, ...]
-    #: What Ray says of it, in one line.
+    #: Ray's explanation, in one line.
     reason: str
-    #: Whether it had loaded everything.
+    #: Whether the actor had finished loading.
     loaded: bool
 
 
 @dataclass(slots=True)
 class Seat(Generic[T]):
-    """A place, and who has it."""
+    """A place and its actor."""
 
     actor: Any
-    #: What is waited for in its order, and the task that it is of.
+    #: Pending object references in order, each with its task if there is one.
     awaited: list[tuple[Any, T | None]] = field(default_factory=list)
     ready: bool = False
 
 
 class Seats(Generic[T]):
-    """As many actors of one class as there is room for; their places have numbers from 0."""
+    """Actors of one class, as many as there is room for; their places have numbers from 0."""
 
     def __init__(self, room: Room, worker: type) -> None:
         self.room = room
-        # Ray says nothing of the types of what it makes.
+        # Ray has no types for remote classes.
         made: Any = ray.remote(worker)
         self._class = made.options(
             num_cpus=room.cpus, num_gpus=room.gpus, max_restarts=0, max_task_retries=0
@@ -66,12 +66,12 @@ class Seats(Generic[T]):
             self.end(number)
 
     def order(self, number: int, *given: object) -> None:
-        """Order an actor for a place; ``prepare`` is what it does first."""
+        """Start an actor at a place; it first runs ``prepare``."""
         actor: Any = self._class.remote(*given)
         self.seats[number] = Seat(actor, [(actor.prepare.remote(), None)])
 
     def end(self, number: int) -> tuple[T, ...]:
-        """End the actor of a place, whatever it does; return what it had been given."""
+        """Stop the actor of a place, and return its unfinished tasks."""
         seat = self.seats.pop(number)
         with suppress(RayError, ValueError):
             ray.kill(seat.actor)
@@ -79,7 +79,7 @@ class Seats(Generic[T]):
 
     @property
     def free(self) -> Sequence[int]:
-        """Who may be given another task, those with the least to do first."""
+        """The places that can take another task, those with the fewest tasks first."""
         load = {
             number: len(seat.awaited)
             for number, seat in self.seats.items()
@@ -89,41 +89,41 @@ class Seats(Generic[T]):
 
     @property
     def actors(self) -> int:
-        """How many places have an actor."""
+        """The number of places with an actor."""
         return len(self.seats)
 
     @property
     def has_tasks(self) -> bool:
-        """Whether any actor has been given a task that it has not ended."""
+        """Whether any actor has an unfinished task."""
         return any(task is not None for seat in self.seats.values() for _, task in seat.awaited)
 
     @property
     def any_ready(self) -> bool:
-        """Whether any actor has loaded everything."""
+        """Whether any actor has finished loading."""
         return any(seat.ready for seat in self.seats.values())
 
     def ready_ones(self, seconds: float = PATIENCE) -> Iterator[int]:
-        """Yield who has something to say: as soon as there is one, nobody after a while."""
-        # An actor does one after the other: of each only what is first can be there.
+        """Yield the places with a message, as soon as there is one or after ``seconds``."""
+        # An actor works in order, so only its first pending reference can be ready.
         first = {n: seat.awaited[0] for n, seat in self.seats.items() if seat.awaited}
         waited = [awaited for awaited, _ in first.values()]
         if not waited:
             return
         ready, _ = ray.wait(waited, num_returns=1, timeout=seconds)
-        # And whoever else has something by now.
+        # Also collect all others that are ready by now.
         ready, _ = ray.wait(waited, num_returns=len(waited), timeout=0) if ready else (ready, ())
         for number, (awaited, _) in first.items():
             if any(awaited is one for one in ready):
                 yield number
 
     def said_by(self, number: int, *, streamed: bool = False) -> Any:
-        """Return what an actor says, of several things that it says the next; or `Died`."""
+        """Return the next message of an actor, the next of a stream if streamed, or `Died`."""
         seat = self.seats[number]
         awaited = seat.awaited[0][0]
         try:
             return ray.get(next(awaited) if streamed else awaited)
         except RayTaskError:
-            # A fault of ours: it is shown whole.
+            # A bug: raise it with its traceback.
             raise
         except (RayError, StopIteration) as error:
             return Died(self.end(number), _in_a_line(error), seat.ready)
@@ -131,38 +131,38 @@ class Seats(Generic[T]):
 
 def _in_a_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # What ended it stands in the last line, where Ray knows it.
+    # Ray states the cause in the last line, if it knows the cause.
     return lines[-1] if lines else type(error).__name__
 
 
-#: What is heard of an actor.
+#: The messages of an actor.
 Said = RunManifest | Plan | SentResults | Refusal | Died[Task]
 
 
 class ActorPool(Seats[Task]):
-    """As many actors as there is room for; places in it have numbers from 0."""
+    """Actors that run blocks, as many as there is room for; their places have numbers from 0."""
 
     def __init__(self, room: Room) -> None:
         super().__init__(room, BlockWorker)
         self._surroundings = Surroundings.here()
 
     def begin(self, number: int, settings: Settings, spent: float = 0.0) -> None:
-        """Order an actor for a place; it says a manifest when it has loaded everything."""
+        """Start an actor at a place; it sends a manifest when it has finished loading."""
         self.order(number, settings, self._surroundings, spent)
 
     def ask_plan(self, number: int) -> None:
-        """Let an actor say what the blocks are."""
+        """Ask an actor for the plan of blocks."""
         seat = self.seats[number]
         seat.awaited.append((seat.actor.plan.remote(), None))
 
     def give(self, number: int, task: Task) -> None:
-        """Let an actor run a block, after what it was given before."""
+        """Let an actor run a block after its other tasks."""
         seat = self.seats[number]
         run = seat.actor.run.options(num_returns="streaming")
         seat.awaited.append((run.remote(task), task))
 
     def heard(self, seconds: float = PATIENCE) -> Iterator[tuple[int, Said]]:
-        """Yield what actors say, one thing each: as soon as there is one, nothing after a while."""
+        """Yield one message from each ready actor, as soon as there is one or after ``seconds``."""
         for number in self.ready_ones(seconds):
             yield number, self._listen(number)
 

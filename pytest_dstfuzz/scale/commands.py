@@ -1,4 +1,4 @@
-"""Commands that run campaigns of any size: campaign, merge, sweep, results."""
+"""Commands for campaigns of any size: campaign, merge, sweep, results."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.scale.sweeps import SweepCell, SweepPlan, SweptCell
 
 
-#: Where their values are.
+#: Names of the Ray options in parsed arguments.
 RAY_OPTIONS: Final = ("ray", "ray_actors", "ray_gpus")
 
 
 def ray_options(parser: Parser, meaning: str = "") -> None:
-    """Add the options to the parser of a command; ``meaning``: what else ``--ray`` does there."""
+    """Add the Ray options to a parser; ``meaning`` is appended to the help of ``--ray``."""
     parser.option(
         "--ray",
         nargs="?",
@@ -68,10 +68,10 @@ def ray_options(parser: Parser, meaning: str = "") -> None:
 
 
 def given_ray(given: Namespace) -> RayOptions | None:
-    """Return what was said of Ray; ``None`` = it is not to be used.
+    """Return the Ray options, or ``None`` without ``--ray``.
 
     Raises:
-        UserError: something was said of its actors alone.
+        UserError: an option for actors is given without ``--ray``.
     """
     if given.ray is None:
         for name in RAY_OPTIONS[1:]:
@@ -94,13 +94,13 @@ def _gpus(text: str) -> float:
         share = float(text)
     except ValueError:
         share = -1.0
-    # What is more than one is a whole number: Ray gives no one and a half.
+    # More than one must be a whole number: Ray does not accept 1.5.
     if not (0 <= share <= 1 or (share > 1 and share.is_integer())):
         raise ValueError("is no share of an accelerator, such as 0.5, and no number of them")
     return share
 
 
-#: Parts of the settings that a campaign has; what remains is for pytest.
+#: Parts of the settings that apply to a campaign; the rest is only for pytest.
 _PARTS: Final = ("tracker", "data", "variant", "reply")
 _BUDGETS: Final = (
     *("max_seconds", "preflight_seconds", "max_calls", "max_tokens", "max_cost"),
@@ -126,7 +126,7 @@ def _options(parser: Parser) -> None:
 
 
 def campaign_settings(given: Namespace) -> Settings:
-    """Return the settings of a campaign; as with pytest, a shipped tracker has its own search."""
+    """Return the settings of a campaign; as in pytest, the tracker sets the default search."""
     settings = given_settings(given, CAMPAIGN_OPTIONS)
     if given.search is None:
         settings = settings.replace_options(search=default_search(settings))
@@ -185,12 +185,12 @@ def _merge(given: Namespace) -> int:
 
 
 def command_line() -> str:
-    """Return the line that was given, without credentials."""
+    """Return the command line without credentials."""
     return shlex.join(masked_words(["dstfuzz", *sys.argv[1:]]))
 
 
 def check_outputs(settings: Settings, folder: Path) -> None:
-    """Refuse before a run reports that cannot be written, or would take the place of something."""
+    """Raise an error before the run if reports cannot be written or would overwrite a file."""
     from pytest_dstfuzz.report.forms import check_forms  # noqa: PLC0415 - help should not wait
 
     written = settings.output.report
@@ -201,7 +201,7 @@ def check_outputs(settings: Settings, folder: Path) -> None:
 
 
 def told(folder: ResultFolder, output: OutputSettings) -> int:
-    """Print the figures of a folder, write the reports asked for, and return the exit status."""
+    """Print the figures of a folder, write the requested reports, and return the exit status."""
     from pytest_dstfuzz.scale.results import FolderReport  # noqa: PLC0415 - help should not wait
 
     manifest = folder.manifest
@@ -247,12 +247,12 @@ Report, statistics and weaknesses are the same bytes as those of one run, apart 
 )
 
 
-#: The table of a sweep, in its folder.
+#: The file name of a sweep's table, without suffix.
 TABLE: Final = "table"
 
 
 class _Cells(ProgressLine):
-    """Shows how far all cells are, and when they will be done."""
+    """Shows the progress of all cells and the remaining time."""
 
     def __init__(self, plan: SweepPlan) -> None:
         super().__init__("")
@@ -260,7 +260,7 @@ class _Cells(ProgressLine):
         self._started = time.monotonic()
 
     def show(self, cell: SweepCell, number: int, done: int, total: int) -> None:
-        """Show how far one cell is."""
+        """Show the progress of one cell."""
         share = (number - 1 + done / max(1, total)) / self._cells
         left = (time.monotonic() - self._started) * (1 - share) / share if share else 0.0
         of = f"cell {number} of {self._cells}, {cell.name}"
@@ -281,7 +281,7 @@ def _sweep_options(parser: Parser) -> None:
 
 
 def _sweep(given: Namespace) -> int:
-    # Imported late: help and mistakes in the command line should not wait for numpy.
+    # Imported late: help and usage errors should not wait for numpy.
     from pytest_dstfuzz.report.html import check_installed  # noqa: PLC0415
     from pytest_dstfuzz.scale.sweeps import (  # noqa: PLC0415
         read_sweep,

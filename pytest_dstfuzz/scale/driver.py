@@ -1,4 +1,4 @@
-"""Campaigns and rounds of tasks by many actors; Ray is loaded when they begin."""
+"""Campaigns and training rounds with many actors; Ray is loaded when they start."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.scale.actors import ActorPool, Died, Said, Seats
 
 
-#: How often a block may end the actor that runs it, and how often actors may end before they have
-#: loaded anything, one after the other.
+#: Maximum number of actors that one block may kill, and of successive actors that may die before
+#: they finish loading.
 MOST_DEATHS: Final = 3
-#: Stands for loading where blocks have numbers.
+#: The key for deaths while loading, instead of a block number.
 _LOADING: Final = -1
-#: Seconds without an actor after which it is looked whether there is room for one at all.
+#: Seconds without an actor, after which the room on the cluster is checked.
 _LONGEST: Final = 60.0
 
 
 def run_on_ray(
     settings: Settings, options: RayOptions, path: Path, progress: Progress, command: str = ""
 ) -> ResultFolder:
-    """Run a campaign, or what is missing of it, into a folder, by actors of Ray.
+    """Run a campaign, or its missing part, into a folder with Ray actors.
 
-    Results are those of `results.running.run_into`, whatever the number of actors. An actor that
-    dies is replaced, and its block asked again.
+    The results equal those of `results.run_into`, for any number of actors. If an actor dies, it
+    is replaced, and its block runs again.
 
     Raises:
-        UserError: the folder is of another run, the tracker cannot be tested, there is no room for
-            the actors, or they die again and again. What was done is kept.
+        UserError: the folder belongs to another run, the tracker fails its tests, there is no room
+            for the actors, or they die repeatedly. Finished results are kept.
     """
     refuse_what_cannot_be_kept(settings)
     with connected(options) as room:
@@ -58,7 +58,7 @@ def run_on_ray(
 
 
 class _RayRun:
-    """One call: what is to be done, what is in flight, and what came back."""
+    """One call: the waiting blocks, the running ones, and the results."""
 
     def __init__(
         self, settings: Settings, pool: ActorPool, path: Path, progress: Progress, command: str
@@ -69,22 +69,22 @@ class _RayRun:
         self._folder: ResultFolder | None = None
         self._done = 0
         self._plan: Plan | None = None
-        #: Who was asked for the plan.
+        #: The place that was asked for the plan.
         self._planner: int | None = None
-        #: Numbers of blocks that nobody has, those to be asked next first.
+        #: Numbers of blocks without an actor, in order.
         self._waiting: deque[int] = deque()
-        #: Of blocks; at -1 of actors that had not loaded anything.
+        #: Block number -> deaths; -1 counts actors that died while loading.
         self._deaths: Counter[int] = Counter()
-        #: Contexts asked for, by place in the pool: of who is there, and of those before.
+        #: Contexts asked, by place in the pool: of the current actor, and of its predecessors.
         self._asked: Counter[int] = Counter()
         self._asked_before: Counter[int] = Counter()
-        #: Why actors asked for nothing more.
+        #: Why actors stopped asking.
         self._reasons: list[str] = []
-        #: When the first actor had loaded everything, and when one was last heard.
+        #: Time when the first actor had finished loading, and time of the last message.
         self._started = self._heard = time.monotonic()
 
     def to_its_end(self) -> ResultFolder:
-        """Run what is missing; what is done is kept whatever happens."""
+        """Run the missing part; finished results are kept in every case."""
         ended = "interrupted"
         try:
             for number, settings in enumerate(self._shares):
@@ -106,7 +106,7 @@ class _RayRun:
 
     @property
     def _kept(self) -> ResultFolder:
-        assert self._folder is not None  # noqa: S101 - an actor has said what is run
+        assert self._folder is not None  # noqa: S101 - opened with the first manifest
         return self._folder
 
     @property
@@ -123,7 +123,7 @@ class _RayRun:
         return why_ended(self._settings, self._reasons, self._all_asked)
 
     def _give(self) -> None:
-        """Let those ask that have little to do."""
+        """Give tasks to actors with free capacity."""
         if self._folder is not None and self._plan is None and self._planner is None:
             self._planner = next(iter(self._pool.free), None)
             if self._planner is not None:
@@ -132,7 +132,7 @@ class _RayRun:
             self._pool.give(free[0], self._task(self._waiting.popleft()))
 
     def _task(self, number: int) -> Task:
-        assert self._plan is not None  # noqa: S101 - blocks have numbers in it
+        assert self._plan is not None  # noqa: S101 - block numbers come from it
         folder, places = self._kept, self._plan.blocks[number]
         names = folder.manifest.relations
         done = ((place, name) for place in places for name in names if folder.has(place, name))
@@ -143,12 +143,12 @@ class _RayRun:
         return len(task.done) < len(task.places) * len(self._kept.manifest.relations)
 
     def _listen(self) -> None:
-        """Take what actors say, once there is something."""
+        """Handle the messages of actors, once there are any."""
         for number, said in self._pool.heard():
             self._heard = time.monotonic()
             self._take(number, said)
         if not self._pool.any_ready and time.monotonic() - self._heard > _LONGEST:
-            # Nodes have gone, and those that are left will never do.
+            # Nodes are gone. Check whether an actor can ever start on the others.
             refuse_without_room(self._pool.room)
 
     def _take(self, number: int, said: Said) -> None:
@@ -167,8 +167,8 @@ class _RayRun:
                 self._died(number, said)
 
     def _begun(self, manifest: RunManifest) -> None:
-        """Open the folder with what the first actor says; all others must say the same."""
-        # Their budget is a share of that of the run.
+        """Open the folder with the first manifest; all other actors must send the same."""
+        # The budget of an actor is only a share of the run's budget.
         manifest = replace(manifest, settings=settings_json(self._settings), command=self._command)
         if self._folder is None:
             self._started = time.monotonic()
@@ -201,12 +201,12 @@ class _RayRun:
         self._waiting.extendleft(task.number for task in reversed(tasks))
 
     def _died(self, number: int, died: Died[Task]) -> None:
-        """Put another actor in the place of one, and have asked again what it had been given."""
+        """Replace a dead actor, and queue its tasks again."""
         self._again(died.tasks)
         if self._planner == number and self._plan is None:
             self._planner = None
-        # The first was being run. One that had loaded everything and had nothing to do is replaced
-        # without counting: nothing of the run ended it.
+        # The first task was running. If a loaded actor without tasks dies, do not count it: the
+        # run is not the cause.
         block = died.tasks[0].number if died.tasks else _LOADING
         if died.tasks or not died.loaded:
             self._deaths[block] += 1
@@ -214,7 +214,7 @@ class _RayRun:
             raise UserError(self._death_notice(block, died.reason))
         self._asked_before[number] += self._asked.pop(number, 0)
         left = left_of(self._shares[number], self._asked_before[number])
-        # Where all else is done or in flight, nobody is needed in its place.
+        # If all other blocks are finished or running, no replacement is needed.
         if left is not None and (self._waiting or self._plan is None):
             spent = time.monotonic() - self._started if self._folder is not None else 0.0
             self._pool.begin(number, left, spent)
@@ -225,7 +225,7 @@ class _RayRun:
                 f"{MOST_DEATHS} actors ended one after the other before they had loaded tracker "
                 f"and dialogues, the last time: {reason}"
             )
-        assert self._plan is not None  # noqa: S101 - blocks have numbers in it
+        assert self._plan is not None  # noqa: S101 - block numbers come from it
         return (
             f"{MOST_DEATHS} actors ended while they ran the same block, which begins with the "
             f"dialogue {self._plan.names[block]!r}, the last time: {reason}. What is done is in "
@@ -233,7 +233,7 @@ class _RayRun:
         )
 
     def _take_what_came(self) -> None:
-        """Keep results that are there when something ends the run."""
+        """Store results that have already arrived when an error ends the run."""
         if self._folder is None:
             return
         came = True
@@ -246,36 +246,36 @@ class _RayRun:
 
 
 class Playing(Protocol):
-    """What does tasks in an actor."""
+    """Performs tasks in an actor."""
 
     @property
     def about(self) -> Mapping[str, str]:
-        """What must be the same where the run was started and in all actors."""
+        """Properties that must be the same in the driver and in all actors."""
 
     def play(self, task: Any, /) -> Any:
-        """Do a task."""
+        """Perform a task and return its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An actor has loaded everything."""
+    """An actor has finished loading."""
 
     about: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A task is done."""
+    """The result of a finished task."""
 
     result: Any
 
 
 class RoundWorker:
-    """Does tasks with what it makes once; this is what an actor is.
+    """The class of the actors; it builds a `Playing` once and performs tasks with it.
 
     Args:
-        make: of what does the tasks.
-        surroundings: of the driver.
+        make: builds the `Playing`.
+        surroundings: the environment of the driver.
     """
 
     def __init__(self, make: Callable[[], Playing], surroundings: Surroundings) -> None:
@@ -283,7 +283,7 @@ class RoundWorker:
         self._playing: Playing | None = None
 
     def prepare(self) -> Loaded | Refusal:
-        """Load everything."""
+        """Build the `Playing`."""
         try:
             self._surroundings.enter()
             self._playing = self._make()
@@ -292,8 +292,8 @@ class RoundWorker:
             return Refusal.of(error)
 
     def play(self, task: Any) -> Done | Refusal:
-        """Do a task."""
-        assert self._playing is not None  # noqa: S101 - `prepare` is asked first
+        """Perform a task."""
+        assert self._playing is not None  # noqa: S101 - `prepare` is called first
         try:
             return Done(self._playing.play(task))
         except DstFuzzError as error:
@@ -302,7 +302,7 @@ class RoundWorker:
 
 @contextmanager
 def rounds_on_ray(options: RayOptions) -> Iterator[RayRounds]:
-    """Begin Ray or join a cluster; who does the rounds is there until the end.
+    """Start Ray or join a cluster; the actors live until the end of the block.
 
     Raises:
         UserError: see `connected`.
@@ -315,30 +315,30 @@ def rounds_on_ray(options: RayOptions) -> Iterator[RayRounds]:
 
 
 class RayRounds:
-    """Gives the tasks of a round to actors; one that dies is replaced, and its tasks done again."""
+    """Distributes the tasks of a round; a dead actor is replaced, and its tasks run again."""
 
     def __init__(self, seats: Seats[int]) -> None:
         self._seats = seats
         self._make: Callable[[], Playing] | None = None
         self._surroundings = Surroundings.here()
         self._about: Mapping[str, str] = {}
-        #: Of tasks of this round, by their places; at -1 of actors that had not loaded anything.
+        #: Task index in this round -> deaths; -1 counts actors that died while loading.
         self._deaths: Counter[int] = Counter()
 
     def begin(self, make: Callable[[], Playing], about: Mapping[str, str]) -> None:
-        """Let actors load what they need; the first round waits for them.
+        """Start the actors; the first round waits until they have loaded.
 
-        What they say of themselves must be as ``about`` has it.
+        The properties of each actor must equal ``about``.
         """
         self._make, self._about = make, about
         for number in range(self._seats.room.actors):
             self._order(number)
 
     def played(self, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield each task's place and what came of it, as they come.
+        """Yield the index and the result of each task, as they finish.
 
         Raises:
-            UserError: actors die again and again, or differ, or a task ended with that.
+            UserError: actors die repeatedly, their properties differ, or a task raised an error.
         """
         waiting = deque(range(len(tasks)))
         left = len(tasks)
@@ -361,7 +361,7 @@ class RayRounds:
                     waiting.extendleft(reversed(said.tasks))
                     self._died(number, said)
             if not heard and not self._seats.any_ready:
-                # Nodes have gone, and those that are left will never do.
+                # Nodes are gone. Check whether an actor can ever start on the others.
                 refuse_without_room(self._seats.room)
 
     def _order(self, number: int) -> None:
@@ -372,9 +372,9 @@ class RayRounds:
         seat.awaited.append((seat.actor.play.remote(task), place))
 
     def _ended(self, number: int) -> int:
-        """Return the place of the task that an actor has ended."""
+        """Return the index of the task that an actor has finished."""
         _, place = self._seats.seats[number].awaited.pop(0)
-        assert place is not None  # noqa: S101 - it was given a task
+        assert place is not None  # noqa: S101 - the actor had a task
         return place
 
     def _loaded(self, number: int, said: Loaded) -> None:
@@ -391,9 +391,9 @@ class RayRounds:
                 )
 
     def _died(self, number: int, died: Died[int]) -> None:
-        """Put another actor in the place of one."""
+        """Replace a dead actor."""
         if died.tasks or not died.loaded:
-            # The first was being done. One that had nothing to do was ended by nothing of ours.
+            # The first task was running. If an actor without tasks dies, the run is not the cause.
             place = died.tasks[0] if died.tasks else _LOADING
             self._deaths[place] += 1
             if self._deaths[place] >= MOST_DEATHS:

@@ -1,4 +1,4 @@
-"""Parquet through pyarrow: the table of a sweep, and the results of a folder."""
+"""Parquet files with pyarrow: the table of a sweep, and the results of a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ with needs_extra("writing Parquet", "parquet", "pyarrow"):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-#: Rows that are in memory at once.
+#: Maximum number of rows in memory.
 _GROUP: Final = 10_000
 _KINDS: Final[Mapping[object, pa.DataType]] = {
     str: pa.string(),
@@ -24,7 +24,7 @@ _KINDS: Final[Mapping[object, pa.DataType]] = {
     bool: pa.bool_(),
     tuple: pa.list_(pa.string()),
 }
-#: Columns of the results of a folder: a row a variant.
+#: Columns for the results of a folder, with one row for each variant.
 VARIANT_COLUMNS: Final[Mapping[str, type]] = {
     "turn": str,
     "dialogue": str,
@@ -52,12 +52,12 @@ VARIANT_COLUMNS: Final[Mapping[str, type]] = {
 def write_parquet(
     path: Path, columns: Mapping[str, type], rows: Iterable[Mapping[str, Any]]
 ) -> int:
-    """Write rows, some thousands at a time, and return how many there are.
+    """Write rows in groups of some thousands, and return their number.
 
-    The file is there when all of them are in it; one that was there survives any failure.
+    The write is atomic: if it fails, an existing file stays as it was.
 
     Raises:
-        UserError: it cannot be written.
+        UserError: the file cannot be written.
     """
     schema = pa.schema([(name, _KINDS[kind]) for name, kind in columns.items()])
     draft = path.with_name(f".{path.name}.part")
@@ -78,7 +78,7 @@ def write_parquet(
 
 
 def variant_rows(results: Iterable[TurnResult]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each variant of some results, by the names of `VARIANT_COLUMNS`."""
+    """Yield one row for each variant in results, with the names of `VARIANT_COLUMNS`."""
     for turn in results:
         for variant in turn.variants:
             yield _row(turn, variant)

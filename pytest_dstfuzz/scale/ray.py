@@ -1,4 +1,4 @@
-"""Ray for a campaign or a training: how it begins and ends, and shares of a budget."""
+"""Ray for a campaign or a training: start and shutdown, and shares of a budget."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pytest_dstfuzz.errors import UserError, needs_extra
 
 
 def refuse_what_cannot_be_kept(settings: Settings) -> None:
-    """Refuse limits that several processes cannot keep.
+    """Raise an error for limits that cannot be enforced over several processes.
 
     Raises:
-        UserError: tokens or money are limited: what an actor that dies had used is not known.
+        UserError: tokens or cost are limited, but the usage of an actor that dies is unknown.
     """
     budget = settings.budget
     for flag, limit in (("--max-tokens", budget.max_tokens), ("--max-cost", budget.max_cost)):
@@ -32,10 +32,10 @@ def refuse_what_cannot_be_kept(settings: Settings) -> None:
 
 
 def shares_of(settings: Settings, actors: int) -> list[Settings]:
-    """Return the settings of each actor: contexts are shared out, seconds are those of all.
+    """Return the settings of each actor: calls are divided, seconds apply to all.
 
     Raises:
-        UserError: there is less than one context for each.
+        UserError: there are fewer calls than actors.
     """
     calls = settings.budget.max_calls
     if calls is None:
@@ -52,7 +52,7 @@ def shares_of(settings: Settings, actors: int) -> list[Settings]:
 
 
 def left_of(settings: Settings, asked: int) -> Settings | None:
-    """Return the settings of who goes on for an actor that asked so much; ``None`` = nothing."""
+    """Return the settings for the successor of an actor, or ``None`` if no call is left."""
     calls = settings.budget.max_calls
     if calls is None:
         return settings
@@ -60,23 +60,23 @@ def left_of(settings: Settings, asked: int) -> Settings | None:
 
 
 def why_ended(settings: Settings, reasons: list[str], asked: int) -> str:
-    """Return why a run ended, from the reasons of all of its actors."""
+    """Return why a run ended, from the reasons of all its actors."""
     calls = settings.budget.max_calls
-    # An actor names its own share, and what the checks before a run ask is not in ``asked``.
+    # Actors report their shares. ``asked`` does not include the checks before the run.
     of_calls = any(reason.endswith(" calls ended") for reason in reasons)
     if calls is not None and (of_calls or asked >= calls):
         return f"the budget of {calls} calls ended"
     return reasons[0] if reasons else ""
 
 
-#: Bytes of the store in which results wait to be fetched: there are a few blocks at most.
+#: Bytes of the object store, which holds the results of a few blocks at most.
 _STORE: Final = 150_000_000
-#: Seconds in which the head of a cluster must answer.
+#: Seconds in which the head of a cluster must respond.
 _ANSWER: Final = 10.0
-#: Of each Ray that this process begins: Ray reads a token once a process.
+#: The token of every Ray that this process starts, since Ray reads it only once.
 _TOKEN: Final = secrets.token_hex(32)
-#: What a Ray of our own is begun with: it tells nobody, is reached from this machine alone and only
-#: by who has the token of this process, and leaves it to trackers which accelerators they see.
+#: The environment of our own Ray: no telemetry, access only from this machine with the token of
+#: this process, and no changes to the accelerators that trackers see.
 _QUIET: Final[Mapping[str, str]] = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
@@ -88,11 +88,11 @@ _QUIET: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class RayOptions:
-    """How many actors there are, and where.
+    """The number of actors and their place.
 
-    ``address``: of a cluster, ``""`` = Ray is begun on this machine. ``actors``: how many;
-    ``None`` = as many as there is room for. ``gpus``: what each of them has of an accelerator, or
-    how many; ``None`` = one where there are any.
+    ``address`` is that of a cluster; ``""`` = start Ray on this machine. ``actors`` is the number
+    of actors; ``None`` = as many as there is room for. ``gpus`` is the share or number of
+    accelerators for each actor; ``None`` = one if there are any.
     """
 
     address: str = ""
@@ -110,7 +110,7 @@ class RayOptions:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The actors that a cluster is asked for, and what each of them takes."""
+    """The number of actors to request from a cluster, and the resources of each."""
 
     actors: int
     cpus: float
@@ -118,19 +118,19 @@ class Room:
 
 
 def room_for(options: RayOptions, nodes: list[dict[str, Any]]) -> Room:
-    """Return what to ask the nodes of a cluster for.
+    """Return the resources to request from the nodes of a cluster.
 
     Raises:
-        UserError: there is no room for it.
+        UserError: the cluster has too few resources.
     """
     alive = [node["Resources"] for node in nodes if node["Alive"]]
     gpus = options.gpus
     if gpus is None:
         gpus = 1.0 if any(node.get("GPU", 0) >= 1 for node in alive) else 0.0
-    # An actor with an accelerator waits for it most of the time.
+    # An actor with an accelerator mostly waits for it, so it reserves no CPU.
     cpus = 0.0 if gpus else 1.0
     what, each = ("GPU", gpus) if gpus else ("CPU", cpus)
-    # What is left over of a node is of no use: an actor is on one.
+    # An actor cannot span nodes, so round down for each node.
     most = sum(int(node.get(what, 0) / each + 1e-9) for node in alive)
     if most < (options.actors or 1):
         share = f"{each:g} {what} for each" + (" (--ray-gpus)" if gpus else "")
@@ -142,22 +142,22 @@ def room_for(options: RayOptions, nodes: list[dict[str, Any]]) -> Room:
 
 
 def refuse_without_room(room: Room) -> None:
-    """Refuse to wait for an actor where no node that is left has room for one.
+    """Raise an error if no remaining node has room for an actor.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no room.
     """
-    import ray  # noqa: PLC0415 - begun before
+    import ray  # noqa: PLC0415 - already initialised
 
     nodes: Any = ray.nodes
     room_for(RayOptions(actors=1, gpus=room.gpus), nodes())
 
 
 def _refuse_silent(address: str) -> None:
-    """Refuse an address at which nobody listens: Ray itself would try for many minutes.
+    """Raise an error if nothing listens at an address, since Ray would retry for many minutes.
 
     Raises:
-        UserError: nobody does, or it is no address.
+        UserError: nothing listens, or the address is invalid.
     """
     if address in ("", "auto"):
         return
@@ -173,13 +173,12 @@ def _refuse_silent(address: str) -> None:
 
 @contextmanager
 def connected(options: RayOptions) -> Iterator[Room]:
-    """Begin Ray or join a cluster, and leave it as it was.
+    """Start Ray or join a cluster, and shut the connection down at the end.
 
-    What Ray itself says of actors that die goes to its log files: whoever runs them says it in one
-    line.
+    Ray's messages about dead actors go only to its log files. The caller reports them in one line.
 
     Raises:
-        UserError: Ray is not installed, the cluster does not answer, or there is no room.
+        UserError: Ray is not installed, the cluster does not respond, or there is no room.
     """
     _refuse_silent(options.address)
     own = not options.address
@@ -188,23 +187,23 @@ def connected(options: RayOptions) -> Iterator[Room]:
         os.environ.update(_QUIET, RAY_AUTH_TOKEN=_TOKEN)
     try:
         with needs_extra("--ray", "ray", "ray"):
-            # After the environment, which it reads then.
+            # Import after the environment is set, since the import reads it.
             import ray  # noqa: PLC0415
         how: dict[str, Any] = {"address": options.address}
         if own:
             cpus = max(os.cpu_count() or 1, options.actors or 1)
             how = {"address": "local", "num_cpus": cpus, "object_store_memory": _STORE}
             how["include_dashboard"] = False
-        # It prints on this stream whatever happens to a process of its own.
+        # Ray prints on this stream if one of its own processes has a problem.
         with redirect_stdout(io.StringIO()):
             try:
                 ray.init(**how, log_to_driver=False, logging_level=logging.ERROR)
-            except Exception as error:  # noqa: BLE001 - Ray raises plain ones when it does not begin
+            except Exception as error:  # noqa: BLE001 - Ray raises plain exceptions in init()
                 where = options.address or "on this machine"
                 reason = str(error).strip().partition("\n")[0]
                 raise UserError(f"Ray cannot be used, {where}: {reason}") from None
             try:
-                nodes: Any = ray.nodes  # Ray gives it no types.
+                nodes: Any = ray.nodes  # Ray has no types for it.
                 yield room_for(options, nodes())
             finally:
                 ray.shutdown()

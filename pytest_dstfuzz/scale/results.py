@@ -1,4 +1,4 @@
-"""Folders of results: manifest, blocks, parts that are merged, reports."""
+"""Result folders: manifest, blocks, merging of shards, reports."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ from pytest_dstfuzz.totals.totals import RelationFacts, Totals
 from pytest_dstfuzz.trackers.tracker import fingerprint_of
 
 MANIFEST: Final = "run.json"
-#: Since 2 results refer to earlier ones of their dialogue.
+#: Since version 2, results refer to earlier results of their dialogue.
 _VERSION: Final = 2
 _KIND: Final = "folder of results"
-#: Settings that decide the results.
+#: Settings that affect the results.
 _DECIDING: Final = tuple(
     item.name
     for item in OPTIONS
@@ -61,59 +61,59 @@ _DECIDING: Final = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class RunManifest:
-    """A run, as its folder tells of it.
+    """The description of a run in its folder.
 
-    What is in `identity` decides the results: a run goes on, and shards are put together, only
-    where it is the same.
+    The values of `identity` determine the results. A run is only continued, and shards are only
+    merged, if these values are equal.
     """
 
-    #: By option, as the JSON report has them.
+    #: Option -> value, as in the JSON report.
     settings: Mapping[str, Any]
-    #: Version of the package.
+    #: The version of the package.
     version: str
-    #: Names of the relations, in the order in which they are asked.
+    #: The names of the relations in order.
     relations: tuple[str, ...]
-    #: What each relation says of itself, by name.
+    #: Name of a relation -> its description of itself.
     facts: Mapping[str, RelationFacts]
-    #: Of all dialogues that are drawn, whatever part of them this run has.
+    #: The digest of all drawn dialogues, including those of other shards.
     digest: str
-    #: Fingerprint of the tracker; ``""`` where it has none.
+    #: The fingerprint of the tracker; ``""`` if it has none.
     tracker: str
-    #: Fingerprints of the lexicon, and of the policy that chose what to change.
+    #: The fingerprints of the lexicon, and of the trained search policy.
     lexicon: str
     policy: str
-    #: What said whether two answers are the same; ``""`` where states were compared.
+    #: The name of the comparison of answers; ``""`` if states were compared.
     compared: str = ""
-    #: The data set as a whole: name, split, normalisation, layout, dialogues, turns.
+    #: The whole data set: name, split, normalisation, layout, dialogues, turns.
     data: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    #: Number of the part of the dialogues that were run, from 1, and of how many; 1, 1 = all.
+    #: The number of the shard, from 1, and the number of shards; (1, 1) = all dialogues.
     shard: tuple[int, int] = (1, 1)
-    #: How many dialogues were drawn, and results they have under all relations.
+    #: The number of drawn dialogues, and of planned results under all relations.
     dialogues: int
     planned: int
-    #: Why it ended before the last of them, ``""`` where it did not or goes on.
+    #: Why the run ended early; ``""`` if it did not, or still runs.
     ended: str = ""
-    #: The line that was given, without credentials.
+    #: The command line without credentials.
     command: str = ""
-    #: Contexts that were asked for, and seconds, of all that wrote here.
+    #: The contexts asked and the seconds used, over all calls for this folder.
     asked: int = 0
     seconds: float = 0.0
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides the results."""
+        """The values that determine the results."""
         names = ("version", "relations", "digest", "tracker", "lexicon", "policy", "compared")
         settings = {name: self.settings.get(name) for name in _DECIDING}
         return {**settings, "data": self.data, **{name: getattr(self, name) for name in names}}
 
     def differing(self, other: RunManifest) -> dict[str, tuple[Any, Any]]:
-        """Return what decides the results and is not as in another run: here, and there."""
+        """Return the values of `identity` that differ: name -> value here and there."""
         mine, others = self.identity, other.identity
         return {name: (one, others[name]) for name, one in mine.items() if one != others[name]}
 
     def refuse_another(self, other: RunManifest, where: Path) -> None:
-        """Refuse to go on as another run.
+        """Raise an error if this run cannot be continued as another run.
 
         Raises:
             UserError: settings, data, tracker or version differ; the message names them.
@@ -135,7 +135,7 @@ class RunManifest:
         return settings_of_json(self.settings)
 
     def info(self, **more: Any) -> RunInfo:
-        """Describe the run for a report; ``more`` are fields of the circumstances."""
+        """Return the description of the run for a report; ``more`` sets further fields."""
         return RunInfo(
             **{
                 **self.data,
@@ -152,7 +152,7 @@ class RunManifest:
         )
 
     def write(self, folder: Path) -> None:
-        """Put it into a folder; what was there is replaced at once."""
+        """Write the manifest to a folder, atomically."""
         write_json(folder / MANIFEST, {"results_version": _VERSION, **to_json(self)})
 
     @classmethod
@@ -160,7 +160,7 @@ class RunManifest:
         """Read the manifest of a folder.
 
         Raises:
-            DataError: there is none, or it is damaged.
+            DataError: the manifest is missing or damaged.
         """
         path = folder / MANIFEST
         content = read_versioned(path, _KIND, "results_version", _VERSION)
@@ -170,20 +170,20 @@ class RunManifest:
             raise DataError(f"{path} is damaged: {error}") from None
 
     def gone_on(self, *, asked: int, seconds: float, ended: str = "") -> RunManifest:
-        """Return it after so many more contexts and seconds."""
+        """Return the manifest with more contexts and seconds."""
         asked, seconds = self.asked + asked, self.seconds + seconds
         return replace(self, ended=ended, asked=asked, seconds=seconds)
 
 
 def data_of(info: RunInfo) -> dict[str, Any]:
-    """Return what a manifest keeps of the data."""
+    """Return the properties of the data for a manifest."""
     names = ("data", "split", "normalisation", "layout", "dialogues", "turns")
     known = asdict(info)
     return {name: known[name] for name in names}
 
 
 def plan_digest(planned: Iterable[tuple[Dialogue, int]]) -> str:
-    """Return 32 hexadecimal digits of all that is asked of some dialogues, in their order."""
+    """Return a digest of planned dialogues in order, as 32 hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=16)
     for line in _digested(planned):
         digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
@@ -192,37 +192,37 @@ def plan_digest(planned: Iterable[tuple[Dialogue, int]]) -> str:
 
 def _digested(planned: Iterable[tuple[Dialogue, int]]) -> Iterator[str]:
     for dialogue, last in planned:
-        # The key of a turn is of all that was said up to it.
+        # The key of a turn covers all utterances up to it.
         yield f"{dialogue.id}\t{last}\t{turn_keys(dialogue)[last]}"
         for turn in dialogue.turns[: last + 1]:
             yield repr(None if turn.state is None else sorted(turn.state.items()))
 
 
-#: Bytes after which another part is begun.
+#: Size in bytes after which a new file is started.
 PART_SIZE: Final = 256_000_000
 _PATTERN: Final = "results-*.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line, whose results are decoded when they are read."""
+    """One line of a file; its results are decoded only when they are read."""
 
-    place: int  #: Of the dialogue in the data.
-    relation: int  #: Of the relation in the manifest.
-    count: int  #: Results.
+    place: int  #: The index of the dialogue in the data.
+    relation: int  #: The index of the relation in the manifest.
+    count: int  #: The number of results.
     results: RawJson
 
 
 _LINE: Final = json_decoder(_Line)
-#: In two steps each way: results refer to earlier ones of the dialogue.
+#: Results are encoded in two steps, since they refer to earlier results of the dialogue.
 _PLAIN: Final = json_decoder(list[dict[str, Any]])
 
 
 @dataclass(frozen=True, slots=True)
 class DialogueResults:
-    """What was found at one dialogue under one relation."""
+    """The results of one dialogue under one relation."""
 
-    #: Of the dialogue in the data.
+    #: The index of the dialogue in the data.
     place: int
     relation: str
     results: tuple[TurnResult, ...]
@@ -230,23 +230,23 @@ class DialogueResults:
 
 @dataclass(frozen=True, slots=True)
 class EncodedResults:
-    """`DialogueResults` as they are written: who writes them down need not know what they say."""
+    """`DialogueResults` in encoded form, which can be written without decoding."""
 
     place: int
     relation: str
-    count: int  #: Results.
-    text: bytes  #: Their JSON.
+    count: int  #: The number of results.
+    text: bytes  #: The results as JSON.
 
     @classmethod
     def of(cls, found: DialogueResults) -> EncodedResults:
-        """Encode what was found at a dialogue."""
+        """Encode the results of a dialogue."""
         results = found.results
         text = json_encoded(list(packed(_PLAIN(json_encoded(results)))))
         return cls(found.place, found.relation, len(results), text)
 
 
 class _Index:
-    """Where each line is: five numbers a line, whatever it holds."""
+    """The positions of all lines, with five numbers for each."""
 
     def __init__(self) -> None:
         self.place, self.relation, self.count = array("q"), array("q"), array("q")
@@ -264,7 +264,7 @@ class _Index:
 
 
 class ResultFolder:
-    """Reads and writes a folder of results; a writer holds it alone."""
+    """Reads and writes a result folder; only one writer may use it."""
 
     def __init__(self, path: Path, manifest: RunManifest) -> None:
         self.path, self.manifest = path, manifest
@@ -276,10 +276,10 @@ class ResultFolder:
 
     @classmethod
     def create(cls, path: Path, manifest: RunManifest) -> Self:
-        """Begin a folder.
+        """Create a result folder.
 
         Raises:
-            UserError: there is something in the way.
+            UserError: the path is a file, or a folder that is not empty.
         """
         if path.exists() and not path.is_dir():
             raise UserError(f"{path} is no folder: results are kept in one")
@@ -291,10 +291,10 @@ class ResultFolder:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open a folder that is there; a last line that was cut off is as if it were not there.
+        """Open an existing folder; an incomplete last line is ignored.
 
         Raises:
-            DataError: it is none, or it is damaged.
+            DataError: the path is not a result folder, or it is damaged.
         """
         if path.is_file():
             raise DataError(
@@ -310,17 +310,17 @@ class ResultFolder:
 
     @staticmethod
     def part_name(number: int) -> str:
-        """Return the name of a file of lines, by its number from 1."""
+        """Return the name of a file of lines by its number, from 1."""
         return f"results-{number:04d}.jsonl"
 
     @property
     def parts(self) -> Sequence[Path]:
-        """The files of lines, in the order in which they were begun."""
+        """The files of lines, in the order of creation."""
         return self._parts
 
     @staticmethod
     def is_one(path: Path) -> bool:
-        """Whether there is a folder of results."""
+        """Return whether a path is a result folder."""
         return (path / MANIFEST).is_file()
 
     def _scan(self, part: Path) -> None:
@@ -339,7 +339,7 @@ class ResultFolder:
 
     def _note(self, line: _Line, part: int, start: int) -> None:
         key = line.place, line.relation
-        # Asked twice, a dialogue gave the same: the first time counts.
+        # If a dialogue was run twice, the results are equal. Keep the first.
         if key not in self._done and line.relation < len(self.manifest.relations):
             self._done.add(key)
             self._index.add(line, part, start)
@@ -347,11 +347,11 @@ class ResultFolder:
     # -- writing ----------------------------------------------------------------------
 
     def has(self, place: int, relation: str) -> bool:
-        """Whether a dialogue has its results under a relation."""
+        """Return whether a dialogue has results under a relation."""
         return (place, self._number[relation]) in self._done
 
     def append(self, found: DialogueResults | EncodedResults) -> None:
-        """Keep what was found at a dialogue; a kill loses at most a line that is half written."""
+        """Append the results of a dialogue; a kill loses at most one incomplete line."""
         if isinstance(found, DialogueResults):
             found = EncodedResults.of(found)
         relation = self._number[found.relation]
@@ -374,14 +374,14 @@ class ResultFolder:
         return self._file
 
     def keep(self, manifest: RunManifest) -> None:
-        """Write the manifest anew, after all lines are on the disk."""
+        """Write the manifest again after all lines are flushed to disk."""
         if self._file is not None:
             os.fsync(self._file.fileno())
         self.manifest = manifest
         manifest.write(self.path)
 
     def close(self) -> None:
-        """Let go of the file that is written."""
+        """Close the file that is being written."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -389,12 +389,12 @@ class ResultFolder:
     # -- reading ----------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Return how many results there are."""
+        """Return the number of results."""
         return sum(self._index.count)
 
     @property
     def complete(self) -> bool:
-        """Whether every dialogue that was planned has its results."""
+        """Whether there are all planned results."""
         return len(self) >= self.manifest.planned
 
     @property
@@ -403,10 +403,10 @@ class ResultFolder:
         return StoredResults(self)
 
     def lines(self, relation: str = "") -> Iterator[DialogueResults]:
-        """Yield what was found, dialogue by dialogue in the order of the data.
+        """Yield the results of each dialogue in the order of the data.
 
         Raises:
-            DataError: what is found of a dialogue is damaged.
+            DataError: the results of a dialogue are damaged.
         """
         index, names = self._index, self.manifest.relations
         wanted = None if not relation else self._number.get(relation, -1)
@@ -431,17 +431,17 @@ class ResultFolder:
                 file.close()
 
     def count(self, relation: str) -> int:
-        """Return how many results there are under a relation."""
+        """Return the number of results under a relation."""
         number, index = self._number.get(relation, -1), self._index
         pairs = zip(index.relation, index.count, strict=True)
         return sum(count for own, count in pairs if own == number)
 
 
 class StoredResults(Collection[TurnResult]):
-    """Results in a folder, read anew each time that somebody goes over them.
+    """The results in a folder, read anew in each iteration.
 
-    They are in the order of the data; of a turn those of ``metamorphic`` come first, then those of
-    the other relations by name.
+    They are in the order of the data. For each turn, the relation ``metamorphic`` comes first, then
+    the others by name.
     """
 
     def __init__(self, folder: ResultFolder, relation: str = "") -> None:
@@ -469,7 +469,7 @@ class StoredResults(Collection[TurnResult]):
 
 
 def _results(text: RawJson) -> list[TurnResult]:
-    """Read the results of a dialogue; a ``ValueError`` or `DataError` if they are damaged."""
+    """Decode the results of a dialogue; raise ``ValueError`` or `DataError` if they are damaged."""
     return from_json(list[TurnResult], list(unpacked(_PLAIN(text))))
 
 
@@ -481,7 +481,7 @@ def _in_order(results: Sequence[TurnResult]) -> list[TurnResult]:
 
 
 def _drop_half_line(path: Path, file: IO[Any]) -> None:
-    """Cut off what was begun and not ended at the end of a file."""
+    """Truncate an incomplete line at the end of a file."""
     size = path.stat().st_size
     with path.open("rb") as old:
         left = size
@@ -498,7 +498,7 @@ def _drop_half_line(path: Path, file: IO[Any]) -> None:
         file.seek(left)
 
 
-#: Turns of a block at least: enough to fill batches, few enough to be asked again.
+#: Minimum number of turns in a block: enough to fill batches, few enough to be repeated.
 BLOCK_TURNS: Final = 256
 
 
@@ -506,7 +506,7 @@ BLOCK_TURNS: Final = 256
 class PlannedDialogue:
     """A dialogue of a block."""
 
-    place: int  #: In the plan of all dialogues.
+    place: int  #: The index in the plan of all dialogues.
     planned: Planned
 
 
@@ -516,9 +516,9 @@ Block = tuple[PlannedDialogue, ...]
 def blocks_of(
     plan: Iterable[Planned], turns: int = BLOCK_TURNS, shard: tuple[int, int] | None = None
 ) -> Iterator[Block]:
-    """Yield the blocks of a plan: dialogues that follow each other, with enough turns.
+    """Yield the blocks of a plan: consecutive dialogues with enough turns.
 
-    Those of a part of the dialogues (``shard``) have the places that they have among all.
+    With a ``shard``, only its dialogues are included, with their indices among all dialogues.
     """
     found: list[PlannedDialogue] = []
     size = 0
@@ -535,38 +535,38 @@ def blocks_of(
 
 
 class BlockRunner:
-    """Runs blocks one after the other, under all relations of a campaign."""
+    """Runs blocks one by one, under all relations of a campaign."""
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
 
     @property
     def ended(self) -> str:
-        """Why nothing more may be asked; ``""`` = it may."""
+        """Why no more contexts may be asked; ``""`` if they may."""
         return self._campaign.predictor.stopped()
 
     @property
     def asked(self) -> int:
-        """Contexts that were asked for so far."""
+        """The number of contexts asked so far."""
         return self._campaign.predictor.calls
 
     def run(
         self, block: Block, has: Callable[[int, str], bool], keep: Callable[[DialogueResults], None]
     ) -> None:
-        """Run what is missing of a block; what is done is kept as it comes.
+        """Run the missing part of a block, and keep results as they come.
 
         Args:
-            block: dialogues with their places.
-            has: whether a dialogue is done, by its place and the name of a relation.
-            keep: takes what was found at a dialogue. One that the end of the budget left
-                unfinished is not kept. Where something is raised, all that is done was kept before.
+            block: the dialogues with their indices.
+            has: whether results exist, by the index of the dialogue and the name of the relation.
+            keep: takes the results of a dialogue. Dialogues that the budget left unfinished are
+                not kept. If an exception is raised, all finished results are kept first.
         """
         source = self.found(block, has)
         try:
             for found in source:
                 keep(found)
         except BaseException as error:
-            # Where it came from `keep`, the source still has what is done, and raises it then.
+            # If `keep` raised the error, the source still has finished results to yield.
             with suppress(type(error)):
                 found = source.throw(error)
                 while True:
@@ -577,7 +577,7 @@ class BlockRunner:
     def found(
         self, block: Block, has: Callable[[int, str], bool]
     ) -> Generator[DialogueResults, None, None]:
-        """Yield what `run` keeps, as it comes; what is raised is raised after all that is done."""
+        """Yield the results for `run` as they come; exceptions come after all finished results."""
         try:
             for relation in self._campaign.relations:
                 missing = [one for one in block if not has(one.place, relation.name)]
@@ -606,28 +606,28 @@ def _found(
         for one in missing:
             yield from done(engine.results_of(one.planned[0].id))
     except GeneratorExit:
-        # Nobody takes anything more.
+        # The consumer has stopped.
         raise
     except BaseException:
-        # Not what could be ended without its smallest versions: it is asked for again.
+        # Except dialogues without their minimised variants, which run again.
         yield from done(engine.known())
         raise
 
 
-#: Parts that a message names.
+#: Maximum number of shards in a message.
 _MOST_NAMED = 10
 
 
 def merge(folders: Sequence[ResultFolder], output: Path) -> ResultFolder:
-    """Copy the results of the parts of a run to one folder, which is there when all of them are.
+    """Copy the results of all shards of a run to one folder, which appears when it is complete.
 
     Args:
-        folders: one for each part, in any order; a run that was not parted is all of its parts.
-        output: the folder to write; a folder of results of the same run is replaced.
+        folders: one for each shard, in any order. An unsharded run is its only shard.
+        output: the folder to write; it replaces a result folder of the same run.
 
     Raises:
-        UserError: parts are of several runs, are missing, overlap, or are not complete; or there is
-            something else in the way.
+        UserError: the shards belong to several runs, overlap, or are missing or incomplete; or
+            the output path is used by something else.
     """
     folders = sorted(folders, key=lambda folder: folder.manifest.shard)
     check_parts(folders)
@@ -640,10 +640,10 @@ def merge(folders: Sequence[ResultFolder], output: Path) -> ResultFolder:
 
 
 def check_parts(folders: Sequence[ResultFolder]) -> None:
-    """Refuse folders that are not each part of one run, once and whole.
+    """Check that the folders are all shards of one run, each complete and given once.
 
     Raises:
-        UserError: they are not; the message names what differs, or the numbers of the parts.
+        UserError: they are not; the message names the differences, or the shards.
     """
     first = folders[0]
     parts = first.manifest.shard[1]
@@ -678,7 +678,7 @@ def check_parts(folders: Sequence[ResultFolder]) -> None:
 
 
 def unfinished(folder: ResultFolder) -> str:
-    """Say what a folder lacks, and what goes on with it."""
+    """Return a sentence about the missing results of a folder and the command to continue."""
     manifest = folder.manifest
     part = "" if manifest.shard == (1, 1) else f", part {shard_text(manifest.shard)},"
     why = f" ({manifest.ended})" if manifest.ended else ""
@@ -687,7 +687,7 @@ def unfinished(folder: ResultFolder) -> str:
 
 
 def merged_manifest(parts: Sequence[RunManifest]) -> RunManifest:
-    """Return the manifest of a run from those of all of its parts, in their order."""
+    """Return the manifest of a whole run from the manifests of all its shards, in order."""
     first = parts[0]
     return replace(
         first,
@@ -705,10 +705,10 @@ def merged_manifest(parts: Sequence[RunManifest]) -> RunManifest:
 
 @contextmanager
 def replacing(output: Path, manifest: RunManifest) -> Iterator[Path]:
-    """Give a folder to fill, which takes its place and its manifest when all went well.
+    """Yield a new folder to fill; on success, it gets the manifest and replaces ``output``.
 
     Raises:
-        UserError: in its place is something else than results of the same run.
+        UserError: ``output`` is not a result folder of the same run.
     """
     check_replaceable(output, manifest)
     target = output.expanduser().resolve()
@@ -733,11 +733,11 @@ def replacing(output: Path, manifest: RunManifest) -> Iterator[Path]:
 
 
 def check_replaceable(output: Path, manifest: RunManifest | None = None) -> None:
-    """Refuse to write a folder of results in the place of something else.
+    """Raise an error if a result folder would replace something else.
 
     Raises:
-        UserError: there is a file, a folder with other files, or results of another run than that
-            of ``manifest``.
+        UserError: there is a file, a folder with other files, or, given a ``manifest``, the
+            results of another run.
     """
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
@@ -757,7 +757,7 @@ def _to_disk(file: Path) -> None:
 
 
 class FolderReport:
-    """What is reported of a folder of results; what was said is left out where that is wanted."""
+    """The report of a result folder, optionally without utterances."""
 
     def __init__(self, folder: ResultFolder, *, redact: bool = False) -> None:
         manifest = folder.manifest
@@ -771,7 +771,7 @@ class FolderReport:
         self.summary: Summary = self.totals.first(self.settings.variant.relation).summary
 
     def page(self, page: TerminalPage) -> TerminalPage:
-        """Put the figures on a page of a terminal."""
+        """Add the figures to a terminal page."""
         given = (self.results, self.settings, self.info)
         width, encoding = page.width, page.encoding
         page.lines += report_lines(
@@ -783,7 +783,7 @@ class FolderReport:
         return page
 
     def write(self, output: OutputSettings, **run: Any) -> list[Path]:
-        """Write the reports that are asked for; ``run`` are fields of the circumstances."""
+        """Write the requested reports; ``run`` sets further fields of the run description."""
         wanted = [Path(path) for path in output.report]
         if wanted:
             settings = self.settings.replace_options(redact=output.redact)
@@ -799,12 +799,12 @@ class FolderReport:
         return wanted
 
 
-#: Told how many results there are, and how many there will be.
+#: Called with the number of results so far and the total number.
 Progress = Callable[[int, int], None]
 
 
 def manifest_of(campaign: Campaign) -> RunManifest:
-    """Return the manifest of a campaign of which nothing has been run."""
+    """Return the manifest of a campaign before its first run."""
     settings, data = campaign.settings, campaign.data
     variant, model = settings.variant, settings.tracker
     policy = note = ""
@@ -834,20 +834,20 @@ def manifest_of(campaign: Campaign) -> RunManifest:
 
 
 def facts_of(relation: Relation, campaign: Campaign) -> RelationFacts:
-    """Return what a relation says of itself."""
+    """Return the description of a relation."""
     outcome = campaign.settings.reply.outcome
     expects = KINDS[outcome].words.fill(relation.expects)
     return RelationFacts(expects, relation.source, relation.unit, relation.edits)
 
 
 def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = "") -> ResultFolder:
-    """Run a campaign, or what is missing of it, into a folder.
+    """Run a campaign, or its missing part, into a folder.
 
-    What was done stays whatever ends the run: Ctrl-C, a budget, a kill. The same call goes on;
-    ``command`` is the line that does, for those who find the folder unfinished.
+    Finished results are kept in every case: after Ctrl-C, at the end of a budget, after a kill. The
+    same call continues the run. ``command`` is stored as the command line to continue.
 
     Raises:
-        UserError: the folder is of another run, or the tracker cannot be tested.
+        UserError: the folder belongs to another run, or the tracker fails its tests.
     """
     manifest = replace(manifest_of(campaign), command=command)
     folder = opened(path, manifest)
@@ -879,10 +879,10 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
 
 
 def opened(path: Path, manifest: RunManifest) -> ResultFolder:
-    """Return the folder of a run: as it is, or a new one.
+    """Open the folder of a run, or create it.
 
     Raises:
-        UserError: it is of another run.
+        UserError: the folder belongs to another run.
     """
     if not ResultFolder.is_one(path):
         return ResultFolder.create(path, manifest)

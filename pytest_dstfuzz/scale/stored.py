@@ -1,4 +1,4 @@
-"""A folder of results as the plugin judges it."""
+"""A result folder for the gate of the plugin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_dstfuzz.scale.results import ResultFolder, RunManifest, plan_digest,
 
 
 class FolderRun(StoredRun):
-    """A run in a folder."""
+    """A run in a result folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -31,31 +31,35 @@ class FolderRun(StoredRun):
 
     @classmethod
     def holds(cls, path: Path) -> bool:
-        """Whether there is a folder of results."""
+        """Return whether there is a result folder."""
         return ResultFolder.is_one(path)
 
     @property
     def settings(self) -> Settings:
-        """Those of the run."""
+        """The settings of the run."""
         return self._manifest.read_settings()
 
     @property
     def info(self) -> RunInfo:
-        """Describe the data and the run."""
+        """The description of the data and the run."""
         return self._manifest.info()
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """The names of the relations that have results, in the order in which they were asked."""
+        """The names of the relations with results, in the order of the run."""
         return tuple(name for name in self._manifest.relations if self._folder.count(name))
 
     def results(self, relation: str = "") -> Results:
-        """Return the results under one relation, or all; each pass reads them anew."""
+        """Return the results of one relation or all, read anew in each iteration."""
         found = self._folder.results
         return found.of(relation) if relation else found
 
     def is_of(self, drawn: Sequence[tuple[Dialogue, int]]) -> bool:
-        """Whether the run was of these dialogues; a `UserError` if it cannot be judged."""
+        """Return whether the run had exactly these dialogues.
+
+        Raises:
+            UserError: the folder cannot be used.
+        """
         return plan_digest(drawn) == self._folder.manifest.digest
 
     @cached_property

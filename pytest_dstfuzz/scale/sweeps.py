@@ -1,4 +1,4 @@
-"""Sweeps: their file, cells, tables and pages."""
+"""Sweeps: files, cells, tables and pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
 
-#: Parts of the settings that a cell may have.
+#: Parts of the settings that a cell may set.
 _PARTS: Final = ("tracker", "data", "variant", "reply", "budget")
 _ALLOWED: Final = tuple(
     item.name
@@ -39,7 +39,7 @@ _ALLOWED: Final = tuple(
 )
 _PATHS: Final = frozenset(names_of("path"))
 _PLACES: Final = frozenset(names_of("place"))
-#: Characters of a value in the name of a folder.
+#: Maximum number of characters of a value in a folder name.
 _SHOWN: Final = 24
 
 
@@ -47,7 +47,7 @@ _SHOWN: Final = 24
 class SweepCell:
     """One campaign of a sweep."""
 
-    #: Of its folder: its values, and a digest of all that decides its results.
+    #: The name of its folder: its values, and a digest of the settings that affect results.
     name: str
     values: Mapping[str, str]
     settings: Settings
@@ -55,19 +55,19 @@ class SweepCell:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """All campaigns of a sweep, in the order of the axes, the last of which changes first."""
+    """All campaigns of a sweep, in the order of the axes; the last axis varies fastest."""
 
     axes: Mapping[str, tuple[str, ...]]
     cells: tuple[SweepCell, ...]
 
 
 def read_sweep(path: Path) -> SweepPlan:
-    """Read a file with the tables ``[axes]`` and ``[settings]``, by the names of options.
+    """Read a sweep file with the tables ``[axes]`` and ``[settings]``; keys are option names.
 
-    Paths are relative to the file. Whatever axis there is, ``model`` must be given.
+    Paths are relative to the file. The option ``model`` is required in one of the tables.
 
     Raises:
-        UserError: a name, a value or a combination of values that there is not.
+        UserError: an invalid name, value or combination of values.
     """
     if not path.is_file():
         raise DataError(f"there is no file {path}: a sweep is a TOML file with [axes], [settings]")
@@ -89,7 +89,7 @@ def read_sweep(path: Path) -> SweepPlan:
 
 
 def _tables(content: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the axes, and what all cells have."""
+    """Return the axes, and the settings of all cells."""
     axes = {
         _named(name, path, "axes"): value for name, value in _parse_table(content, "axes", path)
     }
@@ -123,7 +123,7 @@ def _named(name: str, path: Path, table: str) -> str:
 
 
 def _placed(name: str, value: Any, path: Path) -> Any:
-    """Return a value, and of a path that is there beside the file the one that is there."""
+    """Return a value; a path is resolved relative to the sweep file if it exists there."""
     if name in _PATHS and isinstance(value, str):
         beside = path.parent / value
         return str(beside) if beside.exists() else value
@@ -152,30 +152,30 @@ def _make_cell(shown: Mapping[str, str], given: Mapping[str, Any], path: Path) -
 
 CELLS: Final = "cells"
 
-#: Told the cell that runs, its number from 1, and how many of its results there are.
+#: Called with the running cell, its number from 1, and its number of results so far and in total.
 SweepProgress = Callable[[SweepCell, int, int, int], None]
 
 
 @dataclass(frozen=True)
 class SweptCell:
-    """A cell and what came of it."""
+    """A cell and its outcome."""
 
     cell: SweepCell
     path: Path
-    #: Why it could not be run, or not to its end; ``""`` = it was.
+    #: Why the cell failed or is incomplete; ``""`` if it is complete.
     problem: str = ""
 
     @property
     def folder(self) -> ResultFolder | None:
-        """Its results, also those of one that was not run to its end; ``None`` without any."""
+        """The results, also if incomplete; ``None`` if there are none."""
         return ResultFolder.open(self.path) if ResultFolder.is_one(self.path) else None
 
 
 def run_sweep(plan: SweepPlan, output: Path, progress: SweepProgress) -> Iterator[SweptCell]:
-    """Run what is missing of each cell, in their order, and yield what came of it.
+    """Run the missing part of each cell in order, and yield the outcomes.
 
-    A cell that cannot be run is told of, and the others go on. Whatever ends a sweep, the same
-    call goes on with it; cells that a changed file still has are not run again.
+    A cell that fails is reported, and the other cells still run. The same call continues an
+    interrupted sweep. After a change of the file, unchanged cells do not run again.
     """
     known = _LastTracker()
     for number, cell in enumerate(plan.cells, start=1):
@@ -186,7 +186,7 @@ def run_sweep(plan: SweepPlan, output: Path, progress: SweepProgress) -> Iterato
 def _problem_of(
     cell: SweepCell, path: Path, known: _LastTracker, number: int, progress: SweepProgress
 ) -> str:
-    """Run a cell, and return why that went wrong, if it did."""
+    """Run a cell, and return the reason if it failed or is incomplete."""
     try:
         campaign = known.campaign(cell.settings)
         folder = run_into(campaign, path, lambda done, total: progress(cell, number, done, total))
@@ -196,7 +196,7 @@ def _problem_of(
 
 
 class _LastTracker:
-    """The tracker of the last cell, for the next where that asks the same one."""
+    """The tracker of the last cell, reused if the next cell has the same one."""
 
     def __init__(self) -> None:
         self._key: Any = None
@@ -204,7 +204,7 @@ class _LastTracker:
 
     def campaign(self, settings: Settings) -> Campaign:
         """Return the campaign of a cell."""
-        # What reads the data and how answers are asked for may be part of a tracker.
+        # A tracker may depend on the settings of data and replies.
         key = settings.tracker, settings.data, settings.reply
         timed = settings.budget.max_seconds is not None
         if self._tracker is not None and key == self._key and not timed:
@@ -216,15 +216,15 @@ class _LastTracker:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepRow:
-    """What came of one cell under one relation; rates are shares, bounds those of 95 %.
+    """The outcome of one cell under one relation; rates are fractions with 95 % intervals.
 
-    A rate is ``None`` where nothing was answered, a bound where there were too few dialogues.
+    A rate is ``None`` if nothing was answered, and a bound if there were too few dialogues.
     """
 
     cell: str
-    #: By axis.
+    #: Axis -> value.
     values: Mapping[str, str] = field(default_factory=dict)
-    #: Why the cell was not run, or not to its end.
+    #: Why the cell failed or is incomplete.
     problem: str = ""
     relation: str = ""
     dialogues: int = 0
@@ -243,12 +243,12 @@ class SweepRow:
     calls: int = 0
     minimiser_calls: int = 0
     weaknesses: int = 0
-    #: Of 1,000 user turns; of a search by density alone.
+    #: Expected failures per 1,000 user turns; only for a search by density.
     expected_failures: float | None = None
 
 
 def rows_of(swept: SweptCell) -> Iterator[SweepRow]:
-    """Yield the rows of a cell: one without a relation where nothing was run."""
+    """Yield the rows of a cell, or one row without a relation if there are no results."""
     cell, folder = swept.cell, swept.folder
     about: dict[str, Any] = {
         "cell": cell.name,
@@ -290,7 +290,7 @@ def rows_of(swept: SweptCell) -> Iterator[SweepRow]:
 
 
 def columns_of(axes: Sequence[str]) -> dict[str, type]:
-    """Return the columns of the table and what they hold; each axis is one, as text."""
+    """Return column -> type of the table; each axis is a column of text."""
     found: dict[str, type] = {}
     for item in fields(SweepRow):
         if item.name == "values":
@@ -303,19 +303,19 @@ def columns_of(axes: Sequence[str]) -> dict[str, type]:
 
 
 def record_of(row: SweepRow) -> dict[str, Any]:
-    """Return a row by its columns."""
+    """Return a row as a mapping from column to value."""
     plain = asdict(row)
     values = plain.pop("values")
     return {**plain, **{_axis(name): value for name, value in values.items()}}
 
 
 def _axis(name: str) -> str:
-    # There is a column of that name, which says under which relation.
+    # The column "relation" already exists; it has the relation of the results.
     return f"axis_{name}" if name == "relation" else name
 
 
 def write_csv(path: Path, rows: Sequence[SweepRow], axes: Sequence[str]) -> None:
-    """Write the table as CSV, whole or not at all."""
+    """Write the table as CSV, atomically."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(columns_of(axes)), lineterminator="\n")
     writer.writeheader()
@@ -324,9 +324,9 @@ def write_csv(path: Path, rows: Sequence[SweepRow], axes: Sequence[str]) -> None
 
 
 _DRAWS: Final = 5_000
-#: Of them in memory at once.
+#: The number of draws in memory at once.
 _SLICE: Final = 100
-#: Fewer dialogues give no interval worth showing.
+#: Minimum number of dialogues for an interval.
 _FEWEST: Final = 8
 
 Sums = npt.NDArray[np.float64]
@@ -334,36 +334,36 @@ Sums = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AxisDifference:
-    """Share of tested turns that break with one value of an axis, beside that of the first."""
+    """The rate of broken tested turns for one value of an axis, compared with the first value."""
 
     axis: str
     first: str
     value: str
     relation: str
-    #: Dialogues that have tested turns with both values.
+    #: The number of dialogues with tested turns for both values.
     dialogues: int
     rate_first: float
     rate: float
-    #: 95 % interval of the difference over dialogues; ``None`` with fewer than 8.
+    #: The 95 % interval of the difference over dialogues; ``None`` for fewer than 8.
     interval: tuple[float, float] | None
-    #: Of a test that swaps the values within dialogues, and the same by Holm's method, over all
-    #: differences of the sweep.
+    #: The p-value of a test that swaps the values within dialogues, and its Holm correction over
+    #: all differences of the sweep.
     p_value: float | None
     holm: float | None = None
 
     @property
     def difference(self) -> float:
-        """The rate less that of the first value."""
+        """The rate minus that of the first value."""
         return self.rate - self.rate_first
 
 
 def differences_of(
     axes: Mapping[str, Sequence[str]], swept: Iterable[SweptCell]
 ) -> tuple[AxisDifference, ...]:
-    """Compare each value of each axis with the axis' first.
+    """Compare each value of each axis with the first value of the axis.
 
-    Of the cells with the value, turns are added up by dialogue; only cells count whose
-    counterpart with the first value was run to its end too.
+    The turns of all cells with the value are added up by dialogue. A cell only counts if it and its
+    counterpart with the first value are complete.
     """
     done = {tuple(one.cell.values.items()): one for one in swept if not one.problem}
     sums = {key: _by_relation(one) for key, one in done.items()}
@@ -376,7 +376,7 @@ def differences_of(
                 if dict(key)[axis] == value
                 and (other := tuple({**dict(key), axis: values[0]}.items())) in sums
             ]
-            # Under the axis of relations no two cells have one in common.
+            # Cells of the axis "relation" have no relation in common.
             names = dict.fromkeys(
                 name for before, after in pairs for name in before if name in after
             )
@@ -387,7 +387,7 @@ def differences_of(
 
 
 def _by_relation(swept: SweptCell) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return relation -> dialogue -> its turns that broke, and those that were tested."""
+    """Return relation -> dialogue -> numbers of broken and of tested turns."""
     sums: dict[str, dict[str, tuple[int, int]]] = {}
     folder = swept.folder
     for turn in () if folder is None else folder.results:
@@ -400,7 +400,7 @@ def _by_relation(swept: SweptCell) -> dict[str, dict[str, tuple[int, int]]]:
 def _added(
     pairs: Sequence[tuple[Mapping[str, Mapping[str, tuple[int, int]]], ...]], relation: str
 ) -> tuple[Sums, Sums]:
-    """Return the sums of the two values, each ``[dialogues, 2]``, of dialogues with both."""
+    """Return the sums for both values, each ``[dialogues, 2]``, over dialogues that have both."""
     both: list[dict[str, Sums]] = [{}, {}]
     for pair in pairs:
         for side, of in enumerate(pair):
@@ -434,7 +434,7 @@ def _difference(
 
 
 def _drawn(before: Sums, after: Sums, rng: np.random.Generator) -> tuple[Sums, Sums]:
-    """Return differences on dialogues drawn again, and with the values swapped within them."""
+    """Return differences for resampled dialogues, and for values swapped within dialogues."""
     count = len(before)
     again = rng.integers(0, count, (_SLICE, count))
     moved = _rate(after[again].sum(1)) - _rate(before[again].sum(1))
@@ -444,13 +444,13 @@ def _drawn(before: Sums, after: Sums, rng: np.random.Generator) -> tuple[Sums, S
 
 
 def _rate(sums: Sums) -> Sums:
-    """Return broken / tested of ``[..., 2]``."""
+    """Return broken / tested for sums ``[..., 2]``."""
     rate: Sums = sums[..., 0] / np.maximum(sums[..., 1], 1)
     return rate
 
 
 def _with_holm(found: Sequence[AxisDifference]) -> tuple[AxisDifference, ...]:
-    """Put in the p-values that hold for all differences together (Holm, 1979)."""
+    """Add p-values corrected for multiple comparisons (Holm, 1979)."""
     known = sorted((one.p_value, at) for at, one in enumerate(found) if one.p_value is not None)
     adjusted: dict[int, float] = {}
     highest = 0.0
@@ -475,18 +475,18 @@ _DIFFERENCES: Final = (
 
 @dataclass(frozen=True)
 class SweepPage:
-    """What is shown of a sweep."""
+    """The content of a sweep's page."""
 
     name: str
     axes: Mapping[str, Sequence[str]]
     rows: Sequence[SweepRow]
     differences: Sequence[AxisDifference]
-    #: By cell: the address of its own report, from the page.
+    #: Cell -> address of its report, relative to the page.
     links: Mapping[str, str]
 
     @property
     def lead(self) -> str:
-        """What it is, in a sentence."""
+        """A sentence that describes the sweep."""
         cells = len({row.cell for row in self.rows})
         broken = len({row.cell for row in self.rows if row.problem})
         text = f"{cells} cells: {' x '.join(f'{len(v)} {n}' for n, v in self.axes.items())}"
@@ -494,15 +494,15 @@ class SweepPage:
 
     @property
     def shown_axes(self) -> list[str]:
-        """The axes that have a column of their own: that of relations is there in any case."""
+        """The axes with their own column; the relation has a column in any case."""
         return [name for name in self.axes if name != "relation"]
 
     def head(self) -> list[str]:
-        """Return the heads of the table of cells."""
+        """Return the headers of the table of cells."""
         return [*self.shown_axes, *_HEAD, "weaknesses"]
 
     def texts(self, row: SweepRow) -> list[str]:
-        """Return the cells of a row."""
+        """Return the texts of a row."""
         rate = _between(row.failure_rate, row.failure_rate_low, row.failure_rate_high)
         turns = (row.turn_failure_rate, row.turn_failure_rate_low, row.turn_failure_rate_high)
         figures = [row.relation, f"{row.turns:,}", rate, _between(*turns)]
@@ -510,7 +510,7 @@ class SweepPage:
         return [*(row.values[name] for name in self.shown_axes), *figures]
 
     def markdown(self) -> str:
-        """Return tables of cells and of differences."""
+        """Return the tables of cells and differences as Markdown."""
         head = [*self.head(), "problem"]
         rows = [[*self.texts(row), row.problem] for row in self.rows]
         parts = [f"# Sweep: {self.name}", self.lead, _show_table(head, rows)]
@@ -520,7 +520,7 @@ class SweepPage:
         return "\n\n".join(map(printable, parts[:2])) + "\n\n" + "\n\n".join(parts[2:]) + "\n"
 
     def html(self) -> str:
-        """Return the page; it needs the extra ``report``."""
+        """Return the page as HTML; needs the extra ``report``."""
         with needs_extra("the page of a sweep", "report", "jinja2", "markupsafe"):
             from pytest_dstfuzz.report.html.page import environment, insides  # noqa: PLC0415 - needs jinja2
         rows = [
@@ -552,7 +552,7 @@ class SweepPage:
 
 
 def write_pages(folder: Path, page: SweepPage) -> tuple[Path, ...]:
-    """Write ``sweep.md`` and ``index.html`` into a folder."""
+    """Write ``sweep.md`` and ``index.html`` to a folder."""
     written = {folder / "sweep.md": page.markdown(), folder / "index.html": page.html()}
     for path, text in written.items():
         write_text(path, text)
@@ -560,7 +560,7 @@ def write_pages(folder: Path, page: SweepPage) -> tuple[Path, ...]:
 
 
 def link_to(path: Path, folder: Path) -> str:
-    """Return the address of a file below a folder, from a page in it."""
+    """Return the relative address of a file below a folder, for a page in this folder."""
     return quote(path.relative_to(folder).as_posix())
 
 

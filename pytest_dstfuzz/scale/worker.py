@@ -1,4 +1,4 @@
-"""An actor of a campaign: it makes the campaign once, and runs the blocks that it is given."""
+"""An actor of a campaign: it builds the campaign once, and runs blocks."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from pytest_dstfuzz.scale.results import (
     manifest_of,
 )
 
-#: Seconds between two times that what is done of a block is sent.
+#: Seconds between two messages with results of a block.
 _PAUSE: Final = 0.5
-#: Variables of the environment that go to every node: what is told to this package alone.
+#: Prefix of the environment variables that every node gets.
 _VARIABLES: Final = "DSTFUZZ_"
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where the driver was started, so that actors find the same files and modules."""
+    """The working environment of the driver, so that actors find the same files and modules."""
 
     folder: str
-    #: Where modules are looked for.
+    #: The search path of modules.
     search_path: tuple[str, ...]
-    #: Of the environment; it may hold credentials.
+    #: Environment variables, which may hold credentials.
     variables: Mapping[str, str] = field(repr=False)
 
     @classmethod
     def here(cls) -> Surroundings:
-        """Return those of this process."""
+        """Return the environment of this process."""
         variables = {k: v for k, v in os.environ.items() if k.startswith(_VARIABLES)}
         return cls(str(Path.cwd()), tuple(filter(None, sys.path)), variables)
 
     def enter(self) -> None:
-        """Make them those of this process.
+        """Apply the environment to this process.
 
         Raises:
-            UserError: there is no such folder.
+            UserError: the folder does not exist.
         """
         try:
             os.chdir(self.folder)
@@ -65,54 +65,54 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A block, or what is missing of it."""
+    """A block, or the missing part of one."""
 
     number: int
     places: Sequence[int]
-    #: Dialogues of it that are done, by place and relation.
+    #: Finished (place, relation) pairs.
     done: frozenset[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class SentResults:
-    """What an actor sends: results of some dialogues, and how far it is."""
+    """A message of an actor with results and its progress."""
 
     results: tuple[EncodedResults, ...]
-    #: Contexts that the actor asked for so far.
+    #: The number of contexts that the actor has asked so far.
     asked: int
-    #: Number of a block of which it is the last that is sent.
+    #: The number of the block if this is its last message.
     last: int | None = None
-    #: Why it asks for nothing more; ``""`` = it may.
+    #: Why the actor asks no more; ``""`` if it may.
     ended: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A mistake of the user that shows in an actor."""
+    """A user error in an actor."""
 
     message: str
 
     @classmethod
     def of(cls, error: DstFuzzError) -> Refusal:
-        """Return what the driver raises again."""
+        """Return the message that the driver raises again."""
         return cls(str(error.args[0]) if error.args else str(error))
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be run: the places of each block, and the id of its first dialogue."""
+    """The plan of a run: the places in each block, and the id of its first dialogue."""
 
     blocks: Sequence[Sequence[int]]
     names: Sequence[str]
 
 
 class BlockWorker:
-    """Runs blocks of one campaign; tracker and data are loaded once.
+    """Runs blocks of one campaign; the tracker and the data are loaded once.
 
     Args:
-        settings: of the campaign; of its budget what this actor may spend.
-        surroundings: of the driver.
-        spent: seconds of the budget that were over when the actor was ordered.
+        settings: the settings of the campaign, with this actor's share of the budget.
+        surroundings: the environment of the driver.
+        spent: seconds of the budget that were used before the actor was started.
     """
 
     def __init__(self, settings: Settings, surroundings: Surroundings, spent: float = 0.0) -> None:
@@ -122,7 +122,7 @@ class BlockWorker:
         self._runner: BlockRunner | None = None
 
     def prepare(self) -> RunManifest | Refusal:
-        """Load tracker and data, and say what is run."""
+        """Load the tracker and the data, and return the manifest."""
         try:
             self._surroundings.enter()
             settings = self._settings
@@ -141,7 +141,7 @@ class BlockWorker:
         return Plan(blocks, names)
 
     def run(self, task: Task) -> Iterator[SentResults | Refusal]:
-        """Run what is missing of a block; what is done is sent now and then."""
+        """Run the missing part of a block, and send results at intervals."""
         try:
             runner = self._begun()
         except DstFuzzError as error:
@@ -169,21 +169,21 @@ class BlockWorker:
 
     @property
     def _made(self) -> Campaign:
-        assert self._campaign is not None  # noqa: S101 - `prepare` is asked first
+        assert self._campaign is not None  # noqa: S101 - `prepare` is called first
         return self._campaign
 
     def _begun(self) -> BlockRunner:
-        """Return what asks the tracker, after the preflight of the first time."""
+        """Return the runner; on first use, it is created after the preflight."""
         if self._runner is None:
-            # That it answers is known from the preflight; which blocks come first to this actor
-            # must not decide whether it is asked on.
+            # The preflight has shown that the tracker answers. The order of blocks must not
+            # decide whether the actor gives up.
             self._made.predictor.never_give_up()
             self._runner = BlockRunner(self._made)
         return self._runner
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:
-        """End with the budget of the run, where this actor began in the middle of it."""
+        """Enforce the time limit of the run if this actor started in the middle of it."""
         seconds = self._settings.budget.max_seconds
         if seconds is None or not self._spent:
             yield

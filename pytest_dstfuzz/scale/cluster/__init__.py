@@ -1,1 +1,1 @@
-"""Internal: campaigns, and rounds of a training, by many processes through Ray."""
+"""Internal: Campaigns and training rounds with many processes on Ray."""
