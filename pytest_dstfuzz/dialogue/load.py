@@ -421,7 +421,7 @@ def catalogue(source: Path, lists: Path | None = None) -> Catalogue:
 
 
 def choose(files: Catalogue, split: str, layout: str | None) -> SplitFiles:
-    """Choose the files of a split in one layout, by default that of the first reader with some."""
+    """Choose the files of a split in one layout, by default the first layout that has some."""
     candidates = [one for one in files.readers if layout in (None, one.name)]
     choices = [choice for reader in candidates if (choice := _of_layout(files, split, reader))]
     if not choices:

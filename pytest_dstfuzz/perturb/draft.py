@@ -35,8 +35,7 @@ class SlipPlace(NamedTuple):
     #: The text as typed, and the text after the slip.
     before: str
     after: str
-    #: Positions, relative to this word, of words that must be unedited because the slip changes
-    #: them too.
+    #: Positions, relative to this word, of other words that must be unedited for the slip to apply.
     mates: tuple[int, ...]
 
     def is_in(self, word: str) -> bool:
@@ -192,7 +191,7 @@ def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> 
 
 
 def replace_word(draft: Draft, index: int, word: str, name: tuple[str, str]) -> EditResult:
-    """Replace the word ``index`` by ``word``, which takes no further edits in strict."""
+    """Replace the word ``index`` by ``word``, which takes no further edits in ``strict``."""
     at = draft.start(index)
     old = draft.tokens[index]
     edit = Edit(*name, at, at + len(old.text), old.text, word)
@@ -282,7 +281,7 @@ def slip_through(draft: Draft, index: int, place: SlipPlace, name: tuple[str, st
 
 
 def touch(draft: Draft, index: int) -> Draft:
-    """Return the draft with the word ``index`` closed to further edits, at no cost of quota."""
+    """Return the draft with the word ``index`` closed to further edits, at no cost to the quota."""
     done = draft.tokens[index]._replace(typos=0, touched=True)
     return draft._replace(tokens=(*draft.tokens[:index], done, *draft.tokens[index + 1 :]))
 

@@ -132,7 +132,7 @@ class ActionSpace:
         return self._widths[transformation] - 1
 
     def single(self, action: Action, transformation: str) -> Action:
-        """Return an action that applies one transformation once, with its parameters."""
+        """Return an action that applies only this transformation, once, with equal parameters."""
         start = self._offsets[transformation]
         width = self._widths[transformation]
         parameters = action.vector[start + 2 : start + 1 + width]

@@ -98,7 +98,7 @@ _STATES: Final = word_set(
 )
 #: Most words before a numeral that belong to it: `pope john paul`.
 _LONGEST_HEAD: Final = 3
-#: Words between a secret and a word for it that follows, and those that come first in between.
+#: Words between a secret and the word for it. The first one must be in `_LEADS`.
 _BETWEEN: Final = word_set("as the my a our that is this was for its it 's")
 _LEADS: Final = word_set("as that is this was it")
 #: Words that introduce an exact text: `the word ... is`, and verbs of output.
@@ -108,7 +108,7 @@ _ARTICLES: Final = word_set("a an the my your his her our their")
 _SAYING: Final = word_set(
     "prints printed print outputs displays echoes logs typed spells spelled spelt"
 )
-#: Words that end a secret and a label.
+#: Words that end a secret or a label.
 _CLOSING: Final = word_set("please thanks thank ok okay hi hello yesterday today tomorrow tonight")
 #: Most linking words between the word for a secret and the secret.
 _LINKED: Final = 4

@@ -91,7 +91,7 @@ def guard_scopes(
     """Lock words that only matter in this context, and close gaps.
 
     Returns:
-        For each word whether its clause is negated; an empty list if no clause is.
+        Whether the clause of each word is negated. An empty list if no clause is.
     """
     negations = []
     for index, fact in enumerate(facts):
@@ -160,7 +160,7 @@ def _clauses(facts: Sequence[WordFacts], gaps: Sequence[str]) -> list[int]:
 
 @lru_cache(maxsize=1024)
 def _ends(gap: str, *, short: bool) -> bool:
-    """Return whether a sentence ends in a gap. ``short``: the word before may be cut (`p.m.`)."""
+    """Return whether a sentence ends in a gap. If ``short``, a dot may mark an abbreviation."""
     if not _SENTENCE_ENDS.isdisjoint(gap):
         return True
     # Several dots are a pause. A dot without a blank after it does not end a sentence.

@@ -81,7 +81,7 @@ _LETTERS_A_TYPO: Final = 4
 
 
 def typo_limit(length: int) -> int:
-    """Return the number of typing errors that a word of this length may take in strict."""
+    """Return the number of typing errors that a word of this length may take in ``strict``."""
     return max(1, length // _LETTERS_A_TYPO)
 
 
@@ -224,7 +224,7 @@ class EditPolicy:
             operators on words, whether in use or not, and the other ones in use.
         fillers: words that the operator ``filler`` inserts: fillers, then stop words.
         emoji: emoji that the operator ``emoji`` inserts.
-        safe_insertions: words that a masked language model may insert in strict.
+        safe_insertions: words that a masked language model may insert in ``strict``.
         harmless: returns whether a text can only be read as the word it was typed for.
         kept: returns the typing errors that a word can take.
         takes: returns whether a word can take a typing error with one choice.
@@ -271,7 +271,7 @@ class EditPolicy:
         self.judged = self._judged()
 
     def insertable(self, word: str) -> bool:
-        """Return whether ``word`` may be inserted. In strict it must be one word without a lock."""
+        """Return whether ``word`` may be inserted: in ``strict``, one word without a lock."""
         if not self.strict:
             return True
         return word not in _SPEAKING_FILLERS and " " not in word and not self.guard_of(word)
@@ -432,7 +432,7 @@ def look_alike(word: str, policy: EditPolicy) -> list[Typo]:
 
 @operator("char_replace", "typo")
 def keyboard(word: str, policy: EditPolicy) -> list[Typo]:
-    """Hit the key next to a letter instead. In strict no digit is typed.
+    """Hit the key next to a letter instead. In ``strict``, no digit is typed.
 
     >>> keyboard("P", strict), "0" in keyboard("P", edit_rate)[0].choices
     ([Typo(start=0, end=1, choices=('L', 'O'))], True)
@@ -1120,7 +1120,7 @@ class GuardedChange(NamedTuple):
         return frozenset(guard_of(word) for word in (text, *word_list(text)))
 
     def is_same(self, count: int = 1) -> bool:
-        """Return whether words may change case, or become or lose a clitic."""
+        """Return whether the locks allow these words another case, an apostrophe or a clitic."""
         here = slice(self.at, self.at + count)
         pairs = zip(self.guards.roles[here], self.guards.reasons[here], strict=True)
         return all(role != LOCKED or reason in _SPELLABLE for role, reason in pairs)
