@@ -130,7 +130,7 @@ class Folding:
         Args:
             given: predictions and failures.
             clean: all answers to the clean context, unmodified.
-            settled: the result of the majority vote on the clean context.
+            settled: the majority answer to the clean context.
             asked: the clean context.
             expected: the expected changes.
             seen: the context of the variant. If a reply repeats a typing error of the user, the
@@ -174,9 +174,9 @@ class Folding:
         asked: Context,
         seen: Context | None = None,
     ) -> Outcome:
-        """Return the first original answer that agrees with ``counted``, under its paths.
+        """Return the first answer that agrees with the normalised answer ``counted``.
 
-        ``seen`` is the same as in `to_clean`.
+        The result has the paths of ``counted``. ``seen`` is the same as in `to_clean`.
         """
         if self.exact:
             return counted
@@ -290,7 +290,7 @@ Answer = Prediction | TrackerFailure
 
 
 def count_asked(contexts: Collection[Context], answers: Mapping[Context, Answer]) -> int:
-    """Return for how many of the distinct contexts the tracker was called."""
+    """Return the number of distinct contexts for which the tracker was called."""
     found = (answers.get(context) for context in contexts)
     return sum(answer is not None and getattr(answer, "asked", True) for answer in found)
 
@@ -337,7 +337,7 @@ def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) ->
         one, number = context, 0
         while one in answers:
             found.append(one)
-            if isinstance(context, Again):  # Repetitions have no repetitions.
+            if isinstance(context, Again):  # Repetitions are not repeated.
                 break
             number += 1
             one = context.again(number)

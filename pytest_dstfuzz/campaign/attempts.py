@@ -51,7 +51,7 @@ __all__ = ["Attempt", "TurnAttempts", "attempt_turn", "begin_turn", "lock_values
 def folded_label(
     folding: Folding, label: Outcome, clean: Outcome, found: Outcome, asked: Context
 ) -> Outcome:
-    """Return a label in the wording of two answers: each text as an answer that agrees has it.
+    """Return a label whose texts are replaced by texts of two answers if they agree.
 
     Args:
         folding: compares texts.
@@ -81,7 +81,9 @@ def folded_label(
 
 
 def judge_by_label(label: Outcome, changes: Iterable[SlotChange]) -> Mapping[str, ByLabel]:
-    """Compare each changed slot with a label in the wording of both answers.
+    """Return for each changed slot whether its old or its new value is right.
+
+    The label must be in the wording of both answers, see `folded_label`.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
     >>> changes = [SlotChange("area", "south", "north"), SlotChange("food", "thai", None)]
@@ -110,7 +112,7 @@ class Attempt:
     proposal: Proposal
     #: Number of draws for this variant, the accepted one included. At least 1.
     draws: int
-    #: Lower number of the first valid variant of the turn with the same text, if there is one.
+    #: Number of the first valid variant of the turn with the same text, if it is lower.
     duplicate_of: int | None
     #: Perturbed utterances of earlier turns: index -> text.
     users: Mapping[int, str]
@@ -142,7 +144,8 @@ class TurnAttempts:
     turn: Turn
     clean_context: Context
     clean: Answer
-    #: The result of the relation. ``None`` if it was not called or the tracker failed.
+    #: The rewrites of the turn, a `BySearch` or an `Inapplicable`. ``None`` if the relation was not
+    #: called or the tracker failed.
     begun: TurnBegun | None
     #: The prepared utterance and its search. ``None`` if the relation makes the edits.
     source: Source | None
@@ -238,7 +241,10 @@ class TurnAttempts:
         return [one for one in changes if told.get(one.slot) != "corrected"] or list(changes)
 
     def _is_clean(self, attempt: Attempt, found: Outcome) -> bool:
-        """Return whether ``found`` agrees with the clean answer, if two rewrites are compared."""
+        """Return whether ``found`` agrees with the clean answer.
+
+        False unless the relation compares two rewrites.
+        """
         rewrite = attempt.proposal.rewrite
         if rewrite is None or not rewrite.between or not isinstance(self.clean, Prediction):
             return False
@@ -249,7 +255,7 @@ class TurnAttempts:
         reference, rules = self.reference(attempt), self.rules
         rewrite = attempt.proposal.rewrite
         if rewrite is not None and (rewrite.between or not rewrite.expected.stays):
-            return None  # The label says nothing about this rewrite.
+            return None  # The label does not apply to this rewrite.
         label = rules.kind.label(self.dialogue, len(reference.exchanges) - 1)
         if label is None:
             return None
@@ -314,10 +320,10 @@ class TurnAttempts:
     def shown(self, number: int) -> Variant | None:
         """Return the variant of this turn in the context ``number``, or ``None`` if it stays clean.
 
-        If the attack design perturbs the turn, this is its variant of that number, provided that
-        the variant is valid. If the search has a density, it is a draw from the noise model, which
-        is usually clean. If the tracker failed on the clean turn, it stays clean: without a
-        prediction, its variants may lack locks.
+        The turn stays clean if the attack design says so, if its variant of that number is invalid,
+        or if the tracker failed on the clean turn: without a prediction, its variants may lack
+        locks. If the search is `by_density`, the variant is a draw from the noise model, which is
+        usually clean.
         """
         settings, place = self.rules.settings, (self.dialogue.id, number, self.turn.index)
         if not isinstance(self.clean, Prediction):
@@ -481,7 +487,7 @@ class _Listed(TurnRelation):
     def __init__(self, rewrites: Sequence[Rewrite]) -> None:
         self._rewrites = rewrites
 
-    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:  # noqa: ARG002 - does not look
+    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:  # noqa: ARG002 - not adaptive
         """Return rewrite ``number``."""
         return self._rewrites[number] if number < len(self._rewrites) and not draw else None
 
@@ -500,7 +506,7 @@ def _in_order(
         if not found:
             return Inapplicable(_VARIES)
     if all(isinstance(rewrite.seen, Again) for rewrite in found):
-        return _Listed(found)  # Starting the dialogue again is the only rewrite.
+        return _Listed(found)  # All restart the dialogue: there is no order to draw.
     seed, name = rules.settings.seed, rules.relation.name
     rng = stream(seed, "rewrites", name, turn.dialogue.id, turn.turn.index)
     return _Listed([found[place] for place in rng.permutation(len(found))])
@@ -555,7 +561,7 @@ def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | No
 
 
 def _as_asked(rewrite: Rewrite) -> Rewrite:
-    """Return a rewrite with the context to request, which is a repetition if it starts again."""
+    """Return a rewrite whose context is a repetition if it restarts the dialogue."""
     if any(move.kind == "again" for move in rewrite.moves):
         return replace(rewrite, seen=rewrite.seen.again(RESTART))
     return rewrite

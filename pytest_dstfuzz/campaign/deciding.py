@@ -282,7 +282,7 @@ class SequentialTest:
     #: Maximum false-positive rate, and maximum rate of missed changes.
     false_rate: float = ERROR_RATE
     missed_rate: float = ERROR_RATE
-    #: Number of answers that estimates of the calls assume.
+    #: Number of answers to a context that estimates of the calls assume.
     votes: ClassVar[int] = 3
     again: ClassVar[bool] = True
     by_outcome: ClassVar[bool] = False
@@ -447,7 +447,7 @@ def decider_of(settings: TrackerSettings, *, repeatable: bool = False) -> Decide
 
 
 def idle_test(settings: TrackerSettings, who: str) -> str:
-    """Return the message that a sequential test has no effect, as ``who`` is repeatable."""
+    """Return the message that a sequential test has no effect because ``who`` is repeatable."""
     asked = {"dst_noise_floor": settings.noise_floor, "--dst-error-rate": settings.error_rate}
     names = [name for name, value in asked.items() if value is not None]
     return (
@@ -585,7 +585,7 @@ def _as_clean(
     folding: Folding,
     expected: Expected,
 ) -> Sequence[Answer]:
-    """Return all answers to a variant, with texts that agree with clean ones as in ``before``."""
+    """Return all answers to a variant, with texts of ``before`` if they agree with clean ones."""
     given = all_answers(context, answers)
     return folding.to_clean(given, all_answers(clean, answers), before, clean, expected, context)
 
@@ -691,7 +691,7 @@ def _as_wanted(delta: Delta, votes: Sequence[Answer]) -> str | None:
     counted = _values(votes, delta.slot).most_common()
     given = [value for value, _ in counted if value in delta.after]
     named = () if delta.after.anything_but else delta.after.values
-    # Absence is the last resort.
+    # If no answer has an admissible value and none is named, the slot counts as absent.
     return [*given, *named, None][0]
 
 
@@ -728,7 +728,7 @@ class Repeat:
 
     @property
     def wanted(self) -> list[Again]:
-        """The repeated contexts. Their number -1 is never used by a vote."""
+        """The contexts to request again, as repetition -1, which votes never use."""
         return [context.again(-1) for context in self.contexts]
 
     def same(self, answers: Mapping[Context, Answer]) -> bool | None:

@@ -310,13 +310,13 @@ class DialogueScheduler:
             self._waiting[place] = waiting
 
 
-#: Batches that the first window and later windows look ahead. More batches mean fewer partial
-#: batches with contexts of more similar length. But a slow tracker should show its first results
+#: Sizes of the first window and of later ones, in batches. Larger windows have fewer partial
+#: batches and contexts of more similar length. But a slow tracker should show its first results
 #: soon, and an interrupted run loses unfinished dialogues.
 WINDOW_BATCHES = (8, 32)
-#: Maximum number of contexts, one variant per turn, over which a budget is spread at once.
+#: Maximum size of a window that spreads a budget, in contexts, with one variant per turn.
 MOST_SPREAD = 20_000
-#: Average upper bound of the contexts that the minimisation of a violation needs.
+#: Number of contexts that the minimisation of a violation needs on average, at most.
 SHRINKING = 5
 #: Maximum number of concurrent windows. A dialogue has about eight steps, and most have few
 #: requests. With this number of windows, one step apart, batches have contexts of similar length.
@@ -512,8 +512,8 @@ class CampaignEngine:
     def _whole_batches(self) -> int:
         """Number of contexts in a full batch, or 1 if partial batches must not wait.
 
-        They must not wait under a budget, because dialogues finish one after the other. Nor must
-        they wait in a worker, whose tests run one after the other, or after the end of a run.
+        They must not wait under a budget, because dialogues finish one after the other. The same
+        applies in a worker, whose tests run one after the other, and after a stop of the budget.
         """
         budget = self._predictor.budget
         at_once = budget.limited or budget.stopped or not self._ahead

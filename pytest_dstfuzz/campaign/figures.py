@@ -288,8 +288,8 @@ def _t_quantile(freedom: float, level: float) -> float:
 class Counts:
     """Numbers of variants by outcome.
 
-    ``generated == vacuous + duplicate + vetoed + over_rate + unstable + valid`` and ``valid == held
-    + violations + uncredited + carried + improved + errors`` always hold.
+    ``generated == vacuous + duplicate + vetoed + over_rate + unstable + valid`` and
+    ``valid == held + violations + uncredited + carried + improved + errors`` always hold.
     """
 
     vacuous: int = 0
@@ -472,7 +472,7 @@ class ExpectedFailures:
 
 @dataclass(frozen=True, slots=True)
 class FailingMass:
-    """A lower bound for the failures of user turns, from a search without a density."""
+    """A lower bound for the failures of user turns, from a search that is not `by_density`."""
 
     #: Minimum number of failures per 1,000 user turns, from the probabilities of the violations.
     per_1000_at_least: float
@@ -518,7 +518,7 @@ class ExpectedTally:
         self._dialogues: dict[str, ExactSum] = {}
 
     def add(self, turn: TurnResult) -> None:
-        """Add a turn if it has an expectation and its search has a density."""
+        """Add a turn if it has an expectation and its variants are a weighted sample."""
         noise = turn.noise
         if noise is None or not noise.sampled or not has_expectation(turn):
             return
@@ -537,7 +537,7 @@ class ExpectedTally:
 
     @property
     def expected(self) -> ExpectedFailures | None:
-        """The estimate; ``None`` without a turn of a search with a density."""
+        """The estimate; ``None`` without a weighted sample."""
         if not self._models:
             return None
         squares, models = self._squares.value, self._models
@@ -579,7 +579,7 @@ class MassTally:
         self._variants = 0
 
     def add(self, turn: TurnResult) -> None:
-        """Add a turn if it has an expectation and its search has no density."""
+        """Add a turn if it has an expectation and its variants are no weighted sample."""
         noise = turn.noise
         if noise is None or noise.sampled or not has_expectation(turn):
             return

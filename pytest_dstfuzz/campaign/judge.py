@@ -174,7 +174,7 @@ def changes_before(
     if earlier and not earlier[0][0].rules.adds_up:
         return frozenset()  # A reply does not accumulate, so no change persists.
     for turn, known in earlier if attempt.users else ():
-        # A search with a density fills the context with draws that are not variants.
+        # A `by_density` search fills the context with draws from the noise model instead.
         by_density = turn.rules.search.by_density
         other = None if by_density else turn.seen_with(attempt.context_variant)
         if other is not None:

@@ -175,7 +175,7 @@ class Votes:
     #: Answers with the new value, and answers with the value of the clean turn.
     changed: int
     kept: int
-    #: Answers that equal the clean state. With one of them first, there would be no vote.
+    #: Answers that equal the clean state. If the first answer were one, there would be no vote.
     same: int
     #: Answers to the clean turn with its value, and with the new one.
     clean: int
@@ -225,7 +225,7 @@ class VariantResult:
     #: Natural logarithm of its probability under the noise model, given that no lock is touched.
     #: ``None`` in profiles without a noise model, and for variants that the model cannot make.
     log_probability: float | None = None
-    #: Importance weight if the search has a density: the share of all noisy versions of the turn
+    #: Importance weight if the search is `by_density`: the share of all noisy versions of the turn
     #: that it represents.
     weight: float | None = None
     #: Whether it passed the validity profile and was run. False for a duplicate.
@@ -320,7 +320,7 @@ class TurnResult:
     outcome_kind: OutcomeKind = "state"
     #: Spread of a system's replies; ``None`` if there was one reply.
     own: Spread | None = None
-    #: Whether the clean answer agrees with the label; ``None`` = if the two are equal.
+    #: Whether the clean answer agrees with the label; ``None`` = compare them for equality.
     right: bool | None = None
     #: Names of the tools that the system can call, if tool calls are tested.
     tools: tuple[str, ...] = ()

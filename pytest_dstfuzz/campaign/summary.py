@@ -391,9 +391,9 @@ class Summary(Counts):
     noise: Noise | None = None
     #: Checks of a tracker that must be repeatable; ``None`` if nothing was requested again.
     repeats: Repeats | None = None
-    #: ``None`` if the search has no density, and in profiles without a noise model.
+    #: ``None`` if the search is not `by_density`, and in profiles without a noise model.
     expected_failures: ExpectedFailures | None = None
-    #: Lower bound from searches without a density; ``None`` without a noise model.
+    #: Lower bound from searches that are not `by_density`; ``None`` without a noise model.
     failing_mass: FailingMass | None = None
 
     @property

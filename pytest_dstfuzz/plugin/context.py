@@ -592,7 +592,7 @@ class TrackerPool:
         except UserError as error:
             if not self._settings.output.redact:
                 raise
-            # It may repeat utterances.
+            # The message may repeat utterances.
             raise type(error)(
                 f"{KINDS[outcome].words.who} cannot be tested; why is {KEPT_BACK}"
             ) from None

@@ -120,7 +120,7 @@ def _may_be_given(config: pytest.Config) -> bool:
 
 
 def _may_hold_options(arguments: list[str]) -> bool:
-    """Return whether arguments may have an option of the plugin, ask for help, or name a file."""
+    """Return whether arguments may have an option of the plugin, request help, or name a file."""
     return any(
         word.startswith(("--dst-", "--no-dst-", "--help", "@"))
         or (word.startswith("-") and not word.startswith("--") and "h" in word)
@@ -171,7 +171,7 @@ def _ini_type(kinds: str) -> Any:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None]:
-    """Import the modules of the command line without rewriting, also for a conftest.py."""
+    """Import this package without assertion rewriting even in a conftest.py, if it is used."""
     if any(word.startswith(("--dst-", "--no-dst-")) for word in args):
         _use(early_config)
     yield
@@ -212,7 +212,7 @@ def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Check the markers of a test, and parametrise it by the sampled turns.
 
-    Modules of packages with their own ``dst_...`` fixtures are also imported without rewriting.
+    Other fixtures named ``dst_...`` also switch off assertion rewriting for this package.
     """
     markers = list(metafunc.definition.iter_markers("dst"))
     about_turns = "dst_turn" in metafunc.fixturenames
@@ -274,7 +274,7 @@ def dst_relation(request: pytest.FixtureRequest) -> object:
 
 @pytest.fixture(scope="session")
 def dst_outcome(request: pytest.FixtureRequest) -> str:
-    """The tested kind of answer: ``state``, or ``reply``. A suite may return either."""
+    """The tested kind of answer, such as ``state`` or ``reply``. A suite may return another one."""
     return _started(request.config).context.settings.reply.outcome
 
 
@@ -388,7 +388,7 @@ def _is_given(config: pytest.Config) -> bool:
 
 
 def _use(config: pytest.Config) -> None:
-    """Import modules without pytest's rewriting until the end of the run."""
+    """Import this package without pytest's assertion rewriting until the end of the run."""
     if _PLAIN_IMPORTS not in config.stash:
         imports = config.stash[_PLAIN_IMPORTS] = PlainImports()
         sys.meta_path.insert(0, imports)

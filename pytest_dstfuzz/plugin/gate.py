@@ -298,7 +298,7 @@ class SessionGate:
         )
         baselines = self._baselines
         baseline = None if baselines is None else baseline_of(found.name, session, baselines)
-        # ``all`` names none of them explicitly.
+        # With ``all``, no relation was requested by name.
         units = {} if how.relation == ALL else record.relations
         asked = {name: facts.unit for name, facts in units.items()}
         self._judged[found.name] = session, judge(session, self.gates, baseline, asked)
@@ -426,7 +426,7 @@ def _compared(judgement: Judgement) -> Iterator[str]:
 
 
 def _not_compared(figures: Mapping[str, Any]) -> str:
-    """Return the first words of a line: expected failures may have been compared after all."""
+    """Return ``variants not`` if expected failures were compared, otherwise ``not``."""
     expected = figures.get("expected_failures")
     return "not" if expected is None or expected["reason"] else "variants not"
 

@@ -149,7 +149,7 @@ def _without_keys(found: Sequence[Given]) -> tuple[list[Given], list[Given]]:
 
 
 def _of_names(config: pytest.Config, found: Sequence[Given]) -> Iterator[Given]:
-    """Yield options without ini keys of names that the command line does not include."""
+    """Yield options, without the ini keys of names that the command line leaves out."""
     typed = {one.name: set(one.value.split(",")) for one in found if one.on_command_line}
     typed |= {owner: set() for owner in NAMED if _is_off(config, owner)}
     for given in found:

@@ -41,7 +41,7 @@ class ItemOf(NamedTuple):
 def each_of(settings: Settings, relations: Sequence[Relation]) -> Iterator[ItemOf]:
     """Yield each relation with its settings and suffix.
 
-    The ids of its items have no suffix if the search makes the edits, as before there were other
+    Item ids have no suffix if the search makes the edits, because older versions had no other
     relations. To keep ids distinct, this only holds if there is exactly one such relation.
     """
     searched = sum(relation.edits == "search" for relation in relations)

@@ -1,4 +1,4 @@
-"""Steps of the entry point before and after the session hooks: when to start them.
+"""Steps of the entry point, which decide when to start the session hooks.
 
 Loads no large modules, because every run with an option imports it, even if it tests no tracker.
 """

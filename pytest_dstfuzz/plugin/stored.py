@@ -100,7 +100,7 @@ def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Setti
 
     Args:
         given: parsed values by option from all sources; ``results`` is the folder.
-        typed: spelling of the options on the command line.
+        typed: the options on the command line, with their spelling.
 
     Raises:
         UserError: there is no such folder, or an option on the command line contradicts it or needs

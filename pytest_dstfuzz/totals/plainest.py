@@ -20,7 +20,7 @@ PlainKey = tuple[tuple[int, int, float, int], str, int, int]
 
 
 class PlainestTally:
-    """Selects the simplest violations: one for each dialogue or turn, or any.
+    """Selects the simplest violations, at most one for each dialogue, turn or variant.
 
     Violations caused by the turn's own edits come first, then those with the fewest edits, then
     those with the lowest edit rates. At most twice the requested number is in memory.
@@ -160,7 +160,7 @@ class OnPageTally:
 
 
 def _keep(keys: list[PlainKey], key: PlainKey, most: int) -> None:
-    """Add a key to the smallest ones. At times, all but ``most`` keys are dropped."""
+    """Add a key, and sometimes drop all but the ``most`` smallest ones."""
     keys.append(key)
     if len(keys) >= 2 * most:
         keys.sort()
