@@ -28,7 +28,8 @@ _LONGEST: Final = 100_000
 _MOST: Final = 100
 #: Keys for the arguments of a call: those of OpenAI, LangChain and Anthropic.
 _ARGUMENTS: Final = ("arguments", "args", "input")
-#: Other valid keys of a call. Unknown keys are errors, so that no arguments are lost silently.
+#: Other valid keys of a call. If a call has no arguments, any other key is an error, because it may
+#: be a misnamed key for the arguments.
 _BESIDE: Final = ("name", "id", "type", "index", "function", "caller")
 
 

@@ -20,7 +20,7 @@ _VALUES: Final = {
     **{word: 10 * n for n, word in enumerate(_TENS, 2)},
     "fourty": 40,
 }
-#: Ordinals that are not simply a cardinal with `th` at its end, and those that are.
+#: Ordinal -> number.
 _ORDINALS: Final = {
     "first": 1,
     "second": 2,

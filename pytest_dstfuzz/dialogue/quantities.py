@@ -16,9 +16,9 @@ class Quantity(NamedTuple):
 
     kind: str
     said: str
-    #: The number in units of ``unit``, or a clock time in minutes after midnight.
+    #: The number in the canonical unit, or a clock time in minutes after midnight.
     value: float = 0.0
-    #: The unit of an amount, the names of days, or the text of a reference.
+    #: The canonical unit of an amount, the names of days, or the text of a reference.
     unit: str = ""
     #: False for a clock time without a known half of the day, and for a date whose day and month
     #: may be swapped.

@@ -355,7 +355,7 @@ class UserTexts(Reader):
     about = "a .txt with one request of a user a line"
 
     def detect(self, file: SourceFile, head: str) -> float:
-        """Guess that a text file has user texts, and so has JSON that starts with a text."""
+        """Recognise text files, and JSON that starts with a text, with low confidence."""
         start = "".join(head[:200].split())
         plain = file.name.lower().endswith(_PLAIN)
         return 0.1 if start and (plain or start.startswith(('"', '["', '[["'))) else 0
