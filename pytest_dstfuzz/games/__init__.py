@@ -1,7 +1,7 @@
-"""Internal: agents that talk towards a goal, and adversaries that talk them out of it.
+"""Internal: Games: agents that pursue a goal in a talk, and adversaries that work against it.
 
-What `__all__` names is public. Every run of pytest loads this: a name loads its module when it is
-first used. PYTEST_DONT_REWRITE.
+The names in `__all__` are public. Every run of pytest imports this module, so a name loads its
+module on first use. PYTEST_DONT_REWRITE: this module has no assert statements.
 """
 
 #: Public name -> the module that defines it.

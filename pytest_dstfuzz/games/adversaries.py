@@ -1,4 +1,4 @@
-"""Adversaries of an agent: by black box, by white box, and by looking ahead."""
+"""Adversaries of an agent: black-box, white-box and lookahead."""
 
 from __future__ import annotations
 
@@ -27,45 +27,45 @@ from pytest_dstfuzz.games.game import (
 from pytest_dstfuzz.games.playing import AdversarySide, Arena, PlayedGame, Script, Speaker
 from pytest_dstfuzz.seeding import stream
 
-#: Words of an utterance that are replaced at most, as in the source.
+#: Maximum number of replaced words in an utterance, as in the source.
 REPLACED: Final = 2
-#: Words that are tried for each place, the best by the gradient; the source tries all of them.
+#: Number of words to try for each place, the best by the gradient; the source tries all words.
 SHORTLIST: Final = 48
-#: Confidence: what is below minus this is as good (kappa of the source, which names no value).
+#: Lower losses count as equally good (kappa of the source, which gives no value).
 CONFIDENCE: Final = 5.0
 #: Added to the loss of an utterance after which the agent would not select at once.
 _UNMET: Final = 1e3
-#: Losses above this are of such utterances.
+#: A higher loss means that the agent would not select at once.
 _MET: Final = _UNMET / 2
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """An utterance as an attack changed it."""
+    """An utterance after an attack."""
 
     text: str
-    loss: float  #: Below 0 the agent is expected to select what the adversary hopes for.
-    acts: bool = True  #: Whether it meets what the attack is bound by.
+    loss: float  #: Negative if the agent is expected to make a selection that the adversary wants.
+    acts: bool = True  #: Whether it satisfies the constraint of the attack.
 
 
 #: Utterances -> their losses.
 Losses = Callable[[Sequence[str]], np.ndarray]
-#: Utterances -> the talks that end with them, or with what follows.
+#: Utterances -> talks that end with them, or with a likely continuation.
 Talks = Callable[[Sequence[str]], Sequence[Talk]]
 
 
 class WhiteBoxAttack:
-    """Rewrites what is said next in one scenario."""
+    """Rewrites the next utterance in one scenario."""
 
     def __init__(self, view: TargetView, fluency: Fluency, shortlist: int = SHORTLIST) -> None:
         self._view, self._fluency, self._shortlist = view, fluency, shortlist
 
     def reactive(self, said: Said, text: str) -> Rewritten:
-        """Rewrite an utterance so that the agent selects at once, and badly."""
+        """Rewrite an utterance so that the agent makes a bad selection at once."""
         view = self._view
 
         def losses(utterances: Sequence[str]) -> np.ndarray:
-            # What the agent would select is looked at only where it would.
+            # Predict the selection only if the agent would select.
             found = _UNMET - view.closing(said, utterances).margin
             met = np.flatnonzero(found <= _UNMET)
             if len(met):
@@ -74,20 +74,20 @@ class WhiteBoxAttack:
             return found
 
         found = self._rewritten(said, text, losses, partial(view.talks, said))
-        # As in the source only what lets it select at once is said; a nearer miss is no attack.
+        # As in the source, use the rewritten utterance only if the agent would select at once.
         return found if found.loss <= _MET else Rewritten(text, found.loss, acts=False)
 
     def unconstrained(self, said: Said, text: str) -> Rewritten:
-        """Rewrite an utterance so that the agent selects badly, if it selects at once.
+        """Rewrite an utterance so that the agent's selection is bad, if it selects at once.
 
-        Formula 6 without the constraint of formula 7.
+        This is formula 6 without the constraint of formula 7.
         """
         return self._by_talks(said, text, partial(self._view.talks, said))
 
     def preemptive(self, said: Said, text: str) -> Rewritten:
-        """Rewrite an utterance so that the agent's answer to it leads to a bad selection.
+        """Rewrite an utterance so that the agent's answer leads to a bad selection.
 
-        The answer is the likeliest one; the agent may draw another.
+        The attack assumes the most likely answer; the agent may draw another one.
         """
         view = self._view
 
@@ -101,7 +101,7 @@ class WhiteBoxAttack:
         return found
 
     def _by_talks(self, said: Said, text: str, talks: Talks) -> Rewritten:
-        """Rewrite an utterance by what the agent selects at the end of the talk with it."""
+        """Rewrite an utterance by the agent's selection at the end of the resulting talk."""
         return self._rewritten(said, text, lambda utterances: self._loss(talks(utterances)), talks)
 
     def _rewritten(self, said: Said, text: str, losses: Losses, talks: Talks) -> Rewritten:
@@ -111,11 +111,11 @@ class WhiteBoxAttack:
 
 @dataclass(frozen=True)
 class Rewriter:
-    """Replaces words of an utterance greedily, for whatever loss."""
+    """Greedily replaces words of an utterance for any loss."""
 
-    view: TargetView  #: The agent that is attacked.
-    fluency: Fluency  #: What may be said.
-    shortlist: int = SHORTLIST  #: Words that are tried for each place.
+    view: TargetView  #: The attacked agent.
+    fluency: Fluency  #: The filter of utterances.
+    shortlist: int = SHORTLIST  #: The number of words to try for each place.
 
     def rewritten(
         self,
@@ -125,17 +125,17 @@ class Rewriter:
         talks: Talks,
         enough: float = -CONFIDENCE,
     ) -> Rewritten:
-        """Replace at most `REPLACED` words of an utterance, one after the other.
+        """Replace at most `REPLACED` words of an utterance, one by one.
 
         Args:
-            said: what was said before.
+            said: the talk so far.
             text: the utterance.
-            losses: what is lessened.
-            talks: returns the talks in which the gradient says which words help.
-            enough: a loss at which nothing more is tried.
+            losses: the losses to minimise.
+            talks: returns the talks for the gradient that selects words.
+            enough: the search stops at this loss.
         """
         best = Rewritten(text, float(losses([text])[0]))
-        # Looked for once: words that help hardly change with one of them, and the slope is dear.
+        # Compute once: the gradient is expensive, and one replaced word hardly changes it.
         offered: list[list[str]] = []
         if best.loss > enough:
             (talk,) = talks([text])
@@ -162,62 +162,62 @@ def _with(words: Sequence[str], place: int, word: str) -> str:
     return " ".join([*words[:place], word, *words[place + 1 :]])
 
 
-#: Of later words, as in the source: what is said last counts most.
+#: Discount for earlier words, as in the source: later words count more.
 _DISCOUNT: Final = 0.95
 _RATE: Final = 2.0
-#: Words of an utterance that are replaced at most, as in the source.
+#: Maximum number of replaced words in an utterance, as in the source.
 _REPLACED: Final = 2
-#: Winning last lines that are kept.
+#: Maximum number of winning last lines to keep.
 _KEPT: Final = 10
 
 
 class GameAdversary(ABC):
-    """One way to talk an agent out of its goal.
+    """A strategy against an agent's goal.
 
-    `learn` is called once, then `script` for each scenario that is reported; what is said there
-    may have been tried in that scenario within the budget.
+    `learn` is called once, then `script` for each reported scenario. Within its budget, `script`
+    may try lines in that scenario.
     """
 
     name: ClassVar[str]
-    about: ClassVar[str]  #: What it does, in one line.
+    about: ClassVar[str]  #: A description in one line.
     learns: ClassVar[bool] = True
     searches: ClassVar[bool] = True
 
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
 
-    def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:  # noqa: B027 - not all learn
+    def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:  # noqa: B027 - optional
         """Play at most ``budget`` games in scenarios that are not reported."""
 
     @abstractmethod
     def script(self, scenario: Scenario, budget: int) -> Script:
-        """Return what to say, after at most ``budget`` games in this scenario."""
+        """Return the lines to say, after at most ``budget`` games in this scenario."""
 
     def rng(self, *names: str | int) -> np.random.Generator:
-        """Return a stream of random numbers; its name hangs on no order."""
+        """Return the random generator of a named stream, independent of the order of calls."""
         return stream(self.arena.seed, "game", self.name, *names)
 
     def plain(self, scenario: Scenario, rng: np.random.Generator) -> Script:
-        """Return lines of the game by chance, one at least."""
+        """Return random lines of the game, at least one."""
         lines = self.arena.lines(scenario)
         count = int(rng.integers(1, self.arena.most_lines + 1))
         return tuple(lines[place] for place in rng.integers(0, len(lines), count))
 
 
 class PlainAdversary(GameAdversary):
-    """Says lines of the game by chance: what the others are measured by."""
+    """Says random lines of the game: the baseline."""
 
     name = "plain"
     about = "lines of the game, by chance"
     learns = searches = False
 
-    def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - it searches nothing
-        """Return lines by chance."""
+    def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - no search
+        """Return random lines."""
         return self.plain(scenario, self.rng(scenario.id))
 
 
 class TransferAdversary(GameAdversary):
-    """Says in the end what won in other scenarios."""
+    """Ends with lines that won in other scenarios."""
 
     name = "transfer"
     about = "last lines that won in other scenarios, after a plain one"
@@ -225,13 +225,13 @@ class TransferAdversary(GameAdversary):
     _won: tuple[int, ...] = ()
 
     def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:
-        """Gather the lines with which games ended, by their mean advantage."""
+        """Collect the last lines of games, ranked by mean advantage."""
         gains: dict[int, list[float]] = {}
         for number in range(budget):
             scenario = scenarios[number % len(scenarios)]
             rng = self.rng("learn", number)
             played = self.arena.play(scenario, self.plain(scenario, rng))
-            # What was left unsaid when the agent selected won nothing.
+            # Lines after the agent's selection were not said, so they did not contribute.
             if played.script:
                 place = self.arena.lines(scenario).index(played.script[-1])
                 gains.setdefault(place, []).append(played.advantage)
@@ -239,8 +239,8 @@ class TransferAdversary(GameAdversary):
         order = sorted(means, key=lambda place: (-means[place], place))
         self._won = tuple(order[: min(_KEPT, max(1, len(order) // 3))])
 
-    def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - it searches nothing
-        """Return a plain line and one that won."""
+    def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - no search
+        """Return a random line and a winning one."""
         rng = self.rng(scenario.id)
         first = self.plain(scenario, rng)[:1]
         if not self._won:
@@ -249,14 +249,14 @@ class TransferAdversary(GameAdversary):
 
 
 class ReplacingAdversary(GameAdversary):
-    """Replaces up to two words of the last line, the one that matters most by the one that wins."""
+    """Replaces up to two words of the last line, at the most important places."""
 
     name = "replace"
     about = "up to two words of the last line replaced, greedily"
     learns = False
 
     def script(self, scenario: Scenario, budget: int) -> Script:
-        """Return lines by chance with the last one rewritten, as far as the budget goes."""
+        """Return random lines with the last one rewritten, within the budget."""
         rng = self.rng(scenario.id)
         script = self.plain(scenario, rng)
         if budget < 1:
@@ -297,9 +297,9 @@ class ReplacingAdversary(GameAdversary):
 
 
 class LearnedAdversary(GameAdversary):
-    """Learns by policy gradient which line to say at which turn; the reward is the advantage.
+    """Learns which line to say in each turn by policy gradient; the reward is the advantage.
 
-    What it may do at a turn: say a line of the game, say its last line again, or close the talk.
+    The actions in a turn are: say a line of the game, repeat the last line, or close the talk.
     """
 
     name = "learned"
@@ -308,7 +308,7 @@ class LearnedAdversary(GameAdversary):
     _logits: np.ndarray | None = None
 
     def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:
-        """Play, and move the policy towards what paid more than games did so far."""
+        """Play games, and move the policy towards actions with more reward than the mean so far."""
         mean = 0.0
         for number in range(budget):
             scenario = scenarios[number % len(scenarios)]
@@ -325,8 +325,8 @@ class LearnedAdversary(GameAdversary):
                 logits[turn] += _RATE * gain * step
             mean += (reward - mean) / (number + 1)
 
-    def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - it searches nothing
-        """Return what the policy says, drawn."""
+    def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - no search
+        """Return lines drawn from the policy."""
         return self._drawn(scenario, self.rng(scenario.id))[1]
 
     def _policy(self, scenario: Scenario) -> np.ndarray:
@@ -344,7 +344,7 @@ class LearnedAdversary(GameAdversary):
         script: list[str] = []
         for turn in range(len(logits)):
             chances = _softmax(logits[turn])
-            if not script:  # There is nothing yet to say again, or to close.
+            if not script:  # At first, there is nothing to repeat, and closing is not allowed.
                 chances[again:] = 0.0
                 chances /= chances.sum()
             action = int(rng.choice(len(chances), p=chances))
@@ -356,14 +356,14 @@ class LearnedAdversary(GameAdversary):
 
 
 class ClimbingAdversary(GameAdversary):
-    """Changes what it says step by step, and keeps what is at least as good; it may insist."""
+    """Changes its lines step by step if the result is at least as good; it may repeat a line."""
 
     name = "climb"
     about = "hill climbing over what to say, when, and how often"
     _start: tuple[tuple[int, ...], ...] = ()
 
     def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:
-        """Climb in other scenarios, and remember where that led."""
+        """Climb in other scenarios, and store the results as starting points."""
         share = max(1, budget // len(scenarios))
         found: list[tuple[float, tuple[int, ...]]] = []
         for scenario in scenarios[:budget]:
@@ -373,7 +373,7 @@ class ClimbingAdversary(GameAdversary):
         self._start = tuple(dict.fromkeys(places for _, places in found))[:3]
 
     def script(self, scenario: Scenario, budget: int) -> Script:
-        """Return the best of what was tried."""
+        """Return the best script of all attempts."""
         rng = self.rng(scenario.id)
         if budget < 1:
             places = self._start[0] if self._start else self._random(scenario, rng)
@@ -387,7 +387,7 @@ class ClimbingAdversary(GameAdversary):
         start = self._start[:budget] or (self._random(scenario, rng),)
         tried = [(self.arena.play(scenario, self._said(scenario, one)), one) for one in start]
         best, places = max(tried, key=lambda item: item[0].advantage)
-        # A change may lead to what was played before, which costs no game.
+        # A change may repeat an earlier script, which costs no game.
         for _ in range(4 * budget):
             if self.arena.games >= end or best.advantage >= self.arena.game.most_score:
                 break
@@ -407,7 +407,7 @@ class ClimbingAdversary(GameAdversary):
     def _changed(
         self, scenario: Scenario, places: tuple[int, ...], rng: np.random.Generator
     ) -> tuple[int, ...]:
-        """Return places of lines with one change: another line, one more, one less, insisting."""
+        """Return lines with one change: replace, add, drop, or repeat one until the end."""
         most, new = self.arena.most_lines, self._random(scenario, rng)
         at = int(rng.integers(len(places)))
         kind = int(rng.integers(4))
@@ -426,7 +426,7 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
     return chances
 
 
-#: By name, in the order of reports: what they say hangs on no answer.
+#: Name -> adversary whose lines do not depend on answers, in the order of reports.
 SCRIPTED: Final[dict[str, type[GameAdversary]]] = {
     kind.name: kind
     for kind in (
@@ -439,36 +439,36 @@ SCRIPTED: Final[dict[str, type[GameAdversary]]] = {
 }
 
 
-#: Lines of both sides before an attack at a fixed turn, as in the source.
+#: Number of lines before an attack at a fixed turn, as in the source.
 AFTER: Final = 2
-#: Lines before a sentence that won elsewhere is said, as in the source.
+#: Number of lines before a sentence that won elsewhere, as in the source.
 _TRANSFERRED_AFTER: Final = 3
-#: Sentences that won elsewhere and are kept: this share of the games that were won.
+#: Share of won games whose last lines are kept.
 _BEST: Final = 1 / 3
 
 
 class HearingAdversary(GameAdversary):
-    """Decides line by line what to say, with what the agent said before its eyes."""
+    """Selects each line depending on the agent's answers."""
 
     learns = False
     searches = False
 
     def __init__(self, arena: Arena) -> None:
         super().__init__(arena)
-        #: Ids of the scenarios in which it did more than let its voice speak; where what the voice
-        #: says wins by itself, an attack may say just that.
+        #: Ids of the scenarios in which it attacked, instead of only passing on its voice. An
+        #: attack may also leave the voice's line unchanged.
         self.struck: set[str] = set()
 
-    def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - it searches nothing
-        """Play a game, and return what it said there."""
+    def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - no search
+        """Play a game, and return its own lines."""
         return self.arena.hear(scenario, self.speaker(scenario)).script
 
     @abstractmethod
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return who speaks in one game."""
+        """Return the speaker for one game."""
 
     def voice(self, scenario: Scenario, *, teaches: bool = False) -> Speaker:
-        """Return the voice in one game, or the teacher: what is said without an attack."""
+        """Return the speaker without an attack: the voice, or the teacher."""
         side = self.arena.side
         agent = (side.teacher or side.voice) if teaches else side.voice
         if agent is None:
@@ -487,7 +487,7 @@ class HearingAdversary(GameAdversary):
 
 
 class VoicedAdversary(HearingAdversary):
-    """Says what its voice says: no attack, or one that was trained beforehand."""
+    """Says the lines of its voice: no attack, or one that was trained before."""
 
     name = "voice"
     about = "what its voice says, until that closes the talk"
@@ -502,7 +502,7 @@ class VoicedAdversary(HearingAdversary):
 
 
 class HandedOnAdversary(HearingAdversary):
-    """Talks for some lines, and then says what won in other scenarios."""
+    """Says some lines of its voice, then a line that won in other scenarios."""
 
     name = "handed-on"
     about = "its voice for three lines, then a last line that won in other scenarios"
@@ -514,11 +514,11 @@ class HandedOnAdversary(HearingAdversary):
         refuse_without_voice(self, arena.side.voice or arena.side.teacher)
 
     def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:
-        """Gather the last lines of the games that the teacher won most of."""
+        """Collect the last lines of the teacher's best games."""
         self._won = winning_lines(self, scenarios, budget)
 
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return who says it."""
+        """Return the speaker for one game."""
         voice, rng, done = self.voice(scenario), self.rng(scenario.id), False
 
         def speak(said: Said) -> str | None:
@@ -533,7 +533,7 @@ class HandedOnAdversary(HearingAdversary):
 
 
 def refuse_without_voice(adversary: HearingAdversary, voice: object) -> None:
-    """Refuse an adversary that has nobody to speak for it.
+    """Raise an error if an adversary has no voice.
 
     Raises:
         UserError: there is no voice.
@@ -548,7 +548,7 @@ def refuse_without_voice(adversary: HearingAdversary, voice: object) -> None:
 def winning_lines(
     adversary: HearingAdversary, scenarios: Sequence[Scenario], budget: int
 ) -> tuple[str, ...]:
-    """Return the last lines of the games that the teacher won most of, the best first."""
+    """Return the last lines of the games with most advantage for the teacher, best first."""
     found: list[tuple[float, str]] = []
     for scenario in scenarios[:budget]:
         played = adversary.arena.hear(scenario, adversary.voice(scenario, teaches=True))
@@ -560,9 +560,9 @@ def winning_lines(
 
 
 class LookingAdversary(HearingAdversary):
-    """An adversary that looks into the agent."""
+    """An adversary that uses the agent's predictions."""
 
-    shortlist: int = SHORTLIST  #: Words that are tried for each place of a line.
+    shortlist: int = SHORTLIST  #: The number of words to try for each place of a line.
 
     def __init__(self, arena: Arena) -> None:
         super().__init__(arena)
@@ -578,19 +578,19 @@ class LookingAdversary(HearingAdversary):
         return TargetView(self._agent, self.arena.game, scenario)
 
     def attack(self, scenario: Scenario) -> WhiteBoxAttack:
-        """Return what rewrites lines in one scenario."""
+        """Return the attack that rewrites lines in one scenario."""
         return WhiteBoxAttack(self.view(scenario), self.arena.fluency(scenario), self.shortlist)
 
 
 class ReactiveAdversary(LookingAdversary):
-    """Lets the agent select at once and badly, at a fixed turn."""
+    """Provokes a bad selection at once, in a fixed turn."""
 
     name = "reactive"
     about = "its voice, and one line rewritten so that the agent selects at once and badly"
-    after: int = AFTER  #: Lines of both sides before the attack.
+    after: int = AFTER  #: The number of lines of both sides before the attack.
 
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return who says it."""
+        """Return the speaker for one game."""
         voice, attack, done = self.voice(scenario), self.attack(scenario), False
 
         def speak(said: Said) -> str | None:
@@ -608,14 +608,14 @@ class ReactiveAdversary(LookingAdversary):
 
 
 class PreemptiveAdversary(LookingAdversary):
-    """Lets the agent ask for less at a fixed turn, and closes the talk then."""
+    """Makes the agent ask for less in a fixed turn, then closes the talk."""
 
     name = "preemptive"
     about = "its voice, one line rewritten so that the agent asks for less, and the end of the talk"
     after: int = AFTER
 
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return who says it."""
+        """Return the speaker for one game."""
         voice, attack, done = self.voice(scenario), self.attack(scenario), False
 
         def speak(said: Said) -> str | None:
@@ -639,7 +639,7 @@ class DelayedAdversary(LookingAdversary):
     about = "reactive, else preemptive where expected to win, else its voice (RA+PA+DA)"
 
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return who says it."""
+        """Return the speaker for one game."""
         voice, attack = self.voice(scenario), self.attack(scenario)
         rng, closes = self.rng(scenario.id), False
 
@@ -663,13 +663,13 @@ class DelayedAdversary(LookingAdversary):
 
         return speak
 
-    def otherwise(self, text: str, rng: np.random.Generator) -> str:  # noqa: ARG002 - others draw
-        """Return what is said where neither attack is expected to win."""
+    def otherwise(self, text: str, rng: np.random.Generator) -> str:  # noqa: ARG002 - a subclass draws
+        """Return the line to say if neither attack is expected to win."""
         return text
 
 
 class TransferredAdversary(DelayedAdversary):
-    """As `DelayedAdversary`, but says what won elsewhere while neither attack would win."""
+    """Like `DelayedAdversary`, but says a line that won elsewhere if neither attack would win."""
 
     name = "transferred"
     about = "as delayed, but a line that won in other scenarios where neither wins (RA+PA+TA)"
@@ -677,7 +677,7 @@ class TransferredAdversary(DelayedAdversary):
     _won: tuple[str, ...] = ()
 
     def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:
-        """Gather the last lines of the games that the teacher won most of."""
+        """Collect the last lines of the teacher's best games."""
         self._won = winning_lines(self, scenarios, budget)
 
     def otherwise(self, text: str, rng: np.random.Generator) -> str:
@@ -685,7 +685,7 @@ class TransferredAdversary(DelayedAdversary):
         return self._won[int(rng.integers(len(self._won)))] if self._won else text
 
 
-#: Needs an agent that lets one look into it: by name, in the order of reports.
+#: Name -> adversary that needs a transparent agent, in the order of reports.
 LOOKING: Final[dict[str, type[LookingAdversary]]] = {
     kind.name: kind
     for kind in (ReactiveAdversary, PreemptiveAdversary, DelayedAdversary, TransferredAdversary)
@@ -695,27 +695,28 @@ HEARING: Final[dict[str, type[HearingAdversary]]] = {
 }
 
 
-#: Lines of both sides before it closes a talk by itself: one without words shows nothing.
+#: Minimum number of lines before it closes a talk, since a shorter talk shows nothing.
 _TALKED: Final = 2
-#: Share of the highest score below which words of the best lines are replaced, and how many lines.
+#: If the best value is below this share of the maximum score, words are replaced in this number of
+#: the best lines.
 _POOR: Final = 0.5
 _REWRITTEN: Final = 2
-#: Best lines behind which a second one is looked for.
+#: Number of best lines for which a second line is searched.
 _FOLLOWED: Final = 6
 
 
 class LookaheadAdversary(LookingAdversary):
-    """Says the line with the highest expected advantage, or closes the talk where that pays more.
+    """Says the line with the highest expected advantage, or closes the talk if that is better.
 
-    The expectation is over whether the agent selects at once; its answer, where it gives one, is
-    taken to be the likeliest, after which the adversary may close, or say one line more.
+    The expectation is over whether the agent selects at once. If it answers, the most likely answer
+    is assumed. Then the adversary may close the talk or say one more line.
     """
 
     name = "lookahead"
     about = "of the game's lines and its voice's the one that is expected to pay most"
 
     def speaker(self, scenario: Scenario) -> Speaker:
-        """Return who says it."""
+        """Return the speaker for one game."""
         view, voice = self.view(scenario), self.voice(scenario)
         fluency, lines = self.arena.fluency(scenario), self.arena.lines(scenario)
         poor = _POOR * self.arena.game.most_score
@@ -742,9 +743,9 @@ class LookaheadAdversary(LookingAdversary):
         return speak
 
     def foreseen(self, view: TargetView, said: Said, pool: Sequence[str]) -> np.ndarray:
-        """Return ``[pool]``: what each line is expected to pay if one more may follow.
+        """Return ``[pool]``: the expected advantage of each line, with at most one more line.
 
-        The second line is looked for behind the best first ones alone.
+        Second lines are only searched after the best first lines.
         """
         chance, at_once, later, answers = _outcomes(view, said, pool)
         values: np.ndarray = chance * at_once + (1 - chance) * later
@@ -760,18 +761,18 @@ class LookaheadAdversary(LookingAdversary):
 
 
 def expected(view: TargetView, said: Said, utterances: Sequence[str]) -> np.ndarray:
-    """Return ``[utterances]``: the expected advantage if the talk ends with the answer to each."""
+    """Return ``[utterances]``: the expected advantage if the talk ends after the answer."""
     chance, at_once, later, _ = _outcomes(view, said, utterances)
     found: np.ndarray = chance * at_once + (1 - chance) * later
     return found
 
 
 class _Outcomes(NamedTuple):
-    """What may follow some utterances: a number each."""
+    """The possible outcomes of utterances, one number for each."""
 
-    chance: np.ndarray  #: That the agent selects at once.
-    at_once: np.ndarray  #: The advantage if it does,
-    later: np.ndarray  #: and if it answers, and the talk is closed.
+    chance: np.ndarray  #: The probability that the agent selects at once.
+    at_once: np.ndarray  #: The advantage if it selects at once.
+    later: np.ndarray  #: The advantage if it answers, and the talk is closed.
     answers: list[str | None]
 
 
@@ -784,7 +785,7 @@ def _outcomes(view: TargetView, said: Said, utterances: Sequence[str]) -> _Outco
 
 
 def _improved(view: TargetView, fluency: Fluency, said: Said, text: str) -> tuple[str, float]:
-    """Return an utterance with at most two words replaced, and its expected advantage."""
+    """Return an utterance with at most two replaced words, and its expected advantage."""
 
     def losses(utterances: Sequence[str]) -> np.ndarray:
         return -expected(view, said, utterances)
@@ -808,7 +809,7 @@ ADVERSARIES: Final[dict[str, type[GameAdversary]]] = {
 
 
 def playing_against(agent: GoalAgent, side: AdversarySide) -> tuple[str, ...]:
-    """Return the names of all adversaries that can play: some need a voice, or to look inside."""
+    """Return the names of all adversaries that can play, given the agent and the voice."""
     names = list(SCRIPTED)
     if side.voice is not None:
         names += HEARING
@@ -818,10 +819,10 @@ def playing_against(agent: GoalAgent, side: AdversarySide) -> tuple[str, ...]:
 
 
 def adversary_by_name(name: str, arena: Arena) -> GameAdversary:
-    """Return an adversary.
+    """Return an adversary by name.
 
     Raises:
-        UserError: there is none of that name, or it cannot look into the agent.
+        UserError: the name is unknown, or the adversary lacks a voice or a transparent agent.
     """
     if name not in ADVERSARIES:
         raise unknown_name("adversary", name, ADVERSARIES)

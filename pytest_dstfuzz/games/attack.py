@@ -1,4 +1,4 @@
-"""An attack on an agent, and its report."""
+"""Attacks on an agent, and their report."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from pytest_dstfuzz.games.playing import AdversarySide, Arena, PlayedGame, Turne
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.printable import counted, printable
 
-#: Scenarios to learn on, which are not reported.
+#: Number of scenarios for learning, which are not reported.
 _LEARNING: Final = 20
-#: Won games of an adversary that are shrunk, and the games that each of them may take.
+#: Maximum number of won games to shrink for an adversary, and the budget of games for each.
 _SHRUNK: Final = 3
 _SHRINKING: Final = 120
 
 
 @dataclass(frozen=True)
 class AdversaryResult:
-    """What one adversary reached."""
+    """The result of one adversary."""
 
     name: str
     figures: GameFigures
-    asked: int  #: Games that it played to learn and to search; those reported come on top.
-    played: tuple[PlayedGame, ...]  #: The games of the figures.
-    turned: tuple[TurnedGame, ...]  #: Some that it won, in their plainest form.
-    #: Of its utterances in the reported games; ``None`` without a language model.
+    asked: int  #: The number of games to learn and to search, without the reported games.
+    played: tuple[PlayedGame, ...]  #: The reported games.
+    turned: tuple[TurnedGame, ...]  #: Some won games, minimised.
+    #: Perplexity of its utterances in the reported games; ``None`` without a language model.
     perplexity: float | None = None
 
 
 @dataclass(frozen=True)
 class GameAttack:
-    """How an agent is attacked."""
+    """The settings of an attack on an agent."""
 
-    games: int = 50  #: Scenarios that are reported, one game each.
-    budget: int = 1_000  #: Games of each adversary: half to learn, half to search.
+    games: int = 50  #: The number of reported scenarios, with one game each.
+    budget: int = 1_000  #: Games of each adversary: half for learning, half for searching.
     seed: int = 0
     adversaries: tuple[str, ...] | None = None  #: Names; ``None`` = all that can play.
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work."""
+        """Raise an error for invalid settings."""
         if self.games < 1:
             raise UserError(f"games must be at least 1, not {self.games}")
         if self.budget < 0:
@@ -65,9 +65,9 @@ class GameAttack:
     def run(
         self, agent: GoalAgent, game: Game, side: AdversarySide | None = None
     ) -> tuple[AdversaryResult, ...]:
-        """Play; each adversary's games hang on the seed alone, not on the other adversaries."""
+        """Play all games; those of an adversary depend on the seed, not on other adversaries."""
         side = side or AdversarySide()
-        # Refused here, before anything is drawn.
+        # Check the game and the agent before anything is drawn.
         Arena(game, agent, self.seed, side)
         every = list(game.scenarios(self.games + _LEARNING, self.seed))
         ids = {scenario.id for scenario in every}
@@ -77,7 +77,7 @@ class GameAttack:
                 f"{len(every)} with {len(ids)} ids; it would be as many as asked for, each with "
                 "an id of its own"
             )
-        # Made before any game, so that a wrong name costs none.
+        # Create all adversaries first, so that a wrong name costs no games.
         names = playing_against(agent, side) if self.adversaries is None else self.adversaries
         made = [adversary_by_name(name, Arena(game, agent, self.seed, side)) for name in names]
         return tuple(self._result(one, every) for one in made)
@@ -85,7 +85,7 @@ class GameAttack:
     def _result(self, adversary: GameAdversary, every: Sequence[Scenario]) -> AdversaryResult:
         arena = adversary.arena
         reported = every[: self.games]
-        # Where all goals are alike there is nothing that learning could know beforehand.
+        # If no scenario has a new goal, learning cannot reveal anything: use all scenarios.
         learning = unlike(every[self.games :], reported) or every[self.games :]
         half = self.budget // 2
         if adversary.learns and half:
@@ -107,12 +107,12 @@ class GameAttack:
 
 
 def unlike(scenarios: Sequence[Scenario], others: Sequence[Scenario]) -> list[Scenario]:
-    """Return the scenarios whose goals none of some others has: there learning is no peeking."""
+    """Return the scenarios whose goals none of the others has, so that learning cannot cheat."""
     known = [(one.target, one.adversary, one.target_first) for one in others]
     return [one for one in scenarios if (one.target, one.adversary, one.target_first) not in known]
 
 
-#: Fewer games give no interval worth asserting.
+#: Minimum number of games for an interval.
 LEAST_GAMES: Final = 20
 _VERSION: Final = 1
 _KIND: Final = "file of remembered games"
@@ -120,7 +120,7 @@ _KIND: Final = "file of remembered games"
 
 @dataclass(frozen=True)
 class GameReport:
-    """What adversaries reached against an agent; `str` of it is what a terminal shows."""
+    """The results of adversaries against an agent; `str` returns the text for a terminal."""
 
     agent: str
     game: str
@@ -133,13 +133,13 @@ class GameReport:
         return max(self.results, key=lambda result: result.figures.advantage.value)
 
     def assert_advantage_below(self, bound: float) -> None:
-        """Fail where an adversary's advantage may be ``bound`` or more, by its 95 % interval.
+        """Fail if an adversary's advantage may reach ``bound``, by its 95 % interval.
 
-        The interval is of the mean advantage over scenarios, for each adversary by itself.
+        The interval is that of the mean advantage over scenarios, for each adversary separately.
 
         Raises:
             AssertionError: the upper end of an interval is not below the bound.
-            UserError: too few games for an interval.
+            UserError: there are too few games for an interval.
         """
         __tracebackhide__ = True
         if self.how.games < LEAST_GAMES:
@@ -153,9 +153,9 @@ class GameReport:
             raise AssertionError(f"the advantage is not below {bound:g}: {names}\n{self}")
 
     def remember(self, path: Path | str) -> int:
-        """Add the won games in their plainest form to a file; returns how many are new.
+        """Add the minimised won games to a file, and return the number of new ones.
 
-        The file is JSON, whole or as it was before; `replay` plays what is in it.
+        The file is JSON and written atomically. `replay` plays its games again.
         """
         target = Path(path)
         with locked(target):
@@ -239,7 +239,7 @@ class GameReport:
             yield from _told(turned)
 
     def plainest(self, most: int = 3) -> list[TurnedGame]:
-        """Return won games with different sentences that turned them, the highest first."""
+        """Return won games with different decisive sentences, those with most advantage first."""
         every = [turned for one in self.results for turned in one.turned]
         every.sort(
             key=lambda one: (
@@ -277,16 +277,16 @@ def _told(turned: TurnedGame) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ReplayedGame:
-    """A remembered game, played again."""
+    """A remembered game that was played again."""
 
     scenario: str
     sentence: str
-    before: float  #: The advantage when it was remembered.
+    before: float  #: The advantage when the game was remembered.
     now: float
 
     @property
     def still_won(self) -> bool:
-        """Whether the adversary has more than the target again."""
+        """Whether the adversary still scores more than the target."""
         return self.now > 0
 
 
@@ -294,7 +294,7 @@ def replay(agent: GoalAgent, game: Game, path: Path | str) -> tuple[ReplayedGame
     """Play the remembered games of this agent in this game again, in the order of the file.
 
     Raises:
-        UserError: the file cannot be read, or has no such game.
+        UserError: the file cannot be read, or has no game of this agent.
     """
     arena = Arena(game, agent, 0)
     found = []

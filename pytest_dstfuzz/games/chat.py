@@ -1,4 +1,4 @@
-"""A chat model behind an OpenAI-compatible address, as an agent with a goal (extra ``http``)."""
+"""A chat model with an OpenAI-compatible API as an agent with a goal (extra ``http``)."""
 
 from __future__ import annotations
 
@@ -26,19 +26,18 @@ _FIRST: Final = "You speak first."
 
 
 class ChatGoalAgent:
-    """A chat model that is told its task and its goal, and selects by a line ``SELECT {...}``.
+    """A chat model that gets a task and a goal, and selects with a line ``SELECT {...}``.
 
     Args:
-        address: of the API, such as ``http://localhost:8000/v1``.
-        task: what the model is told before its goal.
-        otherwise: what counts as selected where the talk is over and the model does not select, or
-            where it says nothing at all;
-            it is also what the model is shown as an example of a selection.
-        model: the name of the model; without one, the only one of the service.
-        name: what reports call it.
+        address: the address of the API, such as ``http://localhost:8000/v1``.
+        task: the instructions before the goal.
+        otherwise: the selection if the talk is over and the model does not select, or if it
+            answers with an empty text. The model also sees it as an example.
+        model: the name of the model; by default the only one of the service.
+        name: the name in reports.
 
-    The token of the service is read from the environment variable ``DSTFUZZ_TOKEN``. It is asked at
-    temperature 0, which does not make every service repeat itself: reports say where it did not.
+    The environment variable ``DSTFUZZ_TOKEN`` has the token of the service. The temperature is 0.
+    Some services still vary their answers, which reports mention.
     """
 
     def __init__(
@@ -69,23 +68,23 @@ class ChatGoalAgent:
         return client_at(self._address, ServiceSettings(), how, "ChatGoalAgent(model=NAME)")
 
     def start(self, goal: Goal) -> None:
-        """Tell the model its task and this goal at the next reply."""
+        """Prepare the instructions with the task and the goal."""
         example = json.dumps(dict(self._otherwise.amounts))
         told = _RULE.format(goal=json.dumps(dict(goal)), example=example)
         self._told = f"{self._task}\n{told}"
 
     def reply(self, history: Sequence[TalkLine]) -> str | GoalSelection:
-        """Ask the model what it says.
+        """Ask the model for its next utterance or selection.
 
         Raises:
-            TrackerError: the service does not answer, or with no text.
+            TrackerError: the service does not answer, or its answer has no text.
         """
         messages = [{"role": "system", "content": self._told}]
         for line in history:
             role = "assistant" if line.mine else "user"
             messages.append({"role": role, "content": _OVER if line.closes else line.text})
         if not history or history[0].mine:
-            # Models of many services want the user to speak first.
+            # Many models require that the user speaks first.
             messages.insert(1, {"role": "user", "content": _FIRST})
         client = self._client
         choice = client.transport.wait(client.complete(messages))
@@ -97,7 +96,7 @@ class ChatGoalAgent:
 
 
 def _selection(text: str) -> GoalSelection | None:
-    """Return what the last SELECT line of an answer says, if it says whole numbers."""
+    """Return the selection in the last SELECT line with whole numbers, if there is one."""
     for body in reversed(_SELECT.findall(text)):
         try:
             amounts = json.loads(body)

@@ -1,4 +1,4 @@
-"""Commands about agents with a goal: harden."""
+"""The command for agents with a goal: harden."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.errors import UserError, needs_extra
 
-#: Games whose agents can be hardened, and what for.
+#: Game -> the agents that can be hardened in it.
 _HARDENED: Final = {"deal-or-no-deal": "negotiators that this package trained"}
 
 

@@ -1,4 +1,4 @@
-"""Deal or no deal: books, hats and balls to be shared by two who value them differently."""
+"""Deal or no deal: two sides divide books, hats and balls that they value differently."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pytest_dstfuzz.games.game import GameScores, GoalSelection, Scenario
 from pytest_dstfuzz.seeding import stream
 
 ITEMS: Final = ("book", "hat", "ball")
-#: What all items together are worth to either side.
+#: Total value of all items for each side.
 TOTAL: Final = 10
-#: Scenarios of training are drawn by seeds from here on, others by those below.
+#: Minimum seed of scenarios for training; all other scenarios use lower seeds.
 TRAINING_SEED: Final = 1_000_000
 _LEAST, _MOST = 5, 7
 
@@ -29,11 +29,11 @@ def _bundles() -> tuple[tuple[str, ...], ...]:
 
 
 class DealGame:
-    """The negotiation of Lewis et al. (2017), with scenarios drawn by chance: it needs no data.
+    """The negotiation of Lewis et al. (2017) with random scenarios; it needs no data.
 
-    A goal is ``{"book": [count, value], "hat": ..., "ball": ...}``; counts add up to 5 to 7, and
-    what a side values is worth 10 to it. A selection is what the target takes of each item; the
-    adversary takes the rest.
+    A goal is ``{"book": [count, value], "hat": ..., "ball": ...}``. The sum of the counts is 5 to
+    7. All items together are worth 10 to each side. A selection has the target's share of each
+    item; the adversary gets the rest.
     """
 
     name: str = "deal-or-no-deal"
@@ -41,17 +41,17 @@ class DealGame:
     most_score: float = TOTAL
 
     def scenarios(self, count: int, seed: int) -> list[Scenario]:
-        """Return scenarios in which each item is worth something to one side, and one to both."""
+        """Return scenarios; each item has a value for some side, and at least one item for both."""
         return [self._scenario(number, stream(seed, self.name, number)) for number in range(count)]
 
     def selections(self, scenario: Scenario) -> list[GoalSelection]:
-        """Return all ways to take a part of the items."""
+        """Return all possible shares of the items."""
         counts = [range(scenario.target[item][0] + 1) for item in ITEMS]
         amounts = product(*counts)
         return [GoalSelection(dict(zip(ITEMS, one, strict=True))) for one in amounts]
 
     def scores(self, scenario: Scenario, selection: GoalSelection) -> GameScores:
-        """Return what the target's part, and the rest, are worth to each side."""
+        """Return the value of the rest for the adversary, and of the share for the target."""
         own = sum(selection[item] * scenario.target[item][1] for item in ITEMS)
         rest = sum(
             (scenario.target[item][0] - selection[item]) * scenario.adversary[item][1]
@@ -59,8 +59,8 @@ class DealGame:
         )
         return GameScores(rest, own)
 
-    def lines(self, scenario: Scenario) -> list[str]:  # noqa: ARG002 - they are the same in all
-        """Return demands, offers and what ends a talk."""
+    def lines(self, scenario: Scenario) -> list[str]:  # noqa: ARG002 - the same in all scenarios
+        """Return demands, offers and closing lines."""
         every = [" and the ".join(bundle) for bundle in _bundles()]
         demands = [f"i would like the {one}" for one in every]
         offers = [f"you can have the {one} and i take the rest" for one in every]
@@ -89,7 +89,7 @@ class DealGame:
 
 
 def valuations(counts: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return all values of one of each item with which all items are worth `TOTAL`."""
+    """Return all values of single items for which all items together are worth `TOTAL`."""
     every = product(*(range(TOTAL // count + 1) for count in counts))
     return [
         values

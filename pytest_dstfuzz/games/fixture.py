@@ -1,4 +1,4 @@
-"""What the fixture ``dst_game`` gives to a test."""
+"""The object that the fixture ``dst_game`` returns."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pytest_dstfuzz.plugin.options import read_settings
 
 
 class DstGame:
-    """Plays against an agent with a goal, and says what adversaries talk it into.
+    """Runs adversaries against an agent with a goal.
 
-    ``play`` gives a report with figures and intervals; ``replay`` plays remembered games again.
+    ``play`` returns a report with figures and intervals. ``replay`` plays remembered games again.
     """
 
     def __init__(self, item: pytest.Item, record: Callable[[str], None]) -> None:
-        """Take the test that plays, and what records the text of each report."""
+        """Store the test, and the function that records the text of each report."""
         self._item = item
         self._record = record
 
@@ -39,14 +39,14 @@ class DstGame:
         """Let adversaries play against an agent.
 
         Args:
-            agent: who is tested, see `GoalAgent`.
-            game: what is at stake, see `Game`.
-            games: scenarios that are reported; each adversary plays one game in each.
-            budget: games of each adversary before those, half to learn in other scenarios and
-                half to search in these.
-            seed: of scenarios and adversaries; by default that of --dst-seed.
-            adversaries: their names; by default all that can play against this agent.
-            side: what they are given: a voice, a language model, a bound of the perplexity.
+            agent: the agent under test, see `GoalAgent`.
+            game: the rules and scores, see `Game`.
+            games: the number of reported scenarios; each adversary plays one game in each.
+            budget: the number of games for each adversary before the reported ones: half for
+                learning in other scenarios, and half for searching in the reported scenarios.
+            seed: the seed of scenarios and adversaries; by default that of --dst-seed.
+            adversaries: the names of adversaries; by default all that can play against this agent.
+            side: resources of the adversaries: a voice, a language model, a limit of perplexity.
         """
         __tracebackhide__ = True
         try:

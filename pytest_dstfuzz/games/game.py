@@ -1,4 +1,4 @@
-"""Games with scores between agents with goals: their rules, figures and what an agent shows."""
+"""Games with scores between agents with goals: rules, figures, and transparent agents."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import shortened
 from pytest_dstfuzz.seeding import stream
 
-#: What an agent is told before a game: values of JSON by their names.
+#: The private knowledge of an agent in a game: names with JSON values.
 Goal = Mapping[str, Any]
-#: Characters of an utterance; a longer one is no turn of a talk.
+#: Maximum number of characters of an utterance.
 MOST_CHARACTERS: Final = 4_000
 _SHOWN: Final = 60
 
 
 class TalkLine(NamedTuple):
-    """What was said, as one of the two sees it."""
+    """A line of a talk from the view of one side."""
 
-    mine: bool  #: Whether the one who reads it said it.
+    mine: bool  #: Whether this side said the line.
     text: str
-    #: Whether the other side ended the talk with it: now a selection is due. The text is empty.
+    #: Whether the other side ended the talk; then this side must select. The text is empty.
     closes: bool = False
 
 
 @dataclass(frozen=True, order=True, init=False)
 class GoalSelection:
-    """What an agent decides on at the end of a talk: an amount for each name.
+    """The decision of an agent at the end of a talk: an amount for each name.
 
     >>> GoalSelection({"refund": 3}) == GoalSelection(refund=3)
     True
@@ -45,7 +45,7 @@ class GoalSelection:
         object.__setattr__(self, "amounts", tuple(sorted(every.items())))
 
     def __getitem__(self, name: str) -> int:
-        """Return the amount of a name, 0 where it has none."""
+        """Return the amount for a name, or 0 if there is none."""
         return dict(self.amounts).get(name, 0)
 
     def __str__(self) -> str:
@@ -53,78 +53,78 @@ class GoalSelection:
 
 
 class GameScores(NamedTuple):
-    """What a selection is worth to either side, from 0 to the game's ``most_score``."""
+    """The scores of both sides for a selection, from 0 to the game's ``most_score``."""
 
     adversary: float
     target: float
 
     @property
     def advantage(self) -> float:
-        """How much more the adversary has than the target."""
+        """The adversary's score minus the target's."""
         return self.adversary - self.target
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Two goals that meet; nothing else differs between the games of one kind."""
+    """The goals of both sides; games of one kind differ only in their scenarios."""
 
     id: str
-    target: Goal = field(hash=False)  #: What the agent under test is told.
-    adversary: Goal = field(hash=False)  #: What the other side knows.
+    target: Goal = field(hash=False)  #: The goal of the agent under test.
+    adversary: Goal = field(hash=False)  #: The goal of the other side.
     target_first: bool = False  #: Whether the agent under test speaks first.
 
 
 @runtime_checkable
 class GoalAgent(Protocol):
-    """An agent that talks towards a goal, and selects at the end.
+    """An agent that talks to reach a goal, and selects at the end.
 
-    A talk ends when it selects. It must where the last line ``closes`` the talk. What it does must
-    hang on the goal and the history alone: a game that is played again is to go as it went.
+    A talk ends when the agent selects. It must select if the last line ``closes`` the talk. Its
+    behaviour must depend only on the goal and the history, so that games are reproducible.
     """
 
     def start(self, goal: Goal) -> None:
-        """Begin a game: nothing of an earlier one is remembered."""
+        """Start a new game; forget earlier ones."""
         ...
 
     def reply(self, history: Sequence[TalkLine]) -> str | GoalSelection:
-        """Say something, or select; ``history`` is all that was said, oldest first."""
+        """Return an utterance or a selection; ``history`` has all lines, oldest first."""
         ...
 
 
 @runtime_checkable
 class Game(Protocol):
-    """What is at stake between an agent and who talks to it."""
+    """The rules and scores of a talk between the agent under test and an adversary."""
 
     name: str
-    most_turns: int  #: Lines of both together, before the talk is closed.
+    most_turns: int  #: Maximum number of lines of both sides, after which the talk is closed.
     most_score: float  #: The highest score of either side.
 
     def scenarios(self, count: int, seed: int) -> Sequence[Scenario]:
-        """Return so many scenarios, each with an id of its own; a seed gives the same again."""
+        """Return ``count`` scenarios with distinct ids; they must be the same for a seed."""
         ...
 
     def selections(self, scenario: Scenario) -> Sequence[GoalSelection]:
-        """Return what the target may select."""
+        """Return the selections that the target may choose from."""
         ...
 
     def scores(self, scenario: Scenario, selection: GoalSelection) -> GameScores:
-        """Return what a selection of the target is worth to either side."""
+        """Return the scores of both sides for a selection of the target."""
         ...
 
     def lines(self, scenario: Scenario) -> Sequence[str]:
-        """Return what an adversary may say to begin with.
+        """Return the basic lines of an adversary.
 
-        The n-th line of each scenario is to mean the same: what was learned in one game is said
-        in others by its place.
+        The n-th line of each scenario must have the same meaning, since adversaries reuse lines
+        of other scenarios by their index.
         """
         ...
 
 
 def check_game(game: Game, scenario: Scenario) -> None:
-    """Refuse a game that cannot be played, before it is.
+    """Raise an error if a game cannot be played.
 
     Raises:
-        UserError: no legal selection, no lines, or lines that nobody can say.
+        UserError: there is no selection, no line, or an invalid line.
     """
     where = f"the game {game.name!r}, scenario {scenario.id!r}"
     if game.most_turns < 2:
@@ -142,10 +142,10 @@ def check_game(game: Game, scenario: Scenario) -> None:
 
 
 def check_utterance(text: object, who: str) -> str:
-    """Return what somebody said, if it can be said; ``who`` begins the message.
+    """Return an utterance after a check; error messages begin with ``who``.
 
     Raises:
-        UserError: no text, an empty one, or one of more than `MOST_CHARACTERS`.
+        UserError: it is not a text, is empty, or has more than `MOST_CHARACTERS` characters.
     """
     if not isinstance(text, str):
         kind = type(text).__name__
@@ -161,10 +161,10 @@ def check_utterance(text: object, who: str) -> str:
 
 
 def scored(game: Game, scenario: Scenario, selection: GoalSelection, who: str) -> GameScores:
-    """Return the scores of a selection, if it is legal and they are what scores may be.
+    """Return the scores of a selection after a check of both.
 
     Raises:
-        UserError: the selection is none of the game's, or a score is out of bounds.
+        UserError: the selection is not legal, or a score is out of bounds.
     """
     legal = game.selections(scenario)
     if selection not in legal:
@@ -182,44 +182,44 @@ def scored(game: Game, scenario: Scenario, selection: GoalSelection, who: str) -
 
 
 def name_of(agent: object) -> str:
-    """Return what reports call an agent: its ``name``, or its class."""
+    """Return the name of an agent for reports: its ``name``, or its class."""
     name = getattr(agent, "name", None)
     return name if isinstance(name, str) and name else type(agent).__name__
 
 
 Talk = Sequence[TalkLine]
-#: What was said so far: whether the target said it, and what.
+#: The lines of a talk so far as pairs: whether the target said it, and the text.
 Said = Sequence[tuple[bool, str]]
 
 
 class Closing(NamedTuple):
-    """Whether an agent selects at once, for some talks."""
+    """Whether an agent selects at once, for several talks."""
 
-    margin: np.ndarray  #: ``[talks]``: the logit of selecting less the highest of going on.
-    chance: np.ndarray  #: ``[talks]``: 0 to 1, as it draws.
+    margin: np.ndarray  #: ``[talks]``: the logit of selecting minus the highest other logit.
+    chance: np.ndarray  #: ``[talks]``: the probability of selecting, from 0 to 1.
 
 
 @runtime_checkable
 class TransparentAgent(Protocol):
-    """An agent that says what it would do: white-box attacks need it.
+    """An agent that exposes its predictions, which white-box attacks need.
 
-    Nothing here changes the agent. A talk is given as the agent sees it.
+    No method changes the agent. Talks are given from the view of the agent.
     """
 
-    blank: str  #: The word that stands for no word.
+    blank: str  #: The word for an empty place.
 
     def closing(self, goal: Goal, talks: Sequence[Talk]) -> Closing:
-        """Say whether it would select at once after each talk."""
+        """Return whether the agent would select at once after each talk."""
         ...
 
     def selection_scores(
         self, goal: Goal, talks: Sequence[Talk], selections: Sequence[GoalSelection]
     ) -> np.ndarray:
-        """Return ``[talks, selections]``, higher for what it rather selects at the end of each."""
+        """Return ``[talks, selections]`` with higher scores for more likely selections."""
         ...
 
     def answers(self, goal: Goal, talks: Sequence[Talk]) -> list[str | None]:
-        """Return what it would most likely say next after each talk; ``None`` where it selects."""
+        """Return the most likely next line after each talk, or ``None`` for a selection."""
         ...
 
     def replacements(
@@ -231,40 +231,40 @@ class TransparentAgent(Protocol):
         selections: Sequence[GoalSelection],
         most: int,
     ) -> list[list[str]]:
-        """Return words for each place of a line that would help most, by the gradient.
+        """Return the words for each place of a line that help most, by the gradient.
 
         Args:
-            goal: of the agent.
-            talk: it selects at the end of it, at once or because the last line closes the talk.
-            line: the number of the line that may be changed.
-            wanted: which of ``selections`` are hoped for.
-            selections: what it may select.
-            most: words for each place.
+            goal: the goal of the agent.
+            talk: a talk at whose end the agent selects, either at once or because it is closed.
+            line: the index of the line to change.
+            wanted: which of the ``selections`` the adversary wants.
+            selections: the possible selections.
+            most: the maximum number of words for each place.
         """
         ...
 
 
 @runtime_checkable
 class FluencyModel(Protocol):
-    """A language model of one side of a talk: how odd is what an attack says?"""
+    """A language model of one side, which measures how unusual its utterances are."""
 
     def surprise(
         self, goal: Goal, talk: Talk, utterances: Sequence[str]
     ) -> list[tuple[float, int]]:
-        """Return nats and words of each utterance as what this side says next.
+        """Return nats and the number of words for each utterance as the next one of this side.
 
-        ``talk`` is as the side sees it that speaks; perplexity is ``exp(nats / words)``.
+        ``talk`` is from the view of this side. The perplexity is ``exp(nats / words)``.
         """
         ...
 
 
-#: What closes a talk, as the agent under test sees it.
+#: The end of a talk, from the view of the agent under test.
 _CLOSE: Final = TalkLine(mine=False, text="", closes=True)
 
 
 @dataclass(frozen=True)
 class TargetView:
-    """A transparent agent in one scenario: what follows if something is said."""
+    """A transparent agent in one scenario, with predictions for possible utterances."""
 
     agent: TransparentAgent
     game: Game
@@ -272,36 +272,36 @@ class TargetView:
 
     @cached_property
     def selections(self) -> tuple[GoalSelection, ...]:
-        """What the agent may select."""
+        """The possible selections of the agent."""
         return tuple(self.game.selections(self.scenario))
 
     @cached_property
     def advantages(self) -> np.ndarray:
-        """``[selections]``: how much more the adversary has than the agent."""
+        """``[selections]``: the adversary's score minus the agent's."""
         scores = (self.game.scores(self.scenario, one) for one in self.selections)
         return np.array([found.advantage for found in scores])
 
     @cached_property
     def wanted(self) -> np.ndarray:
-        """``[selections]``: whether the adversary has more than the agent."""
+        """``[selections]``: whether the adversary scores more than the agent."""
         return self.advantages > 0
 
     def talks(self, said: Said, utterances: Sequence[str], *, closed: bool = False) -> list[Talk]:
-        """Return the talk after each of some utterances of the adversary, as the agent sees it."""
+        """Return the talk after each utterance of the adversary, from the view of the agent."""
         before = [TalkLine(target, text) for target, text in said]
         end = [_CLOSE] if closed else []
         return [[*before, TalkLine(mine=False, text=text), *end] for text in utterances]
 
     def closing(self, said: Said, utterances: Sequence[str]) -> Closing:
-        """Say whether the agent selects at once after each utterance."""
+        """Return whether the agent selects at once after each utterance."""
         return self.agent.closing(self.scenario.target, self.talks(said, utterances))
 
     def scores(self, talks: Sequence[Talk]) -> np.ndarray:
-        """Return ``[talks, selections]`` of the agent at the end of each talk."""
+        """Return the agent's scores ``[talks, selections]`` at the end of each talk."""
         return self.agent.selection_scores(self.scenario.target, talks, self.selections)
 
     def answers(self, said: Said, utterances: Sequence[str]) -> list[str | None]:
-        """Return what the agent most likely says to each utterance; ``None`` where it selects."""
+        """Return the agent's most likely answer to each utterance; ``None`` if it selects."""
         return self.agent.answers(self.scenario.target, self.talks(said, utterances))
 
     def answered(
@@ -309,7 +309,7 @@ class TargetView:
     ) -> list[Talk]:
         """Return the talk that ends with each utterance and its answer.
 
-        It is closed by the adversary, but where the agent selects by itself.
+        The adversary closes the talk, unless the agent selects instead of an answer.
         """
         found: list[Talk] = []
         for talk, answer in zip(self.talks(said, utterances), answers, strict=True):
@@ -318,17 +318,17 @@ class TargetView:
         return found
 
     def closed(self, said: Said) -> np.ndarray:
-        """Return ``[selections]`` of the agent if the adversary closed the talk now."""
+        """Return the scores ``[selections]`` if the adversary closes the talk now."""
         talk = [*(TalkLine(target, text) for target, text in said), _CLOSE]
         found: np.ndarray = self.scores([talk])[0]
         return found
 
     def losses(self, scores: np.ndarray) -> np.ndarray:
-        """Return ``[talks]``: below 0 where the agent selects what the adversary hopes for.
+        """Return ``[talks]``: negative if the agent makes a selection that the adversary wants.
 
-        The highest score of what is not wanted less the highest of what is (formula 6 of the
-        source, for whatever the agent would select in place of its first choice alone). Infinite
-        where no selection is wanted, minus infinite where every one is.
+        This is the highest score of an unwanted selection minus the highest score of a wanted one
+        (formula 6 of the source, extended from the first choice to all wanted selections). It is
+        infinite if no selection is wanted, and minus infinite if all are.
         """
         wanted = self.wanted
         none = np.full(len(scores), np.inf)
@@ -338,7 +338,7 @@ class TargetView:
         return found
 
     def replacements(self, talk: Talk, line: int, most: int) -> list[list[str]]:
-        """Return words for each place of a line that would help most, by the gradient."""
+        """Return the words for each place of a line that help most, by the gradient."""
         if self.wanted.all() or not self.wanted.any():
             return [[] for _ in talk[line].text.split()]
         wanted = self.wanted.tolist()
@@ -352,33 +352,33 @@ _Z: Final = 1.959963984540054
 
 @dataclass(frozen=True)
 class GameInterval:
-    """A figure and its approximate 95 % interval, with the game as unit."""
+    """A figure with an approximate 95 % interval over games."""
 
     value: float
     low: float
     high: float
 
     def text(self, digits: int = 2) -> str:
-        """Return the figure and its interval as reports write them."""
+        """Return the figure and its interval as text for reports."""
         return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
 @dataclass(frozen=True)
 class GameFigures:
-    """What some games came to; scores are from 0 to the game's highest."""
+    """The figures of several games; scores are from 0 to the game's maximum."""
 
     games: int
     adversary: float  #: Mean score.
     target: float  #: Mean score.
-    advantage: GameInterval  #: Of the adversary over the target.
-    positive: GameInterval  #: Share of games in which the adversary has more.
-    agreement: float  #: Share of games that ended with one selection that both take.
+    advantage: GameInterval  #: The adversary's score minus the target's.
+    positive: GameInterval  #: Share of games in which the adversary scores more.
+    agreement: float  #: Share of games that ended with an agreement.
 
     @classmethod
     def of(cls, scores: Sequence[GameScores], agreed: int | None = None) -> GameFigures:
-        """Count some games, one at least; by default all of them were agreed on.
+        """Compute the figures of at least one game; by default, all games ended in agreement.
 
-        Where two agents select for themselves, those that do not agree have no score.
+        If two agents select separately and do not agree, their scores are 0.
         """
         count = len(scores)
         own, other = (np.array(part, dtype=np.float64) for part in zip(*scores, strict=True))
@@ -394,9 +394,9 @@ class GameFigures:
 
 
 def mean_interval(values: np.ndarray) -> GameInterval:
-    """Return a mean with percentiles of means of games drawn again, with replacement.
+    """Return a mean with a percentile bootstrap interval over games.
 
-    The draws hang on the number of games alone, so that the same games give the same bounds.
+    The random numbers depend only on the number of games, so the bounds are reproducible.
     """
     count = len(values)
     rng = stream(0, "games", count)
@@ -406,35 +406,35 @@ def mean_interval(values: np.ndarray) -> GameInterval:
 
 
 def share_interval(positive: int, count: int) -> GameInterval:
-    """Return a share with Wilson's interval."""
+    """Return a share with its Wilson interval."""
     share = positive / count
     scale = 1 + _Z**2 / count
     middle = (share + _Z**2 / (2 * count)) / scale
     half = _Z / scale * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
-    # At either end the bound is the end itself, which rounding would miss.
+    # At 0 and at 1, set the bound exactly, since rounding would miss it.
     low = 0.0 if positive == 0 else middle - half
     high = 1.0 if positive == count else middle + half
     return GameInterval(share, low, high)
 
 
 def talk_of(said: Said) -> list[TalkLine]:
-    """Return what was said as the adversary sees it."""
+    """Return the lines of a talk from the view of the adversary."""
     return [TalkLine(not target, text) for target, text in said]
 
 
 @dataclass(frozen=True)
 class Fluency:
-    """What a language model of the adversary's side finds of its utterances.
+    """A language model of the adversary's side, and a limit of perplexity.
 
-    Without a model nothing is measured; without a bound nothing is left out.
+    Without a model, nothing is measured. Without a limit, no utterance is excluded.
     """
 
     model: FluencyModel | None = None
-    goal: Goal | None = None  #: The adversary's.
-    most: float | None = None  #: Perplexity of an utterance, its end included.
+    goal: Goal | None = None  #: The goal of the adversary.
+    most: float | None = None  #: Maximum perplexity of an utterance, including its end.
 
     def of(self, said: Said, utterances: Sequence[str]) -> list[str]:
-        """Return those of some utterances that may be said next, in their order."""
+        """Return the utterances within the limit, in order."""
         if self.model is None or self.most is None or not utterances:
             return list(utterances)
         found = self.model.surprise(self.goal or {}, talk_of(said), utterances)
@@ -445,7 +445,7 @@ class Fluency:
         ]
 
     def surprise(self, said: Said) -> tuple[float, int]:
-        """Return nats and words of all that the adversary said in a talk."""
+        """Return nats and words of all lines of the adversary in a talk."""
         if self.model is None:
             return 0.0, 0
         nats, words = 0.0, 0
@@ -459,5 +459,5 @@ class Fluency:
 
 
 def perplexity(nats: float, words: int) -> float | None:
-    """Return ``exp(nats / words)``; ``None`` where nothing was measured."""
+    """Return ``exp(nats / words)``, or ``None`` without words."""
     return math.exp(nats / words) if words else None

@@ -1,4 +1,4 @@
-"""Playing games, and making their failures small."""
+"""Playing of games, and minimising of won games."""
 
 from __future__ import annotations
 
@@ -23,47 +23,47 @@ from pytest_dstfuzz.games.game import (
 )
 from pytest_dstfuzz.printable import counted, shortened
 
-#: What an adversary says, one line after the other; then it closes the talk.
+#: The lines of an adversary in order; after the last, it closes the talk.
 Script = tuple[str, ...]
-#: Says a line to what was said so far (whether the target said it, and what); ``None`` closes.
+#: Returns the next line for a talk of (by the target, text) pairs; ``None`` closes the talk.
 Speaker = Callable[[Sequence[tuple[bool, str]]], str | None]
 
 
 @dataclass(frozen=True)
 class PlayedGame:
-    """A game that was played to its end."""
+    """A finished game."""
 
     scenario: Scenario
-    lines: tuple[tuple[bool, str], ...]  #: Whether the target said it, and what was said.
-    selection: GoalSelection  #: The target's; the adversary takes the rest.
+    lines: tuple[tuple[bool, str], ...]  #: Pairs: whether the target said it, and the text.
+    selection: GoalSelection  #: The target's selection; the adversary gets the rest.
     scores: GameScores
 
     @property
     def script(self) -> Script:
-        """What the adversary said."""
+        """The lines of the adversary."""
         return tuple(text for target, text in self.lines if not target)
 
     @property
     def advantage(self) -> float:
-        """How much more the adversary has than the target."""
+        """The adversary's score minus the target's."""
         return self.scores.advantage
 
 
 def play_game(game: Game, scenario: Scenario, agent: GoalAgent, script: Script) -> PlayedGame:
-    """Let an agent play against lines that are said in turn.
+    """Let an agent play against fixed lines, one in each turn of the adversary.
 
     Raises:
-        UserError: the agent says what is no utterance, selects what is not legal, or never does.
+        UserError: an utterance is invalid, the selection is not legal, or the agent never selects.
     """
     left = list(script)
     return play_against(game, scenario, agent, lambda _: left.pop(0) if left else None)
 
 
 def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speaker) -> PlayedGame:
-    """Let an agent play against one who hears it; `play_game` with its script is the same game.
+    """Let an agent play against a speaker; `play_game` with its script repeats the game.
 
     Raises:
-        UserError: as `play_game`.
+        UserError: see `play_game`.
     """
     who = f"the agent {name_of(agent)!r}, in scenario {scenario.id!r},"
     said: list[tuple[bool, str]] = []
@@ -103,7 +103,7 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
 
 
 def _told(asked: Callable[[], object], who: str) -> object:
-    """Return what an agent says; what it raises becomes one message that says where."""
+    """Return the result of a call to the agent; turn exceptions into a message with the place."""
     try:
         return asked()
     except DstFuzzError:
@@ -116,21 +116,21 @@ def _told(asked: Callable[[], object], who: str) -> object:
 
 @dataclass(frozen=True)
 class AdversarySide:
-    """What adversaries are given beside the game."""
+    """Resources of the adversaries in addition to the game."""
 
-    #: Plays the adversary's side, told its goal; lines of the game by chance without one. It must
-    #: be another object than the agent under test.
+    #: Speaks for the adversary, with its goal; by default lines of the game are drawn. It must not
+    #: be the agent under test.
     voice: GoalAgent | None = None
-    #: Plays that side where winning lines are gathered; without one the voice does.
+    #: Plays the adversary's side while winning lines are collected; by default the voice.
     teacher: GoalAgent | None = None
-    #: Says how odd an utterance of that side is.
+    #: Measures the perplexity of the adversary's utterances.
     fluency: FluencyModel | None = None
-    #: Highest perplexity of an utterance that an attack chose or rewrote, the end included; what
-    #: the voice says, and lines of the game that are drawn, are as they are. ``None`` = any.
+    #: Maximum perplexity of an utterance that an attack selects or rewrites, including its end.
+    #: Lines of the voice and drawn lines of the game are not limited. ``None`` = no limit.
     most_perplexity: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a bound that cannot be kept."""
+        """Raise an error for an invalid limit."""
         if self.most_perplexity is not None and not self.most_perplexity > 1:
             raise UserError(f"the perplexity is above 1, the bound is {self.most_perplexity:g}")
         if self.most_perplexity is not None and self.fluency is None:
@@ -140,10 +140,10 @@ class AdversarySide:
 
 
 class Arena:
-    """Where an agent is played against: it counts the games, and plays none of them twice.
+    """Plays games against an agent: counts them, and never repeats one.
 
-    An agent that answers now so and now so is remembered by its first game; what is reported is
-    always played anew (`fresh`).
+    The cached result of an agent with random behaviour is that of the first game. Reported games
+    are always played again (`fresh`).
     """
 
     def __init__(
@@ -164,12 +164,12 @@ class Arena:
         if any(agent is one for one in (self.side.voice, self.side.teacher)):
             raise UserError("the agent cannot play both sides: give another object as the voice")
         self.game, self.agent, self.seed = game, agent, seed
-        self.games = 0  #: That were played.
+        self.games = 0  #: The number of games so far.
         self._known: dict[tuple[str, Script], PlayedGame] = {}
         self._checked: dict[str, tuple[str, ...]] = {}
 
     def lines(self, scenario: Scenario) -> tuple[str, ...]:
-        """Return what may be said in a scenario, checked; always as many lines."""
+        """Return the checked lines of a scenario; their number is the same in all scenarios."""
         if scenario.id not in self._checked:
             check_game(self.game, scenario)
             lines = tuple(self.game.lines(scenario))
@@ -184,50 +184,50 @@ class Arena:
 
     @property
     def most_lines(self) -> int:
-        """How often an adversary can speak who speaks first."""
+        """Maximum number of lines of an adversary that speaks first."""
         return (self.game.most_turns + 1) // 2
 
     def play(self, scenario: Scenario, script: Script) -> PlayedGame:
-        """Play a game, or return what came of it before."""
+        """Play a game, or return its cached result."""
         key = (scenario.id, script)
         if key not in self._known:
             self._known[key] = self.fresh(scenario, script)
         return self._known[key]
 
     def fresh(self, scenario: Scenario, script: Script) -> PlayedGame:
-        """Play a game."""
+        """Play a game without the cache."""
         self.lines(scenario)
         self.games += 1
         return play_game(self.game, scenario, self.agent, script)
 
     def hear(self, scenario: Scenario, speak: Speaker) -> PlayedGame:
-        """Play a game against one who hears the agent."""
+        """Play a game against a speaker that hears the agent."""
         self.lines(scenario)
         self.games += 1
         return play_against(self.game, scenario, self.agent, speak)
 
     def fluency(self, scenario: Scenario) -> Fluency:
-        """Return what may be said, and how odd it is, in a scenario."""
+        """Return the language model and its limit for a scenario."""
         side = self.side
         return Fluency(side.fluency, scenario.adversary, side.most_perplexity)
 
 
 @dataclass(frozen=True)
 class TurnedGame:
-    """A won game in its plainest form."""
+    """A won game, minimised."""
 
     played: PlayedGame
-    sentence: str  #: Without it the advantage falls most.
-    times: int  #: How often it is said.
-    without: float  #: The advantage without it.
-    #: Whether the talk that was found was played twice with one outcome.
+    sentence: str  #: The decisive sentence: without it, the advantage falls most.
+    times: int  #: How often the sentence occurs.
+    without: float  #: The advantage without the sentence.
+    #: Whether a repetition of the original game gave the same result.
     stays: bool = True
 
 
 def shrink(arena: Arena, played: PlayedGame, budget: int) -> TurnedGame:
-    """Leave out lines, then words, while the adversary wins as much; at most ``budget`` games.
+    """Drop lines and then words while the advantage does not fall, with at most ``budget`` games.
 
-    The target's answers may change meanwhile: what counts is the advantage.
+    The answers of the target may change; only the advantage counts.
     """
     end = arena.games + budget
     scenario, best = played.scenario, arena.fresh(played.scenario, played.script)
@@ -247,7 +247,7 @@ def shrink(arena: Arena, played: PlayedGame, budget: int) -> TurnedGame:
 
 
 def _shorter(script: Script) -> Iterator[Script]:
-    """Yield what is left when one line is spared, or one word of it wherever it is said."""
+    """Yield scripts without one line, or without one word in all copies of a line."""
     for place in range(len(script)):
         yield (*script[:place], *script[place + 1 :])
     for line in dict.fromkeys(script):
@@ -262,7 +262,7 @@ def _size(script: Script) -> tuple[int, int]:
 
 
 def _turning(arena: Arena, scenario: Scenario, best: PlayedGame) -> tuple[str, float]:
-    """Return the line without which the adversary has least, and what it has then."""
+    """Return the line whose absence costs most, and the advantage without it."""
     if not best.script:
         return "", best.advantage
     left = {

@@ -1,6 +1,7 @@
-"""The fixture ``dst_game``, and what the end of a session says of its games.
+"""The fixture ``dst_game``, and the summary of games at the end of a session.
 
-Every run of pytest loads this, and a run without games nothing else of it: PYTEST_DONT_REWRITE.
+Every run of pytest imports this module, but other modules of games only if they are needed.
+PYTEST_DONT_REWRITE: this module has no assert statements.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ import pytest
 if TYPE_CHECKING:
     from pytest_dstfuzz.games.fixture import DstGame
 
-#: What the games of a test came to.
+#: The report texts of a test.
 _TEXTS: Final = pytest.StashKey[list[str]]()
 _HOOKS: Final = pytest.StashKey["GameHooks"]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Listen for games of tests in other processes."""
+    """Register the listener for games in other processes."""
     config.pluginmanager.register(_GameReports(config), "dstfuzz-game-reports")
 
 
 @pytest.fixture
 def dst_game(request: pytest.FixtureRequest) -> DstGame:
-    """Plays against an agent with a goal: ``dst_game.play(agent, game)`` gives a report.
+    """Play against an agent with a goal: ``dst_game.play(agent, game)`` returns a report.
 
-    ``report.assert_advantage_below(0)`` fails a test. It needs neither a tracker nor dialogues.
+    ``report.assert_advantage_below(0)`` makes a test fail. Needs neither a tracker nor dialogues.
     """
     _hooks(request.config)
     from pytest_dstfuzz.games.fixture import DstGame  # noqa: PLC0415 - few runs need it
@@ -37,20 +38,20 @@ def dst_game(request: pytest.FixtureRequest) -> DstGame:
 
 
 class _GameReports:
-    """Takes in what the games of tests came to, from their reports."""
+    """Receives the report texts of games with the reports of tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the texts that came with the report of a test."""
+        """Store the texts in the report of a test."""
         texts = getattr(report, "dstfuzz_games", None)
         if texts is not None:
             _hooks(self._config).add(report.nodeid, texts)
 
 
 class GameHooks:
-    """Carries what games came to from tests to the end of the session."""
+    """Passes the report texts of games from tests to the end of the session."""
 
     def __init__(self) -> None:
         self._texts: dict[str, Sequence[str]] = {}
@@ -59,18 +60,18 @@ class GameHooks:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Let the report of a test carry what its games came to, also to another process."""
+        """Attach the texts of games to the report of a test, which may go to another process."""
         report = yield
         if call.when == "call" and (texts := item.stash.get(_TEXTS, None)):
-            report.dstfuzz_games = texts  # type: ignore[attr-defined]  # any will do
+            report.dstfuzz_games = texts  # type: ignore[attr-defined]  # allows any attribute
         return report
 
     def add(self, node: str, texts: Sequence[str]) -> None:
-        """Take in what the games of a test came to."""
+        """Store the report texts of a test."""
         self._texts[node] = texts
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Show all games, in the order of the tests' names: workers end in any order."""
+        """Show all games in the order of test names, since workers end in any order."""
         if self._texts:
             terminalreporter.section("dstfuzz games")
         for node in sorted(self._texts):
@@ -80,7 +81,7 @@ class GameHooks:
 
 
 def _hooks(config: pytest.Config) -> GameHooks:
-    """Return the session's, which are registered when the first is asked for."""
+    """Return the hooks of the session; register them on first use."""
     found = config.stash.get(_HOOKS, None)
     if found is None:
         found = config.stash[_HOOKS] = GameHooks()

@@ -1,4 +1,4 @@
-"""A customer who wants money back, and a shop with a rule for refunds."""
+"""A customer who wants a refund, and a shop with a rule for refunds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from pytest_dstfuzz.games.game import GameScores, GoalSelection, Scenario
 from pytest_dstfuzz.seeding import stream
 
-#: What happened to an order, and the share of its price that the rule gives back.
+#: State of an order -> share of the price that the rule refunds.
 RULE: Final = {"arrived": 0.0, "late": 0.5, "lost": 1.0}
 _DEMANDS: Final = (
     "my {item} came {state}",
@@ -25,11 +25,11 @@ _STATES: Final = {"arrived": "in time", "late": "late", "lost": "never"}
 
 
 class RefundGame:
-    """An order that arrived, was late or was lost, and what the shop pays back of its price.
+    """An order that arrived, was late or was lost, and the shop's refund for it.
 
-    The target, the shop's bot, is told ``item``, ``price`` (in whole coins) and ``state``, one of
-    `RULE`; it selects ``refund``, in coins. What it pays above the rule counts for the adversary,
-    as a share of what could be got; what it pays above or below counts against the shop.
+    The target is the shop's bot. Its goal has ``item``, ``price`` (in whole coins) and ``state``,
+    a key of `RULE`. It selects ``refund``, in coins. The adversary scores for a refund above the
+    rule, as a share of the maximum. The shop loses score for a refund above or below the rule.
     """
 
     name: str = "refund"
@@ -37,29 +37,29 @@ class RefundGame:
     most_score: float = 10.0
 
     def scenarios(self, count: int, seed: int) -> list[Scenario]:
-        """Return orders that the rule does not give back in full: there is something to get."""
+        """Return orders without a right to a full refund, so that there is something to win."""
         return [self._scenario(number, seed) for number in range(count)]
 
     def selections(self, scenario: Scenario) -> list[GoalSelection]:
-        """Return every refund from nothing to the price."""
+        """Return every refund from 0 to the price."""
         return [GoalSelection(refund=coins) for coins in range(scenario.target["price"] + 1)]
 
     def scores(self, scenario: Scenario, selection: GoalSelection) -> GameScores:
-        """Return how much of what is not due was got, and how near the shop kept to its rule."""
+        """Return the scores for the undue part of the refund, and for keeping the rule."""
         price, due = scenario.target["price"], self.due(scenario)
         more = selection["refund"] - due
         off = max(0, more) / (price - due) if more >= 0 else -more / due
         return GameScores(10.0 * max(0, more) / (price - due), 10.0 * (1 - off))
 
     def lines(self, scenario: Scenario) -> list[str]:
-        """Return what customers say."""
+        """Return typical lines of customers."""
         goal = scenario.target
         words = {**goal, "state": _STATES[goal["state"]]}
         return [line.format_map(words) for line in _DEMANDS]
 
     @staticmethod
     def due(scenario: Scenario) -> int:
-        """Return what the rule gives back, in coins."""
+        """Return the refund by the rule, in coins."""
         return int(scenario.target["price"] * RULE[scenario.target["state"]])
 
     def _scenario(self, number: int, seed: int) -> Scenario:

@@ -1,1 +1,1 @@
-"""Internal: deal or no deal: its data, agents trained on it, and attacks by gradient."""
+"""Internal: Deal or no deal: its data, trained agents, and gradient attacks."""

@@ -1,9 +1,9 @@
-"""Trains negotiators: ``python -m pytest_dstfuzz.games.negotiation supervised`` or ``reinforced``.
+"""Train negotiators: ``python -m pytest_dstfuzz.games.negotiation supervised`` or ``reinforced``.
 
-The supervised one learns to talk and select as people did, from the files of Lewis et al. (2017).
-One that is reinforced is trained further by games, towards its score or, as an attack, towards its
-score less the other's. The data is for research and not for trade (CC BY-NC), and so is what is
-trained on it.
+The supervised negotiator learns to talk and select as people did, from the files of Lewis et al.
+(2017). Reinforcement trains a negotiator further by games. It maximises its score or, as an attack,
+its score minus the other's. The data and the negotiators trained on it are for research, not for
+commercial use (CC BY-NC).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _EXAMPLES: Final = f"""\
   {_PROGRAM} reinforced --data negotiation --start sv/negotiator.safetensors --output attack \\
       --partner rl/negotiator.safetensors --aim advantage
 Each has its own --help."""
-#: Goal of a training -> what it is.
+#: Aim of a training -> description.
 _AIMS: Final = {"score": "the own score", "advantage": "an attack: the own score less the other's"}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Train."""
+    """Run a training."""
     parser = Parser(_PROGRAM, __doc__ or "", _EXAMPLES)
     kinds = {"supervised": _supervised, "reinforced": _reinforced}
     kind = choice("training", kinds)

@@ -1,4 +1,4 @@
-"""The negotiator as an agent with a goal, and two of them at one table."""
+"""The negotiator as an agent with a goal, and talks between two negotiators."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from pytest_dstfuzz.seeding import derive
 
 
 class NegotiatorAgent:
-    """A trained negotiator in `DealGame`: it says and selects what its networks make of a talk.
+    """A trained negotiator for `DealGame`, which speaks and selects by its network.
 
-    Words are drawn at a temperature, 0.5 as in the source. The draws hang on the seed, the goal and
-    what was said, so that a game that is played again goes as it went.
+    Words are drawn at a temperature, 0.5 as in the source. The draws depend only on the seed, the
+    goal and the talk so far, so games are reproducible.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class NegotiatorAgent:
 
     @classmethod
     def load(cls, path: Path | str, *, seed: int = 0) -> NegotiatorAgent:
-        """Read a negotiator that was trained; its name is that of its folder."""
+        """Load a trained negotiator; its name is that of the folder."""
         return cls(load_network(Path(path)), seed=seed, name=Path(path).parent.name)
 
     def start(self, goal: Goal) -> None:
-        """Take counts and values of the items."""
+        """Store the counts and values of the items."""
         self._reader = TalkReader(self.network, goal)
 
     def reply(self, history: Sequence[TalkLine]) -> str | GoalSelection:
-        """Say something, or select: where the talk is closed, or where its next word is to."""
+        """Return an utterance, or a selection if the talk is closed or the network ends it."""
         words = words_of(history)
         if history and history[-1].closes:
             return self._selection(words)
@@ -69,7 +69,7 @@ class NegotiatorAgent:
         return self._selection([*words, YOU, SELECT]) if said is None else " ".join(said)
 
     def closing(self, goal: Goal, talks: Sequence[Talk]) -> Closing:
-        """Say whether it would select at once after each talk."""
+        """Return whether it would select at once after each talk."""
         with torch.inference_mode():
             reader = TalkReader(self.network, goal)
             logits = reader.first_words(talks)
@@ -81,7 +81,7 @@ class NegotiatorAgent:
     def selection_scores(
         self, goal: Goal, talks: Sequence[Talk], selections: Sequence[GoalSelection]
     ) -> np.ndarray:
-        """Return log-probabilities ``[talks, selections]`` of what it selects."""
+        """Return the log probabilities ``[talks, selections]`` of its selections."""
         with torch.inference_mode():
             found: np.ndarray = (
                 TalkReader(self.network, goal).selection_scores(talks, selections).numpy()
@@ -89,7 +89,7 @@ class NegotiatorAgent:
         return found
 
     def answers(self, goal: Goal, talks: Sequence[Talk]) -> list[str | None]:
-        """Return what it most likely says next at each talk; ``None`` where it selects."""
+        """Return the most likely next line after each talk, or ``None`` for a selection."""
         with torch.inference_mode():
             return TalkReader(self.network, goal).answers(talks)
 
@@ -111,12 +111,12 @@ class NegotiatorAgent:
     def surprise(
         self, goal: Goal, talk: Talk, utterances: Sequence[str]
     ) -> list[tuple[float, int]]:
-        """Return how unlikely it finds each utterance as its own next: nats, and words."""
+        """Return nats and the number of words for each utterance as its own next line."""
         with torch.inference_mode():
             return TalkReader(self.network, goal).surprise(talk, utterances)
 
     def _drawn(self, words: Sequence[str]) -> list[str] | None:
-        """Draw an utterance of one word at least; ``None`` where it is to select."""
+        """Draw an utterance of at least one word, or return ``None`` to select."""
         reader, network = self._reader, self.network
         draws = torch.Generator().manual_seed(
             derive(self._seed, "negotiator", *reader.goal[0].tolist(), *words) % 2**63
@@ -139,7 +139,7 @@ class NegotiatorAgent:
         return said
 
     def _selection(self, words: Sequence[str]) -> GoalSelection:
-        """Return the most likely amounts that there are."""
+        """Return the most likely amounts that are possible."""
         reader = self._reader
         with torch.inference_mode():
             read = reader.read([reader.numbers_of(words)])
@@ -150,11 +150,11 @@ class NegotiatorAgent:
 def negotiate(
     scenario: Scenario, target: NegotiatorAgent, other: NegotiatorAgent
 ) -> tuple[GameScores, bool]:
-    """Let two negotiators talk and select, each for itself.
+    """Let two negotiators talk, and select separately.
 
     Returns:
-        the scores, the other's first, and whether what both take is what there is; where it is
-        not, neither has anything.
+        the scores, and whether the selections add up to the counts. If they do not, both
+        scores are 0.
     """
     game = DealGame()
     target.start(scenario.target)

@@ -1,7 +1,7 @@
-"""Negotiations of people over books, hats and balls (deal or no deal), as rows of one side each.
+"""Human negotiations over books, hats and balls (deal or no deal), in one row for each side.
 
-The layout is that of the files that Lewis et al. (2017, "Deal or No Deal?") published: ``data.txt``
-holds all rows, also those of ``val.txt`` and ``test.txt``.
+The layout is that of the files that Lewis et al. (2017, "Deal or No Deal?") published. ``data.txt``
+contains all rows, including those of ``val.txt`` and ``test.txt``.
 """
 
 from __future__ import annotations
@@ -35,49 +35,49 @@ _LINE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NegotiationRow:
-    """A negotiation as one of the two saw it."""
+    """A negotiation from the view of one side."""
 
-    counts: tuple[int, ...]  #: How many there are of each item.
-    values: tuple[int, ...]  #: What one of each is worth to this side.
-    other_values: tuple[int, ...]  #: And to the other side, who alone knows it.
+    counts: tuple[int, ...]  #: The count of each item.
+    values: tuple[int, ...]  #: The value of one of each item for this side.
+    other_values: tuple[int, ...]  #: The values for the other side, which only that side knows.
     words: tuple[str, ...]  #: Speakers, words and ends of turns; the last is ``<selection>``.
-    #: What this side took of each item; ``None`` where the two did not agree.
+    #: This side's amount of each item, or ``None`` without an agreement.
     chosen: tuple[int, ...] | None
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the same negotiation, seen by the same side, has in any file."""
+        """The identity of the negotiation and the side, the same in all files."""
         return self.counts, self.values, self.words
 
     @property
     def other_key(self) -> tuple[object, ...]:
-        """The key of the same negotiation as the other side saw it."""
+        """The key of the same negotiation from the view of the other side."""
         words = tuple(_OTHER.get(word, word) for word in self.words)
         return self.counts, self.other_values, words
 
 
 @dataclass(frozen=True, slots=True)
 class NegotiationSplits:
-    """Rows to train on, to choose by, and to measure with; no negotiation is in two of them."""
+    """Rows for training, validation and test, without common negotiations."""
 
     train: tuple[NegotiationRow, ...]
     val: tuple[NegotiationRow, ...]
     test: tuple[NegotiationRow, ...]
-    left_out: int  #: Rows of the whole that are of the other two, of either side.
+    left_out: int  #: Rows of ``data.txt`` whose negotiation is in another split, for either side.
 
 
 def load_negotiations(folder: Path) -> NegotiationSplits:
-    """Read ``data.txt``, ``val.txt`` and ``test.txt``; what is in the last two is not trained on.
+    """Read ``data.txt``, ``val.txt`` and ``test.txt``; the last two are excluded from training.
 
-    Both sides of a negotiation are left out where one of them is in ``val.txt`` or ``test.txt``.
+    If one side of a negotiation is in ``val.txt`` or ``test.txt``, both sides are excluded.
 
     Raises:
-        DataError: a file is missing, or a line is not what it should be.
+        DataError: a file is missing, or a line is invalid.
     """
     val, test = (tuple(_rows(folder / f"{name}.txt", _ROW)) for name in ("val", "test"))
     held_out = {key for row in (*val, *test) for key in (row.key, row.other_key)}
     every = list(_rows(folder / "data.txt", _LINE))
-    # A few rows stand in val.txt and test.txt both.
+    # A few rows are in both val.txt and test.txt.
     tested = {key for row in test for key in (row.key, row.other_key)}
     train = tuple(row for row in every if row.key not in held_out)
     val = tuple(row for row in val if row.key not in tested)
@@ -111,6 +111,6 @@ def _goal(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def vocabulary_of(rows: Sequence[NegotiationRow], least: int) -> tuple[str, ...]:
-    """Return the words that stand in the rows so often at least, in the order of the alphabet."""
+    """Return the words with at least ``least`` uses in the rows, in alphabetical order."""
     counted = Counter(word for row in rows for word in row.words)
     return tuple(sorted(word for word, count in counted.items() if count >= least))

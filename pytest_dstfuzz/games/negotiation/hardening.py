@@ -1,9 +1,9 @@
-"""Iterative adversarial training: a negotiator and who attacks it learn in turn.
+"""Iterative adversarial training: a negotiator and an attack on it learn alternately.
 
-After Cheng et al. (2019, formula 9). The attack is the one by policy gradient: its reward is its
-score less the target's, and it takes what the target leaves. The target learns from games against
-it, with the opposite reward, and from as many games against a partner, where both have to agree: an
-attack always agrees, and a target that learnt from it alone would learn to take everything.
+After Cheng et al. (2019, formula 9). The attack is trained by policy gradient: its reward is its
+score minus the target's, and it takes the rest. The target learns from games against the attack
+with the opposite reward, and from as many games against a partner, in which both must agree. An
+attack always agrees, so without the partner the target would learn to take everything.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from pytest_dstfuzz.games.negotiation.reinforce import (
 from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE
 from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, write_run
 
-#: The attack as it is at the end, beside the hardened negotiator.
+#: The file of the final attack, next to the hardened negotiator.
 ATTACK_FILE: Final = "attack.safetensors"
 _RUN: Final = "dstfuzz.negotiator.hardened"
-#: What a resumed run may change.
+#: Settings that a resumed run may change.
 _CHANGEABLE: Final = ("resume", "output", "rounds", "judged")
 _ATTACK: Final = LearningGames("attack", "advantage", 0)
 _DEFENCE: Final = LearningGames("defence", "advantage", 1)
@@ -40,37 +40,37 @@ _PLAIN: Final = LearningGames("plain", "score")
 
 @dataclass(frozen=True, kw_only=True)
 class HardenConfig(GradientConfig):
-    """How to harden a negotiator."""
+    """The settings for hardening a negotiator."""
 
-    data: Path  #: Talks of people, to keep the language.
-    target: Path  #: The negotiator that is hardened.
-    attack: Path  #: The attack that it begins with, such as one that was trained against it.
-    partner: Path  #: Who it plays as well, where both have to agree.
+    data: Path  #: Human talks, to preserve the language.
+    target: Path  #: The negotiator to harden.
+    attack: Path  #: The initial attack, for example one that was trained against the target.
+    partner: Path  #: The partner for games in which both must agree.
     output: Path
     rounds: int = 8
-    steps: int = 20  #: Of a round and each kind of games.
+    steps: int = 20  #: Steps in a round, for each kind of games.
     resume: bool = False
 
 
 @dataclass(frozen=True)
 class HardenedRound:
-    """What came of a round, in games of scenarios that no training draws."""
+    """The results of a round, in games with scenarios that are not used for training."""
 
     round: int
-    advantage: float  #: Of the attack, which learns too.
+    advantage: float  #: Of the attack, which also learns.
     score: float  #: Of the target against its partner.
-    agreement: float  #: With its partner.
-    games: int  #: That were played to train, so far.
+    agreement: float  #: Between the target and its partner.
+    games: int  #: Training games so far.
 
 
 def harden(config: HardenConfig, progress: Progress) -> tuple[HardenedRound, ...]:
-    """Train a negotiator against an attack that is trained against it, step by step.
+    """Train a negotiator and an attack on it alternately.
 
-    After each round all that a resumed run needs is written; resumed, it does what it would have
-    done without the interruption.
+    The state is written after each round, so a resumed run gives the same result as an
+    uninterrupted one.
 
     Raises:
-        UserError: a file is missing, or the three know other words.
+        UserError: a file is missing, or the three networks have different vocabularies.
     """
     check_output(config.output, resume=config.resume)
     target, attack = load_network(config.target), load_network(config.attack)

@@ -1,4 +1,4 @@
-"""The negotiating agent's network and its reader."""
+"""The network of the negotiating agent, and its reader."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pytest_dstfuzz.models.weights import check_shapes, read_weights, write_weig
 PAD: Final = 0
 UNKNOWN: Final = 1
 ITEM_KINDS: Final = 3
-#: The highest count and the highest value that a goal may hold.
+#: Maximum count and maximum value in a goal.
 MOST: Final = 10
-#: Words that stand before those of the data.
+#: Words before those of the data.
 RESERVED: Final = ("<pad>", "<unk>")
 _FORM: Final = "dstfuzz negotiator"
 _VERSION: Final = 1
@@ -32,7 +32,7 @@ _EMPTY: Final = -1e9
 
 @dataclass(frozen=True)
 class NegotiatorShape:
-    """Widths of the layers."""
+    """Sizes of the layers."""
 
     embedding: int = 96
     hidden: int = 128
@@ -41,16 +41,16 @@ class NegotiatorShape:
 
 
 class DialogueReading(NamedTuple):
-    """What the language model makes of some words."""
+    """The output of the language model for a sequence of words."""
 
     outputs: Tensor  #: ``[batch, words, hidden]``.
-    state: Tensor  #: ``[1, batch, hidden]``, after the last word.
+    state: Tensor  #: ``[1, batch, hidden]``: the state after the last word.
 
 
 class NegotiatorNetwork(nn.Module):
-    """Speaks and selects; ``words`` are all that it knows, `RESERVED` first.
+    """Speaks and selects; ``words`` is its vocabulary, which begins with `RESERVED`.
 
-    A goal is ``[batch, 6]``: counts of the three items, and the value of one of each.
+    A goal is ``[batch, 6]``: the counts of the three items, then the value of one of each.
     """
 
     def __init__(
@@ -79,25 +79,25 @@ class NegotiatorNetwork(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def encode_goal(self, goal: Tensor) -> Tensor:
-        """Return ``[batch, shape.goal]``."""
+        """Return the encoded goal, ``[batch, shape.goal]``."""
         counts, values = self.counts(goal[:, :ITEM_KINDS]), self.values(goal[:, ITEM_KINDS:])
         return torch.tanh(self.goal(torch.cat([counts, values], -1).flatten(1)))
 
     def read(self, embedded: Tensor, goal: Tensor, state: Tensor | None = None) -> DialogueReading:
-        """Read words, as vectors ``[batch, words, embedding]``, for an encoded goal."""
+        """Read embedded words ``[batch, words, embedding]`` for an encoded goal."""
         steps = goal[:, None].expand(-1, embedded.shape[1], -1)
         outputs, state = self.speaker(torch.cat([self.dropout(embedded), steps], -1), state)
         return DialogueReading(outputs, state)
 
     def next_words(self, outputs: Tensor) -> Tensor:
-        """Return logits of the words that follow, ``[..., vocabulary]``."""
+        """Return the logits of the next words, ``[..., vocabulary]``."""
         vectors = self.to_word(self.dropout(outputs))
         return torch.nn.functional.linear(vectors, self.embedding.weight, self.word_bias)
 
     def amounts_of(
         self, embedded: Tensor, outputs: Tensor, goal: Tensor, lengths: Tensor
     ) -> Tensor:
-        """Return logits of how much of each item to take, ``[batch, items, MOST + 1]``."""
+        """Return the logits of the amount of each item, ``[batch, items, MOST + 1]``."""
         read = torch.cat([self.dropout(embedded), self.dropout(outputs)], -1)
         packed = pack_padded_sequence(read, lengths, batch_first=True, enforce_sorted=False)
         both, _ = pad_packed_sequence(
@@ -113,13 +113,13 @@ class NegotiatorNetwork(nn.Module):
 
 
 def of_counts(amounts: Tensor, counts: Tensor) -> Tensor:
-    """Return the logits of amounts with those that no item has so much of left out."""
+    """Return the logits with amounts above the counts masked."""
     most = torch.arange(MOST + 1, device=amounts.device)
     return amounts.masked_fill(most[None, None] > counts[:, :, None], _EMPTY)
 
 
 def save_network(path: Path, network: NegotiatorNetwork, about: Mapping[str, object]) -> None:
-    """Write a network as one safetensors file, with its words and what is said about it."""
+    """Write a network to a safetensors file, with its vocabulary and a description."""
     tensors = {name: tensor.detach().numpy() for name, tensor in network.state_dict().items()}
     described = {
         "format": _FORM,
@@ -132,10 +132,10 @@ def save_network(path: Path, network: NegotiatorNetwork, about: Mapping[str, obj
 
 
 def load_network(path: Path) -> NegotiatorNetwork:
-    """Read a network that `save_network` wrote, ready to be used.
+    """Load a network that `save_network` wrote, in evaluation mode.
 
     Raises:
-        UserError: there is none, or it is something else.
+        UserError: the file does not exist, or is not a negotiator.
     """
     command = "python -m pytest_dstfuzz.games.negotiation supervised"
     file = read_weights("negotiator", path, _FORM, _VERSION, command)
@@ -150,19 +150,19 @@ def load_network(path: Path) -> NegotiatorNetwork:
     return network.eval()
 
 
-#: Words of an utterance at most.
+#: Maximum number of words in an utterance.
 MOST_WORDS: Final = 20
 _UNKNOWN_WORDS: Final = 10_000
 
 
 def goal_numbers(goal: Goal) -> tuple[int, ...]:
-    """Return counts and values of the items, in their order."""
+    """Return the counts and then the values of the items, in order."""
     pairs = [goal[item] for item in ITEMS]
     return (*(int(count) for count, _ in pairs), *(int(value) for _, value in pairs))
 
 
 def words_of(talk: Talk) -> list[str]:
-    """Return a talk as the words of one side of it, as in the data that it learnt from."""
+    """Return a talk as words from the view of one side, as in the training data."""
     words: list[str] = []
     for line in talk:
         text = [SELECT] if line.closes else [*line.text.lower().split(), END]
@@ -171,24 +171,24 @@ def words_of(talk: Talk) -> list[str]:
 
 
 def never_said(network: NegotiatorNetwork) -> list[int]:
-    """Return the numbers of words that are no words of an utterance."""
+    """Return the numbers of words that cannot occur in an utterance."""
     known = network.numbers
     return [known[word] for word in (*RESERVED, YOU, THEM) if word in known]
 
 
 def forbidden(network: NegotiatorNetwork, *, first: bool) -> list[int]:
-    """Return the words that may not come next: an utterance has one, and a talk ends with none."""
+    """Return the words that cannot come next: an utterance is not empty, and cannot end a talk."""
     return [*never_said(network), network.numbers[END if first else SELECT]]
 
 
 @dataclass(frozen=True)
 class ReadTalks:
-    """Some talks, as the language model read them."""
+    """Talks after the language model has read them."""
 
-    numbers: Tensor  #: ``[talks, words]``, padded.
+    numbers: Tensor  #: ``[talks, words]``: padded word numbers.
     lengths: Tensor  #: ``[talks]``.
     outputs: Tensor  #: ``[talks, words, hidden]``.
-    state: Tensor  #: ``[1, talks, hidden]``, after the last word of each.
+    state: Tensor  #: ``[1, talks, hidden]``: the state after the last word of each.
 
 
 class TalkReader:
@@ -207,9 +207,9 @@ class TalkReader:
         return [known.get(word, UNKNOWN) for word in words]
 
     def read(self, rows: Sequence[Sequence[int]]) -> ReadTalks:
-        """Read rows of words; what all of them begin with is read once."""
+        """Read rows of words; a common beginning is read only once."""
         network = self.network
-        # A row that ends where the others go on still has a word of its own.
+        # Leave at least one word for each row, also if one row is a prefix of the others.
         shared = _common(rows)[: min(len(row) for row in rows) - 1]
         lengths = torch.tensor([len(row) for row in rows])
         numbers = torch.full((len(rows), int(lengths.max())), PAD)
@@ -228,7 +228,7 @@ class TalkReader:
         return ReadTalks(numbers, lengths, outputs, last[None])
 
     def first_words(self, talks: Sequence[Talk]) -> Tensor:
-        """Return the logits of what it says first at each talk; `select` ends it."""
+        """Return the logits of its first word after each talk; `select` ends the talk."""
         rows = [[*self.numbers_of(words_of(talk)), self.you] for talk in talks]
         logits = self.network.next_words(self.read(rows).state[0])
         logits[:, forbidden(self.network, first=True)] = -torch.inf
@@ -237,7 +237,7 @@ class TalkReader:
     def selection_scores(
         self, talks: Sequence[Talk], selections: Sequence[GoalSelection]
     ) -> Tensor:
-        """Return log-probabilities ``[talks, selections]`` if it selected at the end of each."""
+        """Return log probabilities ``[talks, selections]`` for a selection after each talk."""
         rows = []
         for talk in talks:
             ended = bool(talk) and talk[-1].closes
@@ -248,7 +248,7 @@ class TalkReader:
         return self.scores_of(self.network.embedding(read.numbers), read, selections)
 
     def amounts(self, embedded: Tensor, read: ReadTalks) -> Tensor:
-        """Return logits of how much of each item it takes, of what there is, for read talks."""
+        """Return the logits of possible amounts of each item, for talks that were read."""
         goal = self.goal.expand(len(read.lengths), -1)
         found = self.network.amounts_of(
             embedded, read.outputs, self.network.encode_goal(goal), read.lengths
@@ -258,14 +258,14 @@ class TalkReader:
     def scores_of(
         self, embedded: Tensor, read: ReadTalks, selections: Sequence[GoalSelection]
     ) -> Tensor:
-        """Return log-probabilities of selections, for talks that were read."""
+        """Return the log probabilities of selections, for talks that were read."""
         chances = self.amounts(embedded, read).log_softmax(-1)
         taken = torch.tensor([[one[item] for item in ITEMS] for one in selections])
         parts = [chances[:, place, taken[:, place]] for place in range(len(ITEMS))]
         return torch.stack(parts).sum(0)
 
     def answers(self, talks: Sequence[Talk]) -> list[str | None]:
-        """Return what it most likely says next at each talk; ``None`` where it selects."""
+        """Return the most likely next line after each talk, or ``None`` for a selection."""
         rows = [[*self.numbers_of(words_of(talk)), self.you] for talk in talks]
         network, state = self.network, self.read(rows).state
         goal = network.encode_goal(self.goal).expand(len(rows), -1)
@@ -286,11 +286,11 @@ class TalkReader:
         return [None if done else " ".join(line) for done, line in zip(selects, said, strict=True)]
 
     def surprise(self, talk: Talk, utterances: Sequence[str]) -> list[tuple[float, int]]:
-        """Return how unlikely it finds each utterance as its own next: nats, and words.
+        """Return nats and the number of words for each utterance as its own next line.
 
-        The end of an utterance counts as a word. Perplexity is ``exp(nats / words)``. A word that
-        it does not know is one of `_UNKNOWN_WORDS` that are all as likely: else words without
-        sense would be the likeliest.
+        The end of an utterance counts as a word. The perplexity is ``exp(nats / words)``. An
+        unknown word counts as one of `_UNKNOWN_WORDS` equally likely words, since otherwise
+        nonsense words would be the most likely.
         """
         before = [*self.numbers_of(words_of(talk)), self.you]
         own = [[*self.numbers_of(text.lower().split()), self.end] for text in utterances]
@@ -309,10 +309,10 @@ class TalkReader:
     def replacements(
         self, talk: Talk, line: int, wanted: Sequence[bool], selections: Sequence[GoalSelection]
     ) -> Tensor:
-        """Return how much each word would help in each place of a line, to first order.
+        """Return the first-order gain of each word in each place of a line.
 
-        By the gradient of the loss at the vectors of the words: ``[words of the line,
-        vocabulary]``, higher is better. ``wanted`` says which selections are hoped for.
+        The result is ``[words of the line, vocabulary]``, from the gradient of the loss at the word
+        vectors; higher is better. ``wanted`` marks the selections that the attack wants.
         """
         before = len(words_of(talk[:line])) + 1
         count = len(talk[line].text.split())
@@ -327,7 +327,7 @@ class TalkReader:
         hoped = torch.tensor(wanted)
         loss = scores[~hoped].max() - scores[hoped].max()
         if not ended:
-            # It is to select at once: the word after YOU: is to be the end of the talk.
+            # It should select at once, so the word after YOU: should be the end of the talk.
             logits = self.network.next_words(outputs[0, -2])
             others = logits.clone()
             others[[*self.never, self.end, self.select]] = -torch.inf
@@ -342,8 +342,8 @@ class TalkReader:
 
 
 def _common(rows: Sequence[Sequence[int]]) -> Sequence[int]:
-    """Return what all rows begin with."""
-    # It is enough to compare the first and the last of them in their order.
+    """Return the common beginning of all rows."""
+    # It is enough to compare the first and the last row in sorted order.
     first, last = min(map(list, rows)), max(map(list, rows))
     for place, (one, other) in enumerate(zip(first, last, strict=False)):
         if one != other:

@@ -1,9 +1,9 @@
-"""Policy gradient for a negotiator: towards its own score, or towards its advantage.
+"""Policy gradient for a negotiator, to maximise its own score or its advantage.
 
-After Lewis et al. (2017) and Cheng et al. (2019): what was said last counts most (gamma 0.95),
-rewards are taken against a running mean, and steps on talks of people keep the language. An
-attack has its score less the target's as reward, and takes what the target leaves. The steps are
-Adam's, of a lower rate than the sources' plain ones (0.1 for 4 passes over the scenarios).
+After Lewis et al. (2017) and Cheng et al. (2019): the last words count most (gamma 0.95), rewards
+are relative to a running mean, and steps on human talks preserve the language. The reward of an
+attack is its score minus the target's, and it takes the rest. The optimiser is Adam with a lower
+rate than the plain steps of the sources (0.1 for 4 passes over the scenarios).
 """
 
 from __future__ import annotations
@@ -32,74 +32,74 @@ from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, moments
 from pytest_dstfuzz.seeding import derive, stream
 
 _RUN: Final = "dstfuzz.negotiator.reinforced"
-#: What a resumed run may change.
+#: Settings that a resumed run may change.
 _CHANGEABLE: Final = ("resume", "output", "rounds", "judged")
-#: Share of a new batch in the running mean of the rewards.
+#: Weight of a new batch in the running mean of the rewards.
 _NEW: Final = 0.05
-#: Seed of the games after each round.
+#: Seed of the evaluation games after each round.
 JUDGED_SEED: Final = 7
 
-#: What the reward is: the own score, or what it is above the other's.
+#: The reward: the own score, or the own score minus the other's.
 Aim = Literal["score", "advantage"]
 
 
 @dataclass(frozen=True)
 class LearningGames:
-    """What a negotiator learns from: games of one kind."""
+    """A kind of games that a negotiator learns from."""
 
-    name: str  #: Of the stream of draws.
+    name: str  #: The name of the random stream.
     aim: Aim = "score"
-    #: Who takes what the other leaves: 0 = the learner, 1 = its partner, ``None`` = neither.
+    #: The side that takes the rest: 0 = the learner, 1 = its partner, ``None`` = neither.
     complement: int | None = None
 
     @classmethod
     def of(cls, aim: Aim) -> Self:
-        """Return the games of an aim: who attacks takes what the target leaves."""
+        """Return the games for an aim; an attack takes the rest."""
         return cls("", aim, 0 if aim == "advantage" else None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradientConfig:
-    """How a step learns."""
+    """The settings of training steps."""
 
-    tables: int = 64  #: Games of a step.
+    tables: int = 64  #: Games in a step.
     learning_rate: float = 3e-4
     gradient_clip: float = 1.0
     gamma: float = 0.95
     temperature: float = 0.5
-    supervised_every: int = 4  #: Steps of games for each on talks of people.
-    batch_size: int = 16  #: Rows of those.
+    supervised_every: int = 4  #: Number of game steps for each step on human talks.
+    batch_size: int = 16  #: Rows in a step on human talks.
     seed: int = 0
-    judged: int = 256  #: Games after each round that say how it went; nothing is chosen by them.
+    judged: int = 256  #: Evaluation games after each round; they do not affect the training.
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReinforceConfig(GradientConfig):
-    """How to train a negotiator by games against another."""
+    """The settings for training a negotiator by games against another."""
 
-    data: Path  #: Talks of people, to keep the language.
-    start: Path  #: The network that is trained further.
-    partner: Path  #: The one that it plays against, which stays.
+    data: Path  #: Human talks, to preserve the language.
+    start: Path  #: The network to train further.
+    partner: Path  #: The opponent, which does not change.
     output: Path
     aim: Aim = "score"
     rounds: int = 8
-    steps: int = 40  #: Of a round.
+    steps: int = 40  #: Steps in a round.
     resume: bool = False
 
 
 @dataclass(frozen=True)
 class ReinforcedRound:
-    """What came of a round, in games of scenarios that no training draws."""
+    """The results of a round, in games with scenarios that are not used for training."""
 
     round: int
     score: float
     other: float
     agreement: float
-    games: int  #: That were played to train, so far.
+    games: int  #: Training games so far.
 
 
 class PolicyGradient:
-    """One negotiator that learns from games; what it knows is in `tensors` and ``means``."""
+    """A negotiator that learns from games; its state is in `tensors` and ``means``."""
 
     def __init__(
         self,
@@ -109,14 +109,14 @@ class PolicyGradient:
     ) -> None:
         self.network, self._config, self._rows = network, config, rows
         self.adam = torch.optim.Adam(network.parameters(), lr=config.learning_rate, fused=True)
-        self.means: dict[str, float] = {}  #: Of the rewards, running, by the name of the games.
+        self.means: dict[str, float] = {}  #: Name of the games -> running mean of the rewards.
 
     def step(
         self, partner: NegotiatorNetwork, number: int, games: LearningGames, *, people: bool = True
     ) -> TableTalk:
         """Play a batch of games against a partner, and learn from them.
 
-        Every few steps it learns from talks of people as well, where ``people`` says so.
+        If ``people`` is true, it also learns from human talks every few steps.
         """
         config = self._config
         seed = derive(config.seed, "reinforce", games.name, number) % 2**63
@@ -141,7 +141,7 @@ class PolicyGradient:
         return found
 
     def _loss(self, found: TableTalk, gain: Tensor) -> Tensor:
-        """Return the loss whose gradient is that of the policy, a mean over games."""
+        """Return the policy gradient loss as the mean over games."""
         network, config = self.network, self._config
         goal = network.encode_goal(found.goals)
         outputs = network.read(network.embedding(found.words), goal).outputs
@@ -153,7 +153,7 @@ class PolicyGradient:
             mask[forbidden(network, first=place)] = True
             logits = logits.masked_fill((first == place)[..., None] & mask, -1e9)
         chances = logits.log_softmax(-1).gather(-1, words[..., None])[..., 0]
-        # The last word of this side counts whole, the one before it gamma, and so on.
+        # The last word of this side has weight 1, the word before it gamma, and so on.
         after = said.flip(1).cumsum(1).flip(1) - said.long()
         weight = config.gamma ** after.float() * said
         total: Tensor = -(chances * weight * gain[:, None]).sum() / len(gain)
@@ -161,12 +161,12 @@ class PolicyGradient:
 
     def _learn(self, loss: Tensor) -> None:
         self.adam.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]  # theirs has no types
+        loss.backward()  # type: ignore[no-untyped-call]  # torch has no type here
         nn.utils.clip_grad_norm_(self.network.parameters(), self._config.gradient_clip)
         self.adam.step()
 
     def tensors(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Yield the weights and what the optimiser keeps of them, by name."""
+        """Yield the weights and the state of the optimiser, by name."""
         for name, parameter in self.network.named_parameters():
             state = moments(self.adam, parameter)
             yield f"{prefix}weight.{name}", parameter
@@ -183,9 +183,9 @@ def played(
     *,
     complement: int | None = None,
 ) -> GameFigures:
-    """Let a network play against another in scenarios that no training draws.
+    """Let two networks play in scenarios that are not used for training.
 
-    The network is the adversary of the figures; see `talk` for ``complement``.
+    ``network`` is the adversary in the figures. See `talk` for ``complement``.
     """
     if not 0 <= seed < TRAINING_SEED:
         raise UserError(
@@ -202,13 +202,13 @@ def played(
 
 
 def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[ReinforcedRound, ...]:
-    """Train a negotiator by games, and keep what the last round made of it.
+    """Train a negotiator by games, and keep the network of the last round.
 
-    After each round all that a resumed run needs is written; resumed, it does what it would have
-    done without the interruption.
+    The state is written after each round, so a resumed run gives the same result as an
+    uninterrupted one.
 
     Raises:
-        UserError: a file is missing, or the two know other words.
+        UserError: a file is missing, or the two networks have different vocabularies.
     """
     check_output(config.output, resume=config.resume)
     network, partner = load_network(config.start), load_network(config.partner)

@@ -1,4 +1,4 @@
-"""Training of the supervised negotiator: it learns to talk and select as people did."""
+"""Training of the supervised negotiator, which learns from human talks and selections."""
 
 from __future__ import annotations
 
@@ -32,40 +32,40 @@ from pytest_dstfuzz.seeding import derive, stream
 
 MODEL_FILE: Final = "negotiator.safetensors"
 _RUN: Final = "dstfuzz.negotiator"
-#: What a resumed run may change; the learning rate follows the epochs that it is given.
+#: Settings that a resumed run may change; the learning rate depends on the number of epochs.
 _CHANGEABLE: Final = ("resume", "output", "epochs")
-#: Share of the loss that is the selection's, as in the published training.
+#: Weight of the selection in the loss, as in the published training.
 _SELECTION: Final = 0.5
 
 
 @dataclass(frozen=True)
 class SupervisedConfig:
-    """How to train the supervised negotiator."""
+    """The settings for training the supervised negotiator."""
 
     data: Path
     output: Path
     epochs: int = 12
-    batch_size: int = 24  #: Rows of one step.
+    batch_size: int = 24  #: Rows in a step.
     learning_rate: float = 3e-3
     gradient_clip: float = 1.0
     dropout: float = 0.2
-    least: int = 20  #: How often a word must stand in the training rows to be known.
+    least: int = 20  #: Minimum count in the training rows for a word in the vocabulary.
     seed: int = 0
-    resume: bool = False  #: Go on from the last epoch in the output folder.
+    resume: bool = False  #: Whether to continue after the last epoch in the output folder.
 
 
 @dataclass(frozen=True)
 class NegotiatorEpoch:
-    """What came of one epoch, on the rows to choose by."""
+    """The results of one epoch, on the validation rows."""
 
     epoch: int
-    loss: float  #: Mean of the steps.
+    loss: float  #: Mean over the steps.
     perplexity: float
-    selected: float  #: Share of agreed rows in which all amounts are those of the person.
+    selected: float  #: Share of agreed rows in which all amounts match those of the person.
 
 
 class NegotiationBatch:
-    """Rows as tensors, of one batch."""
+    """A batch of rows as tensors."""
 
     def __init__(self, rows: Sequence[NegotiationRow], numbers: Mapping[str, int]) -> None:
         coded = [np.array([numbers.get(word, UNKNOWN) for word in row.words]) for row in rows]
@@ -78,7 +78,7 @@ class NegotiationBatch:
 
 
 def _losses(network: NegotiatorNetwork, rows: NegotiationBatch) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the summed loss of the words, that of the selections, and the amounts' logits."""
+    """Return the summed losses of words and of selections, and the logits of the amounts."""
     embedded, goal = network.embedding(rows.words), network.encode_goal(rows.goal)
     outputs = network.read(embedded, goal).outputs
     said = nn.functional.cross_entropy(
@@ -96,7 +96,7 @@ def _losses(network: NegotiatorNetwork, rows: NegotiationBatch) -> tuple[Tensor,
 
 
 def row_loss(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> Tensor:
-    """Return what training lessens: mean loss of a word, and a share of that of selections."""
+    """Return the training loss: mean word loss plus weighted mean selection loss."""
     batch = NegotiationBatch(rows, network.numbers)
     said, selected, _ = _losses(network, batch)
     count, words = max(int(batch.agreed.sum()), 1), int((batch.lengths - 1).sum())
@@ -105,18 +105,18 @@ def row_loss(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> Tens
 
 
 class NegotiatorFit(NamedTuple):
-    """How well a negotiator fits talks of people.
+    """The fit of a negotiator to human talks.
 
-    Words that are not known count as one, as in the published figures.
+    All unknown words count as one word, as in the published figures.
     """
 
-    perplexity: float  #: Of all words but the first of a row, which is not predicted.
-    published: float  #: The same, but spread over all words, as the published figures are.
-    selected: float  #: How often the selection is right, where people agreed: 0 to 1.
+    perplexity: float  #: Over all words except the first of a row, which is not predicted.
+    published: float  #: The same, divided by all words, as in the published figures.
+    selected: float  #: Share of correct selections in agreed rows, 0 to 1.
 
 
 def measure(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> NegotiatorFit:
-    """Return how well a negotiator fits some rows."""
+    """Return the fit of a negotiator to rows."""
     network.eval()
     total, words, right, agreed = 0.0, 0, 0, 0
     with torch.no_grad():
@@ -142,10 +142,10 @@ def _tensors(network: NegotiatorNetwork, adam: torch.optim.Adam) -> Iterator[tup
 
 
 def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[NegotiatorEpoch, ...]:
-    """Train on ``data.txt`` less what is in the others, and keep the epoch best on ``val.txt``.
+    """Train on ``data.txt`` without held-out rows; keep the epoch that is best on ``val.txt``.
 
-    After each epoch all that a resumed run needs is written; resumed, it does what it would have
-    done without the interruption.
+    The state is written after each epoch, so a resumed run gives the same result as an
+    uninterrupted one.
     """
     check_output(config.output, resume=config.resume)
     splits = load_negotiations(config.data)
@@ -178,7 +178,7 @@ def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[Nego
 
 
 def _start(network: NegotiatorNetwork, generator: torch.Generator) -> None:
-    """Draw the first weights from a generator of their own."""
+    """Initialise the weights from a separate generator."""
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             if parameter.dim() == 1:
@@ -198,7 +198,7 @@ def _epoch(
     config: SupervisedConfig,
     number: int,
 ) -> float:
-    """Train one epoch; returns the mean loss of a word."""
+    """Train one epoch, and return the mean loss of a word."""
     network.train()
     rng = stream(config.seed, "epoch", number)
     order = by_length([len(row.words) for row in rows], rng)
@@ -206,7 +206,7 @@ def _epoch(
     rng.shuffle(batches)
     losses = []
     with torch.random.fork_rng():
-        # Seeded anew each epoch, a resumed run repeats what an uninterrupted one does.
+        # Set the seed in each epoch, so that a resumed run equals an uninterrupted one.
         torch.manual_seed(derive(config.seed, "noise", number) % 2**63)
         for done, chosen in enumerate(batches):
             batch = NegotiationBatch([rows[place] for place in chosen.tolist()], network.numbers)
@@ -215,7 +215,7 @@ def _epoch(
             words = int((batch.lengths - 1).sum())
             loss = said / words + _SELECTION * selected / count
             adam.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]  # theirs has no types
+            loss.backward()  # type: ignore[no-untyped-call]  # torch has no type here
             nn.utils.clip_grad_norm_(network.parameters(), config.gradient_clip)
             step, total = number * len(batches) + done, config.epochs * len(batches)
             for group in adam.param_groups:

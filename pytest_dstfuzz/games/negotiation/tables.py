@@ -1,4 +1,4 @@
-"""Many negotiations at once: two negotiators at each of some tables, a word of all at a time."""
+"""Batched negotiations: two networks at many tables, with one word at all tables in each step."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from pytest_dstfuzz.games.negotiation.network import (
 
 @dataclass(frozen=True)
 class TableTalk:
-    """What was said at some tables, as one of the two sides saw it, and what came of it."""
+    """The talks at all tables from the view of one side, and their results."""
 
     goals: Tensor  #: ``[tables, 6]``: counts and values of this side.
-    words: Tensor  #: ``[tables, words]``: numbers of words, padded.
-    lengths: Tensor  #: ``[tables]``, in words.
+    words: Tensor  #: ``[tables, words]``: padded word numbers.
+    lengths: Tensor  #: ``[tables]``: the numbers of words.
     said: Tensor  #: ``[tables, words]``: whether this side drew the word.
-    #: ``[tables]``: scores of this side and of the other, 0 where they did not agree.
+    #: ``[tables]``: scores of this side and of the other, 0 without an agreement.
     own: Tensor
     other: Tensor
     agreed: Tensor
 
 
 class TableSide:
-    """One side of all tables: what it heard and said, and what its network made of it."""
+    """One side of all tables, with the state of its network."""
 
     def __init__(self, network: NegotiatorNetwork, goals: Sequence[Goal]) -> None:
         self.network = network.eval()
@@ -46,11 +46,11 @@ class TableSide:
         self._state = torch.zeros(1, len(goals), network.shape.hidden)
         self.end, self.select = known[END], known[SELECT]
         self.you, self.them = known[YOU], known[THEM]
-        #: By table: numbers of words, and whether this side drew them.
+        #: For each table: pairs of a word number, and whether this side drew the word.
         self.heard: list[list[tuple[int, bool]]] = [[] for _ in goals]
 
     def take(self, words: Tensor, rows: Tensor, *, drawn: bool = False) -> None:
-        """Read one word (``[rows]``) at each table of ``rows``, which are their numbers."""
+        """Read one word (``[rows]``) at each table in ``rows``, which has table numbers."""
         embedded = self.network.embedding(words[:, None])
         reading = self.network.read(embedded, self._goal[rows], self._state[:, rows])
         self._state[:, rows] = reading.state
@@ -60,14 +60,14 @@ class TableSide:
     def draw(
         self, rows: Tensor, *, first: bool, temperature: float, generator: torch.Generator
     ) -> Tensor:
-        """Draw the next word at some tables; the first of an utterance may end the talk."""
+        """Draw the next word at some tables; the first word of an utterance may end the talk."""
         logits = self.network.next_words(self._state[0, rows]) / temperature
         logits[:, forbidden(self.network, first=first)] = -torch.inf
         drawn: Tensor = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
         return drawn
 
     def sequences(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return words, lengths, and which of them were drawn."""
+        """Return words, lengths, and a mask of the drawn words."""
         lengths = torch.tensor([len(row) for row in self.heard])
         words = torch.full((len(self.heard), int(lengths.max())), PAD)
         drawn = torch.zeros(words.shape, dtype=torch.bool)
@@ -96,11 +96,11 @@ def talk(
     temperature: float = 0.5,
     complement: int | None = None,
 ) -> TableTalk:
-    """Let two networks negotiate in some scenarios, and return what the first saw and got.
+    """Let two networks negotiate in several scenarios, and return the view of the first.
 
-    ``side`` has the adversary's goal, ``other`` the target's; both know the same words. At the
-    end each selects for itself, and where that does not add up neither has anything. The one whose
-    number ``complement`` is (0 or 1) takes what the other leaves instead.
+    ``side`` has the adversary's goal, ``other`` the target's. Both must have the same vocabulary.
+    At the end, each side selects separately. If the amounts do not add up, both score 0. The side
+    with the number ``complement`` (0 or 1) does not select, but takes the rest.
     """
     if side.words != other.words:
         raise ValueError("the two negotiators know other words")
@@ -118,7 +118,7 @@ def talk(
                 if len(rows):
                     pair = sides[speaker], sides[1 - speaker]
                     playing[_utterance(*pair, rows, temperature, generator)] = False
-        # Who has not ended it hears that it is over.
+        # Tell both sides that the talk is over if nobody has ended it.
         rows = playing.nonzero()[:, 0]
         if len(rows):
             for one in sides:
@@ -146,7 +146,7 @@ def _utterance(
     temperature: float,
     generator: torch.Generator,
 ) -> Tensor:
-    """Let one side speak at some tables; return the numbers of those at which it ended the talk."""
+    """Let one side speak at some tables; return the tables at which it ended the talk."""
     speaker.take(torch.full((len(rows),), speaker.you), rows)
     hearer.take(torch.full((len(rows),), hearer.them), rows)
     ended = [rows[:0]]
@@ -154,7 +154,7 @@ def _utterance(
         words = speaker.draw(rows, first=place == 0, temperature=temperature, generator=generator)
         if place == MOST_WORDS:
             words = torch.full((len(rows),), speaker.end)
-        # The end that stands for too many words was not drawn.
+        # The forced end after too many words was not drawn.
         speaker.take(words, rows, drawn=place < MOST_WORDS)
         hearer.take(words, rows)
         ended.append(rows[words == speaker.select])
