@@ -313,10 +313,7 @@ class Scorer:
 
 
 def chance_of_any(chances: Floats) -> Floats:
-    """Return the probability that an edit changes any slot: [candidates].
-
-    ``chances`` is [slots, candidates].
-    """
+    """Combine ``chances`` into the probability that an edit changes any slot: [candidates]."""
     found: Floats = 1.0 - np.prod(1.0 - chances, axis=0)
     return found
 

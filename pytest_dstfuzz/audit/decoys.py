@@ -562,9 +562,6 @@ def draw_decoys(
 
     Dialogues without a violation in ``drawn`` are preferred. A decoy has about as many edits as a
     randomly drawn violation. The change of meaning of a fine decoy counts as one of its edits.
-
-    Raises:
-        UserError: there are too few decoys, or ``fine`` ones for a relation that expects a change.
     """
     known = KnownTurns(turns)
     bases = [

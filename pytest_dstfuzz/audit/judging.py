@@ -28,11 +28,7 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def write_sheet(path: Path, sample: Sample, judge: str) -> None:
-    """Write the sheet of a judge, in the judge's order.
-
-    Raises:
-        UserError: the file exists and holds judgements, or is not a sheet.
-    """
+    """Write the sheet of a judge, in the judge's order, without overwriting judgements."""
     if path.exists() and (why := _worth_keeping(path)):
         raise UserError(
             f"{path} {why}: take its judgements in with --judgements {path}, or give the new "
@@ -85,11 +81,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def suffix_of(path: Path) -> str:
-    """Return the suffix of a sheet, in lower case.
-
-    Raises:
-        UserError: the name ends with neither ``.csv`` nor ``.jsonl``.
-    """
+    """Return the suffix of a sheet: ``.csv`` or ``.jsonl``."""
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise UserError(f"{path}: the name must end with {' or '.join(_SUFFIXES)}")

@@ -221,9 +221,6 @@ class Audit:
         """Add verdicts of a judge, replacing earlier ones, and write the file.
 
         Verdicts that other processes have written to the file in the meantime are kept.
-
-        Raises:
-            DataError: an id is not in the sample, or a verdict is not an answer to the question.
         """
         known_rows = {row.id for row in self.sample.rows}
         for name, verdict in verdicts.items():
@@ -300,11 +297,7 @@ def audit_path(report: Path, turns: Results, relation: str) -> Path:
 def open_audit(path: Path, turns: Results, given: Mapping[str, Any]) -> Audit:
     """Draw the sample of an audit, and resume from its file if that exists.
 
-    ``given`` holds the fields of `Draw` set by the user. Other fields come from the file, or else
-    from the defaults.
-
-    Raises:
-        UserError: the file has judgements of a different sample.
+    ``given`` holds the fields of `Draw` set by the user. Others come from the file or the defaults.
     """
     known = _read(path) if path.exists() else _Kept(_Drawn(), {})
     was_drawn = {item.name: getattr(known.sample, item.name) for item in fields(Draw)}

@@ -185,9 +185,6 @@ def draw_sample(turns: Results, draw: Draw) -> Sample:
 
     The order of ``turns`` does not matter. The sample is smaller than ``draw.violations`` if the
     dialogues do not have enough violations.
-
-    Raises:
-        UserError: there is no violation, there are too few decoys, or the relation is not clear.
     """
     found = of_relation(turns, draw.relation)
     turns = sorted(found, key=lambda turn: (turn.dialogue_id, turn.turn_index, turn.id))
@@ -207,11 +204,7 @@ def draw_sample(turns: Results, draw: Draw) -> Sample:
 
 
 def of_relation(turns: Results, name: str) -> Results:
-    """Return the turns of one relation.
-
-    Raises:
-        UserError: the report lacks the relation, or has several and ``name`` is empty.
-    """
+    """Return the turns of one relation. Without ``name``, there must be only one relation."""
     known = sorted({turn.relation for turn in turns})
     if name and name not in known:
         raise unknown_name("relation of the report", name, known)

@@ -36,11 +36,7 @@ Progress = Callable[[str], None]
 
 
 def check_output(folder: Path, *, resume: bool) -> None:
-    """Create the output folder.
-
-    Raises:
-        UserError: it has an earlier run, and ``resume`` is false.
-    """
+    """Create the output folder. Raise an error if it has a run and ``resume`` is false."""
     if not resume and (folder / STATE_FILE).exists():
         raise UserError(
             f"{folder} holds a training run already: resume it, or choose another folder"
@@ -195,8 +191,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
     """A training run: model, optimiser, averaged weights, and the state between epochs.
 
     The model must be on its device. The optimiser must be fused Adam or AdamW. After each epoch,
-    the state of the run is written. The model is written if it is the best so far on the validation
-    split.
+    the state of the run is written. The model is written if it is the best so far on validation.
     """
 
     FIGURES: type[F]  #: Class of an epoch's results.

@@ -118,10 +118,7 @@ class CampaignFigures:
 
 
 class StrictVeto:
-    """Applies the vetoes of `strict` to variants from any profile.
-
-    ``settings`` are those of the campaign.
-    """
+    """Applies the vetoes of `strict` to variants of a campaign with other ``settings``."""
 
     def __init__(self, settings: VariantSettings, data: DialogueSet) -> None:
         strict = replace(settings, validity="strict")
@@ -385,8 +382,7 @@ def broken_alone(
 ) -> Rate:
     """Return the share of the turns broken by ``runs`` that ``others`` do not break.
 
-    Each run is compared with the other run at the same index. If there are fewer others, they
-    repeat.
+    Runs are compared pairwise. If there are fewer others, they repeat.
     """
 
     def alone(run: CampaignFigures, other: CampaignFigures) -> Tally:

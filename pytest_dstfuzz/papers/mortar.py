@@ -223,8 +223,7 @@ def _found(
             _one(bot, family, relation, turn, one, replies) for one in run if one not in single
         ]
         if pairs:
-            # For each question, use the pair that breaks the relation through the fault, if there
-            # is one.
+            # Use the pair of a question that breaks the relation by the fault, if there is one.
             checks.append(max(pairs, key=lambda one: (one.broken, one.true)))
         yield from checks
 

@@ -231,10 +231,7 @@ def gini(outcome: AttemptOutcome) -> float:
 
 
 def broken(outcome: AttemptOutcome) -> float:
-    """Return the reward: 1 for a broken turn, plus the clipped rise in impurity, minus a price.
-
-    The price is proportional to the edit rates. An attempt that was not run costs `WASTE_PRICE`.
-    """
+    """Return 1 for a broken turn, plus the clipped rise in impurity, minus a price of edits."""
     if not outcome.valid:
         return -WASTE_PRICE
     near = max(-_IMPURITY_MOST, min(IMPURITY_WORTH * outcome.impurity, _IMPURITY_MOST))

@@ -253,8 +253,7 @@ class ScorerRun:
     #: Maximum number of contexts sent to the tracker. Running dialogues are still finished.
     calls: int = 100_000
     attempts: int = 12  #: Attempts per turn.
-    #: Begin no more dialogues after this time. The first group is always played. ``None`` means no
-    #: limit.
+    #: Begin no more dialogues after this time, except the first group. ``None`` means no limit.
     max_minutes: float | None = None
     max_dialogues: int | None = None  #: Maximum per split. ``None`` means all.
     seed: int = 0  #: Seed of every draw.

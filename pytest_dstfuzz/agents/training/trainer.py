@@ -50,10 +50,7 @@ def design_seed(seed: int, number: int) -> int:
 def scheduled(
     seed: int, number: int, keys: Iterable[int], ks: Sequence[int], first: int = 0
 ) -> dict[int, Scheduled]:
-    """Return the draws for dialogues of a round.
-
-    ``first`` is the position of key 0 in the round.
-    """
+    """Return the draws for dialogues of a round. ``first`` is the position of key 0."""
     episodes = {}
     for key in keys:
         rng = stream(seed, "agent", "act", number, first + key)

@@ -121,8 +121,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # untyped
 class KVBatch:
     """Texts in one batch that advance at different speeds. Gaps between columns are masked.
 
-    ``known`` are the cached keys and values at the start of each row, see `CachedPrefix`, or
-    ``None``.
+    ``known`` has the cached keys and values of each row, see `CachedPrefix`, or ``None``.
     """
 
     def __init__(self, model: GPT2LMHeadModel, known: Sequence[Tensor | None]) -> None:
@@ -147,8 +146,8 @@ class KVBatch:
         """Read the tokens of each row and the guesses after them. Finished rows have no tokens.
 
         Return the most likely next token and the Gini impurity of its distribution, for the last
-        token of each feed and for each guess, row by row. ``positions`` are the positions of the
-        first tokens.
+        token of each feed and for each guess, row by row. ``positions`` are those of the first
+        tokens.
         """
         lines = [feed + guess for feed, guess in zip(feeds, guesses, strict=True)]
         width = max(map(len, lines))
@@ -449,8 +448,7 @@ class SpeculativeDecoder:
     def _ready(self, texts: Sequence[_Text]) -> tuple[list[_Text], list[_Text]]:
         """Split texts into those to generate now and those that will find a cached prefix later.
 
-        Of several texts with the same prefix, the first goes ahead. Texts of earlier turns go
-        first.
+        Of texts with the same prefix, the first goes ahead. Texts of earlier turns go first.
         """
         said = {text.said for text in texts}
         ready: list[_Text] = []

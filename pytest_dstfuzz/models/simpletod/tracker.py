@@ -75,10 +75,7 @@ def load_simpletod(
 
 
 def _fingerprint(folder: Path, device: str) -> str | None:
-    """Return the fingerprint of a model folder, or ``None`` for a name on the hub.
-
-    The files behind a name may change.
-    """
+    """Return a folder's fingerprint, or ``None`` for a name on the hub, whose files may change."""
     if not folder.is_dir():
         return None
     files = [path for path in folder.iterdir() if path.is_file()]

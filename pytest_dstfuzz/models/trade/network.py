@@ -36,9 +36,8 @@ def _multiply(left: Tensor, right: Tensor) -> Tensor:
 class BidirectionalGRU(torch.autograd.Function):
     """A GRU that runs both directions at once. Each step covers only the rows that have begun.
 
-    All rows end at the last step, and shorter rows begin later. Rows are sorted by length, longest
-    first, so that the rows of a step are the first ``active[t]`` ones. Before its beginning, the
-    state of a row is zero.
+    All rows end at the last step. The longest rows come first, so that step ``t`` covers the first
+    ``active[t]`` rows. Before its beginning, the state of a row is zero.
 
     Shapes: ``table [W, 3H]`` are the input projections (r, z, n) of the distinct words in each
     direction, ``index [T, 2, B]`` is the word read at each step, ``weight [2, H, 3H]`` and
