@@ -216,10 +216,7 @@ class Folding:
         return replace(change, distance=compared.distance, why=compared.why)
 
     def spread(self, clean: Sequence[object], asked: Context) -> Spread | None:
-        """Return the spread of the answers to a clean context.
-
-        Returns ``None`` if there are fewer than two answers or if the comparison is exact.
-        """
+        """Return the spread of two or more answers to a clean context, otherwise ``None``."""
         found = [one.state for one in clean if isinstance(one, Prediction)]
         if self.exact or len(found) < 2:
             return None
@@ -248,10 +245,7 @@ AS_GIVEN: Final = Folding(EXACT)
 
 
 def _undone(path: str, text: str, asked: Context, seen: Context | None, known: str) -> str:
-    """Return a reply without the typing errors of ``seen`` that it repeats.
-
-    Other texts are returned unchanged.
-    """
+    """Return a reply without the typing errors of ``seen`` that it repeats. Keep other texts."""
     if path != REPLY or seen is None:
         return text
     return without_slips(text, asked, seen, known)

@@ -216,10 +216,7 @@ class TurnAttempts:
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome
     ) -> tuple[Outcome, Outcome]:
-        """Return the two answers to compare.
-
-        If the recorded answer is the reference, it replaces the clean answer.
-        """
+        """Return the answers to compare: the recorded one, if it is the reference, as the first."""
         rewrite, rules = attempt.proposal.rewrite, self.rules
         if rules.reply.reference != "answer" or rewrite is None or not rewrite.case:
             return clean, found
@@ -233,18 +230,12 @@ class TurnAttempts:
     def faults(
         self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Sequence[SlotChange]
     ) -> list[SlotChange]:
-        """Return the changes without those that the label calls corrected.
-
-        Returns all changes if the label calls all of them corrected.
-        """
+        """Return the changes that the label does not call corrected, or all if there are none."""
         told = self.by_label(attempt, clean, found, changes)
         return [one for one in changes if told.get(one.slot) != "corrected"] or list(changes)
 
     def _is_clean(self, attempt: Attempt, found: Outcome) -> bool:
-        """Return whether ``found`` agrees with the clean answer.
-
-        False unless the relation compares two rewrites.
-        """
+        """Return whether two rewrites are compared and ``found`` agrees with the clean answer."""
         rewrite = attempt.proposal.rewrite
         if rewrite is None or not rewrite.between or not isinstance(self.clean, Prediction):
             return False

@@ -191,9 +191,8 @@ class Budget:
     def guess(self) -> float:
         """Return a rough estimate of the contexts that the budget allows.
 
-        It also uses the speed and cost of the preflight.
-
-        ``inf`` without a limit, and as long as nothing is known about a limit of seconds.
+        It also uses the speed and cost of the preflight. ``inf`` without a limit, and as long as
+        nothing is known about a limit of seconds.
         """
         left = min(self.room, self._affordable())
         asked, seconds = self.calls + self.others, self._limits.max_seconds

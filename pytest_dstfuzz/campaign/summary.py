@@ -234,15 +234,9 @@ def _draw(
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
     """Draw the real violations among the variants of a turn.
 
-    Args:
-        case: the turn.
-        table: likelihoods, [DRAWS, right, wrong].
-        rates: rates of violations, [DRAWS].
-        rng: random numbers.
-
-    Returns:
-        Whether each variant with a vote is a real violation, [DRAWS, voted], and the number of real
-            violations among the others, [DRAWS].
+    ``table`` has likelihoods, [DRAWS, right, wrong], and ``rates`` rates of violations, [DRAWS].
+    Returns whether each variant with a vote is a real violation, [DRAWS, voted], and the number of
+    real violations among the others, [DRAWS].
     """
     ones = np.ones(DRAWS)
     fragile = (rates / 2) / np.maximum(_FRAGILE - rates / 2, rates)

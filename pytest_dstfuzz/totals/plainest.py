@@ -81,10 +81,7 @@ class Novelty:
         yield from self._chosen(results, lambda name: name in self.new)
 
     def not_compared(self, results: Iterable[TurnResult]) -> Iterator[TurnResult]:
-        """Yield the turns with violations that are neither new nor known.
-
-        Their other variants are left out.
-        """
+        """Yield turns with only those violations that are neither new nor known."""
         yield from self._chosen(results, lambda name: name not in self.new | self.known)
 
     def plainest_new(
