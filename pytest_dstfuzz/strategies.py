@@ -266,7 +266,7 @@ class _Made:
 @lru_cache(maxsize=8)
 def _perturber(key: _Made) -> Perturber:
     """Return the perturber that a campaign would use, with places in reading order."""
-    # Search and relation have no effect on the perturber, so use ones without settings.
+    # Search and relation have no effect on the edits, so use ones that are always valid.
     settings = key.settings.replace_options(search="random", relation="metamorphic")
     return CampaignSpec.of(settings.variant, key.data, key.lexicon or load_lexicon()).perturber
 

@@ -103,8 +103,8 @@ def check_relation(
     No tracker is asked. The labels stand for its answers, and a turn without a label counts as one
     at which the tracker failed. The checks are the rules of the shipped relations: The rewrites are
     the same in every order and at every call. The edits lead from the utterance to the rewritten
-    one. Deltas begin with the current state. For every other turn there is a reason from the
-    relation's list.
+    one. Deltas begin with the current state. For every turn without rewrites, the relation gives a
+    reason from its list.
 
     Args:
         relation: a relation, its class if it needs no arguments, or a name.

@@ -100,7 +100,7 @@ class Kind(NamedTuple):
     chooses: bool = True
 
 
-#: The kinds of operators. Words are in lower case, but for `typo` and `punctuate` as typed.
+#: The kinds of operators. Words are in lower case, except for `typo` and `punctuate`.
 KINDS: Final[Mapping[str, Kind]] = {
     "insert": Kind("word", ("left", "right")),
     "repeat": Kind("word", ("word",), chooses=False),

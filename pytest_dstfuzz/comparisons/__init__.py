@@ -1,1 +1,1 @@
-"""Internal: Comparisons of two answers: equality, facts, meaning, a judge, a function."""
+"""Internal: Comparisons of answers by equality, facts, meaning, a judge or a user's function."""

@@ -28,7 +28,7 @@ class SameNumbers(Comparison):
     """Both texts have the same numbers, amounts, times, dates and references.
 
     The spelling does not matter (``two`` and ``2``, ``half past 8`` and ``8:30``), nor does
-    repetition. It is no difference if one text leaves out a unit, a year or `p.m.`.
+    repetition. If one text leaves out a unit, a year or `p.m.`, this is not a difference.
     """
 
     name = "numbers"
@@ -155,7 +155,7 @@ _LINKS: Final = word_set("of the and de la le du van von der 's ’s & al el at 
 _PLAIN: Final = word_set(
     "i i'm i'll i've i'd ok okay hi hello dear yes no thanks mr mrs ms dr sir madam am pm a.m p.m"
 ).union(WEEKDAYS, MONTHS, (day[:3] for day in WEEKDAYS))
-#: If more than this share of the words is capitalised, capitals are no evidence for names.
+#: If more than this share of the words is capitalised, capitals are not evidence for names.
 _HABIT: Final = 0.6
 
 
@@ -163,7 +163,7 @@ class SameNames(Comparison):
     """Both texts have the same names of people, places and titles, in any order.
 
     A name is a text in quotes, or a run of capitalised words. An English word at the start of a
-    sentence is no name. A name may be complete, or only its first or last word.
+    sentence is not a name. A name may be complete, or only its first or last word.
     """
 
     name = "names"
@@ -311,7 +311,7 @@ class SameEntities(Comparison):
     """Neither text replaces an entity of the other by another entity.
 
     Entities are names of people, places and titles (see `names`), letters such as in `platform B`,
-    and web addresses, e-mail addresses and paths. A missing entity alone is no difference, since
+    and web addresses, e-mail addresses and paths. A missing entity alone is not a difference, since
     bots also write ``it`` instead of a name.
     """
 
@@ -349,7 +349,7 @@ def _unsaid(pattern: re.Pattern[str], before: str, found: str) -> tuple[list[str
 _ONE_UTTERANCE: Final = 0.4
 #: Words that a repetition of the question may add at the start of a reply.
 _BESIDE: Final = word_set("about regarding concerning re question asked ask asking wanted know")
-#: Words that answer the question, so an opening with one is no mere repetition.
+#: Words that answer the question, so an opening with one is more than a repetition.
 _ANSWERS: Final = word_set("yes no not never none nothing nobody neither nor sure ok okay without")
 _OPENING: Final = re.compile(r"\s*([^:?!.\n]{1,80})[:?](?=\s)\s*")
 

@@ -65,7 +65,7 @@ COMPARISONS: Final[Registry[Any]] = Registry("comparison", ENTRY_POINT_GROUP, _F
 
 
 class AllOf(Comparison):
-    """Several comparisons: two texts are the same if all of them say so."""
+    """Several comparisons: two texts are the same if all comparisons agree."""
 
     def __init__(
         self,

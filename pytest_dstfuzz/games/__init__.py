@@ -1,4 +1,4 @@
-"""Internal: Games: agents that pursue a goal in a talk, and adversaries that work against it.
+"""Internal: Games between agents that pursue a goal in a talk, and adversaries of that goal.
 
 The names in `__all__` are public. Every run of pytest imports this module, so a name loads its
 module on first use. PYTEST_DONT_REWRITE: this module has no assert statements.

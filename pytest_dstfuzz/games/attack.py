@@ -85,7 +85,7 @@ class GameAttack:
     def _result(self, adversary: GameAdversary, every: Sequence[Scenario]) -> AdversaryResult:
         arena = adversary.arena
         reported = every[: self.games]
-        # If no scenario has a new goal, learning cannot reveal anything: use all scenarios.
+        # If all goals are alike, learning cannot reveal those of the reported scenarios.
         learning = unlike(every[self.games :], reported) or every[self.games :]
         half = self.budget // 2
         if adversary.learns and half:
@@ -107,7 +107,7 @@ class GameAttack:
 
 
 def unlike(scenarios: Sequence[Scenario], others: Sequence[Scenario]) -> list[Scenario]:
-    """Return the scenarios whose goals none of the others has, so that learning cannot cheat."""
+    """Return the scenarios with goals that no other scenario has, so that learning cannot cheat."""
     known = [(one.target, one.adversary, one.target_first) for one in others]
     return [one for one in scenarios if (one.target, one.adversary, one.target_first) not in known]
 

@@ -327,8 +327,8 @@ class TargetView:
         """Return ``[talks]``: negative if the agent makes a selection that the adversary wants.
 
         This is the highest score of an unwanted selection minus the highest score of a wanted one
-        (formula 6 of the source, extended from the first choice to all wanted selections). It is
-        infinite if no selection is wanted, and minus infinite if all are.
+        (formula 6 of the source, but with all unwanted selections instead of only the agent's first
+        choice). It is infinite if no selection is wanted, and minus infinite if all are.
         """
         wanted = self.wanted
         none = np.full(len(scores), np.inf)

@@ -262,7 +262,7 @@ def _size(script: Script) -> tuple[int, int]:
 
 
 def _turning(arena: Arena, scenario: Scenario, best: PlayedGame) -> tuple[str, float]:
-    """Return the line whose absence costs most, and the advantage without it."""
+    """Return the line that contributes most to the advantage, and the advantage without it."""
     if not best.script:
         return "", best.advantage
     left = {

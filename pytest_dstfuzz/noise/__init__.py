@@ -1,1 +1,1 @@
-"""Internal: Noise: a model of human slips that can be drawn from, scored and fitted to logs."""
+"""Internal: Models of human slips: drawing, scoring, and fitting to logs."""

@@ -105,7 +105,7 @@ def fit_factors(
 
 #: Minimum number of times that a letter replaces another, non-adjacent one to count as a habit.
 _HABIT: Final = 3
-#: In a large vocabulary, rarer words are no occasions, since most are names.
+#: In a large vocabulary, rarer words do not count as occasions, since most are names.
 _RARE: Final = 5
 _MANY: Final = 2000
 #: Strengths of the prior; held-out likelihood chooses one.
@@ -221,7 +221,7 @@ def _fit_letters(
         by_word[word][typed] = count
     for word, times in counts.words.items():
         typed_for = by_word.get(word, {})
-        # Slips in numbers are never found, so numbers are no occasions.
+        # Slips in numbers are never found, so numbers do not count as occasions.
         if (times < rare and not typed_for) or not apostrophe_form(word).replace("'", "").isalpha():
             continue
         for slip in letter_slips(word, habits, every=True):
@@ -442,7 +442,7 @@ def _known_forms(lexicon: Lexicon, counts: TextCounts) -> dict[str, tuple[str, .
 
 
 def _not_told(texts: Sequence[str], seen: dict[str, float]) -> Iterator[str]:
-    """Remove kinds that the preprocessing of the texts hides, and yield a note for each."""
+    """Remove kinds that cannot be counted in preprocessed texts, and yield a note for each."""
     if sum(any(map(str.isupper, text)) for text in texts) < _RAW * len(texts):
         for kind in _KINDS_OF_CASE:
             seen.pop(kind, None)

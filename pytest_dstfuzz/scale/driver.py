@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MOST_DEATHS: Final = 3
 #: The key for deaths while loading, instead of a block number.
 _LOADING: Final = -1
-#: Seconds without an actor, after which the room on the cluster is checked.
+#: Seconds without a message or a loaded actor, after which the room on the cluster is checked.
 _LONGEST: Final = 60.0
 
 
@@ -51,7 +51,7 @@ def run_on_ray(
     """
     refuse_what_cannot_be_kept(settings)
     with connected(options) as room:
-        from pytest_dstfuzz.scale.actors import ActorPool  # noqa: PLC0415 - imports Ray, begun now
+        from pytest_dstfuzz.scale.actors import ActorPool  # noqa: PLC0415 - imports Ray
 
         with ActorPool(room) as pool:
             return _RayRun(settings, pool, path, progress, command).to_its_end()
@@ -308,7 +308,7 @@ def rounds_on_ray(options: RayOptions) -> Iterator[RayRounds]:
         UserError: see `connected`.
     """
     with connected(options) as room:
-        from pytest_dstfuzz.scale.actors import Seats  # noqa: PLC0415 - imports Ray, begun now
+        from pytest_dstfuzz.scale.actors import Seats  # noqa: PLC0415 - imports Ray
 
         with Seats[int](room, RoundWorker) as seats:
             yield RayRounds(seats)

@@ -609,7 +609,7 @@ def _found(
         # The consumer has stopped.
         raise
     except BaseException:
-        # Except dialogues without their minimised variants, which run again.
+        # Leave out dialogues whose variants are not minimised yet; they run again.
         yield from done(engine.known())
         raise
 

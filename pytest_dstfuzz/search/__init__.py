@@ -1,1 +1,1 @@
-"""Internal: Searches: they choose the actions that make variants."""
+"""Internal: Searches, which choose the actions that make variants."""

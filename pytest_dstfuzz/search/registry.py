@@ -72,7 +72,7 @@ SEARCHES: Final = _Searches(
     {
         RandomSearch.name: RandomSearch,
         NearValueSearch.name: NearValueSearch,
-        GREEDY.name: lambda seed, k: HillClimbSearch(GREEDY, seed),  # noqa: ARG005 - one edit a step
+        GREEDY.name: lambda seed, k: HillClimbSearch(GREEDY, seed),  # noqa: ARG005 - one edit per step
         DIALTEST.name: lambda seed, k: HillClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
         NoiseSearch.name: NoiseSearch,
     },

@@ -49,7 +49,7 @@ class RandomSearch(Search):
         self.k = k
 
     def turn(self, task: SearchTask) -> TurnSearch:
-        """Begin a turn."""
+        """Start the attempts at a turn."""
         return RandomTurn(self, task)
 
 
@@ -77,7 +77,7 @@ class NearValueSearch(RandomSearch):
     order = "distance"
 
     def turn(self, task: SearchTask) -> TurnSearch:
-        """Begin a turn."""
+        """Start the attempts at a turn."""
         return NearValueTurn(self, task)
 
 
@@ -163,7 +163,7 @@ class HillClimbSearch(Search):
         return number - number % self.rules.steps
 
     def turn(self, task: SearchTask) -> HillClimbTurn:
-        """Begin a turn."""
+        """Start the attempts at a turn."""
         return HillClimbTurn(self, task)
 
 
@@ -231,7 +231,7 @@ WORDS: Final = 12
 
 
 class NoiseSearch(Search):
-    """Draws what people type for a turn, by the noise model of the profile ``natural``."""
+    """Draws distorted utterances from the noise model of the profile ``natural``."""
 
     name = "noise"
     by_density = True
@@ -241,7 +241,7 @@ class NoiseSearch(Search):
         self.seed = seed
 
     def turn(self, task: SearchTask) -> NoiseTurn:
-        """Begin a turn."""
+        """Start the attempts at a turn."""
         return NoiseTurn(self, task)
 
 

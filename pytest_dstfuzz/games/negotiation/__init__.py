@@ -1,1 +1,1 @@
-"""Internal: Deal or no deal: its data, trained agents, and gradient attacks."""
+"""Internal: The data of deal or no deal, trained agents, and gradient attacks."""

@@ -118,7 +118,7 @@ def talk(
                 if len(rows):
                     pair = sides[speaker], sides[1 - speaker]
                     playing[_utterance(*pair, rows, temperature, generator)] = False
-        # Tell both sides that the talk is over if nobody has ended it.
+        # If no side has ended the talk, tell both that it is over.
         rows = playing.nonzero()[:, 0]
         if len(rows):
             for one in sides:
