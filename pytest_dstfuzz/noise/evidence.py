@@ -97,7 +97,7 @@ def find(
     Args:
         texts: the typed texts.
         candidates: slip -> words that may be intended.
-        counts: the counts of these or similar texts, to choose the intended word.
+        counts: the counts of the same or similar texts, to choose the intended word.
     """
     found = []
     for source, text in texts:

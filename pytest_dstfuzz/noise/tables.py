@@ -51,7 +51,7 @@ class LetterSlip(NamedTuple):
 
 
 class Habits(NamedTuple):
-    """Which letters can be typed instead of which: the alphabet of slips."""
+    """The letters that people type by mistake for each letter."""
 
     #: Letter or digit -> the keys around it.
     keyboard: Mapping[str, str]
@@ -68,7 +68,7 @@ def letter_slips(word: str, habits: Habits, *, every: bool = False) -> Iterator[
 
     Args:
         word: the word as typed.
-        habits: which letters can be typed instead of which.
+        habits: the letters that people type by mistake for each letter.
         every: also yield all other letters, which neither keyboard nor habits explain.
     """
     low = word.lower()
