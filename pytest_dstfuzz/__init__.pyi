@@ -12,12 +12,13 @@ from pytest_dstfuzz.config import Settings as Settings
 from pytest_dstfuzz.dialogue.calls import Outcome as Outcome
 from pytest_dstfuzz.dialogue.calls import Tool as Tool
 from pytest_dstfuzz.dialogue.calls import Transcript as Transcript
+from pytest_dstfuzz.dialogue.dialogues import Admissible as Admissible
 from pytest_dstfuzz.dialogue.dialogues import BeliefState as BeliefState
 from pytest_dstfuzz.dialogue.dialogues import Context as Context
 from pytest_dstfuzz.dialogue.dialogues import Dialogue as Dialogue
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet as DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Difference as Difference
 from pytest_dstfuzz.dialogue.dialogues import Exchange as Exchange
-from pytest_dstfuzz.dialogue.dialogues import SlotChange as SlotChange
 from pytest_dstfuzz.dialogue.dialogues import Turn as Turn
 from pytest_dstfuzz.dialogue.dialogues import diff_states as diff_states
 from pytest_dstfuzz.dialogue.load import load_dialogues as load_dialogues
@@ -41,7 +42,6 @@ from pytest_dstfuzz.relations.contexts import (
     register_perturbation as register_perturbation,
 )
 from pytest_dstfuzz.relations.registry import register_relation as register_relation
-from pytest_dstfuzz.relations.relation import Admissible as Admissible
 from pytest_dstfuzz.relations.relation import Delta as Delta
 from pytest_dstfuzz.relations.relation import Expected as Expected
 from pytest_dstfuzz.relations.relation import Inapplicable as Inapplicable

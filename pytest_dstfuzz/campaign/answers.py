@@ -9,11 +9,11 @@ from itertools import combinations
 from statistics import median
 from typing import Final, TypeVar
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, Spread
+from pytest_dstfuzz.campaign.results import Spread
 from pytest_dstfuzz.comparisons.comparison import EXACT, Compared, Comparison, TextPair
 from pytest_dstfuzz.comparisons.facts import without_slips
 from pytest_dstfuzz.dialogue.calls import REPLY, Outcome, OutcomeKind
-from pytest_dstfuzz.dialogue.dialogues import Again, Context, Ontology
+from pytest_dstfuzz.dialogue.dialogues import Again, Context, Difference, Ontology
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.relations.relation import UNCHANGED, Expected
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -205,7 +205,7 @@ class Folding:
             if path in one.state and path in found
         )
 
-    def told(self, change: ChangedSlot, asked: Context) -> ChangedSlot:
+    def told(self, change: Difference, asked: Context) -> Difference:
         """Return a change with the distance of its texts and the reason why they differ."""
         if self.exact or change.before == change.after:
             return change

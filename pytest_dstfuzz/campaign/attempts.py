@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer, Folding
-from pytest_dstfuzz.campaign.results import ByLabel, ContextEdits, TurnNoise
+from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.config import ATTACKS, PROFILES
@@ -15,10 +15,11 @@ from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import (
     RESTART,
     Again,
+    ByLabel,
     Context,
     Dialogue,
     DialogueSet,
-    SlotChange,
+    Difference,
     Turn,
 )
 from pytest_dstfuzz.errors import unknown_name
@@ -80,13 +81,13 @@ def folded_label(
     return Outcome(told)
 
 
-def judge_by_label(label: Outcome, changes: Iterable[SlotChange]) -> Mapping[str, ByLabel]:
+def judge_by_label(label: Outcome, changes: Iterable[Difference]) -> Mapping[str, ByLabel]:
     """Return for each changed slot whether its old or its new value is right.
 
     The label must be in the wording of both answers, see `folded_label`.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
-    >>> changes = [SlotChange("area", "south", "north"), SlotChange("food", "thai", None)]
+    >>> changes = [Difference("area", "south", "north"), Difference("food", "thai", None)]
     >>> judge_by_label(label, changes)
     {'area': 'corrected', 'food': 'right-to-wrong'}
     """
@@ -206,7 +207,7 @@ class TurnAttempts:
         return verdict
 
     def by_label(
-        self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Iterable[SlotChange]
+        self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Iterable[Difference]
     ) -> Mapping[str, ByLabel]:
         """Compare the changed slots with the label. Empty if there is no label to compare with."""
         clean, found = self._against_recorded(attempt, clean, found)
@@ -228,8 +229,8 @@ class TurnAttempts:
         return label, label if rules.folding.agree(label, found, rewrite.reference) else found
 
     def faults(
-        self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Sequence[SlotChange]
-    ) -> list[SlotChange]:
+        self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Sequence[Difference]
+    ) -> list[Difference]:
         """Return the changes that the label does not call corrected, or all if there are none."""
         told = self.by_label(attempt, clean, found, changes)
         return [one for one in changes if told.get(one.slot) != "corrected"] or list(changes)

@@ -66,7 +66,6 @@ from pytest_dstfuzz.campaign.answers import (
     all_asked,
 )
 from pytest_dstfuzz.campaign.results import (
-    ChangedSlot,
     TurnResult,
     VariantOutcome,
     VariantResult,
@@ -75,8 +74,8 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.dialogue.calls import Outcome
-from pytest_dstfuzz.dialogue.dialogues import Again, Context
-from pytest_dstfuzz.relations.relation import UNCHANGED, Admissible, Delta, Expected, Verdict
+from pytest_dstfuzz.dialogue.dialogues import Admissible, Again, Context, Difference
+from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expected, Verdict
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -235,7 +234,7 @@ class Vote:
         turn: AskedTurn,
         attempt: Any,
         answers: Answers,
-        changes: Sequence[ChangedSlot],
+        changes: Sequence[Difference],
     ) -> Votes | None:
         """Return the votes on an attempt, or ``None`` if there is only one answer."""
         clean, expected = turn.reference(attempt), turn.expected(attempt)
@@ -407,7 +406,7 @@ class SequentialTest:
         turn: AskedTurn,
         attempt: Any,
         answers: Answers,
-        changes: Sequence[ChangedSlot],  # noqa: ARG002 - an answer counts as a whole
+        changes: Sequence[Difference],  # noqa: ARG002 - an answer counts as a whole
     ) -> Votes | None:
         """Return the answers to an attempt as votes, or ``None`` if there is only one."""
         clean = turn.reference(attempt)
@@ -625,7 +624,7 @@ def count_votes(
     clean: Context,
     context: Context,
     answers: Mapping[Context, Answer],
-    changes: Sequence[ChangedSlot],
+    changes: Sequence[Difference],
     expected: Expected = UNCHANGED,
     folding: Folding = AS_GIVEN,
 ) -> Votes | None:

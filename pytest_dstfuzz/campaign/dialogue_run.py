@@ -40,7 +40,6 @@ from pytest_dstfuzz.campaign.judge import (
     with_cause,
 )
 from pytest_dstfuzz.campaign.results import (
-    ChangedSlot,
     ContextEdits,
     Minimal,
     TurnOutcome,
@@ -52,7 +51,7 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.dialogue.calls import Outcome
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Difference
 from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.perturb.validity import LONGEST_EDITED
 from pytest_dstfuzz.perturb.words import Edit
@@ -292,7 +291,7 @@ class _ShrinkCase:
         self._needed.update(dict.fromkeys(needed))
         return [context for context in needed if context not in answers]
 
-    def _changes(self, edits: Subset, answers: _Answers) -> tuple[ChangedSlot, ...]:
+    def _changes(self, edits: Subset, answers: _Answers) -> tuple[Difference, ...]:
         """Return the changed slots, if one of the slots of the violation is among them.
 
         Empty if that slot is now correct, because then it is a different weakness. Also empty if an
@@ -303,7 +302,7 @@ class _ShrinkCase:
 
     def _looks(
         self, edits: Subset, answers: _Answers, *, open_too: bool = True
-    ) -> tuple[ChangedSlot, ...]:
+    ) -> tuple[Difference, ...]:
         """Return the provisional changes. Undecided ones count if ``open_too`` is true."""
         rebuilt, turn = self._with(edits), self._turn
         if not rebuilt.valid:
@@ -320,7 +319,7 @@ class _ShrinkCase:
         carried = {change.slot for change in self._result.changed_slots if change.carried}
         by_label = turn.by_label(self._attempt, clean, answer.state, verdict.changes)
         changes = tuple(
-            ChangedSlot(*one, carried=one.slot in carried, by_label=by_label.get(one.slot))
+            replace(one, carried=one.slot in carried, by_label=by_label.get(one.slot))
             for one in verdict.changes
         )
         about = {change.slot for change in faults(self._result.changed_slots)}

@@ -9,9 +9,7 @@ from typing import Any, Final
 from pytest_dstfuzz.campaign.answers import Answer, Folding, TrackerFailure, all_answers
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
 from pytest_dstfuzz.campaign.results import (
-    ByLabel,
     Cause,
-    ChangedSlot,
     Minimal,
     SeenRound,
     TurnOutcome,
@@ -19,7 +17,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
     not_corrected,
 )
-from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import ByLabel, Context, Difference
 from pytest_dstfuzz.relations.relation import Expected
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -54,7 +52,7 @@ def judge_attempt(
     turn: TurnAttempts,
     attempt: Attempt,
     answers: Mapping[Context, Answer],
-    before: Collection[SlotChange],
+    before: Collection[Difference],
 ) -> JudgedVariant:
     """Return the outcome of a variant. For ``before`` see `changes_before`."""
     outcome: VariantOutcome
@@ -129,17 +127,17 @@ def _without_verdict(attempt: Attempt, answer: Answer) -> VariantResult:
 
 
 def _changed_slot(
-    change: SlotChange,
-    carried: Collection[SlotChange],
+    change: Difference,
+    carried: Collection[Difference],
     expected: Expected,
     folding: Folding,
     asked: Context,
     by_label: ByLabel | None,
-) -> ChangedSlot:
+) -> Difference:
     """Return a slot with an unexpected value, with its expected value."""
     delta = expected.of(change.slot)
     wanted = None if delta is None else delta.after
-    found = ChangedSlot(*change, carried=change in carried, expected=wanted, by_label=by_label)
+    found = replace(change, carried=change in carried, expected=wanted, by_label=by_label)
     return folding.told(found, asked)
 
 
@@ -163,14 +161,14 @@ def seen(
 
 def changes_before(
     earlier: Sequence[tuple[TurnAttempts, Mapping[int, JudgedVariant]]], attempt: Attempt
-) -> frozenset[SlotChange]:
+) -> frozenset[Difference]:
     """Return the changes that a variant may have inherited from earlier turns.
 
     These are the changes of the earlier variants in its context. Empty for a clean context. A
     duplicate has the changes of the variant with the same text, because that one already reports
     them.
     """
-    found: set[SlotChange] = set()
+    found: set[Difference] = set()
     if earlier and not earlier[0][0].rules.adds_up:
         return frozenset()  # A reply does not accumulate, so no change persists.
     for turn, known in earlier if attempt.users else ():
@@ -180,7 +178,7 @@ def changes_before(
         if other is not None:
             number = other.index if other.duplicate_of is None else other.duplicate_of
             for change in known[number].result.changed_slots:
-                found.add(SlotChange(change.slot, change.before, change.after))
+                found.add(change.bare)
     return frozenset(found)
 
 
@@ -226,11 +224,7 @@ def breaks(
     )
     if isinstance(answer, TrackerFailure):
         return False
-    carried = {
-        SlotChange(change.slot, change.before, change.after)
-        for change in judged.result.changed_slots
-        if change.carried
-    }
+    carried = {change.bare for change in judged.result.changed_slots if change.carried}
     verdict = turn.verdict(attempt, clean, answer.state)
     wrong = turn.faults(attempt, clean, answer.state, verdict.changes)
     broken = verdict.kind == "violation" and not carried.issuperset(wrong)

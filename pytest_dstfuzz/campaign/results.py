@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, OutcomeKind, Transcript, shown_value
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind, Transcript
+from pytest_dstfuzz.dialogue.dialogues import ByLabel, DialogueSet, Difference
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.relations.relation import Admissible, Delta, Failure, Move, Side
+from pytest_dstfuzz.relations.relation import Delta, Failure, Move, Side
 
 __all__ = [
     "RUN_OUTCOMES",
@@ -45,9 +45,7 @@ VariantOutcome = Literal[
 TurnOutcome = Literal["held", "violation", "error", "untested", "inapplicable", "skipped"]
 #: The edits that break the relation: those of the turn, those of its context, or only both.
 Cause = Literal["turn", "context", "both"]
-#: Compares a changed slot with the label: old value right, new value right, or neither.
-ByLabel = Literal["right-to-wrong", "corrected", "wrong-to-wrong"]
-#: The same in words.
+#: The comparison of a changed slot with the label, in words.
 BY_LABEL: Final[Mapping[ByLabel, str]] = {
     "right-to-wrong": "was right, now wrong",
     "corrected": "was wrong, now right",
@@ -65,42 +63,7 @@ _LATER: Final = frozenset(
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedSlot:
-    """A slot with an unexpected value; ``None`` = absent.
-
-    ``before`` equals ``after`` if the slot should have changed but did not.
-    """
-
-    slot: str
-    before: str | None
-    after: str | None
-    #: Whether it changed the same way at an earlier turn of the same variant number.
-    carried: bool = False
-    #: The expected values; ``None`` = the value should stay.
-    expected: Admissible | None = None
-    #: Distance of the two values, from 0 to 2; ``None`` if the comparison has no distances.
-    distance: float | None = None
-    #: The difference in one line for people: ``1969 / 1970``. ``""`` if the values are clear.
-    why: str = ""
-    #: Comparison with the label; ``None`` without a label, or if the slot should change.
-    by_label: ByLabel | None = None
-
-    @property
-    def path(self) -> AnswerPath:
-        """The parsed slot, which is a path into tool calls if these are tested."""
-        return AnswerPath.of(self.slot)
-
-    @property
-    def is_fault(self) -> bool:
-        """Whether it changed at this turn, and not to the right value."""
-        return not self.carried and self.by_label != "corrected"
-
-    def __str__(self) -> str:
-        return f"{self.slot}: {shown_value(self.before)} -> {shown_value(self.after)}"
-
-
-def faults(changes: Sequence[ChangedSlot]) -> tuple[ChangedSlot, ...]:
+def faults(changes: Sequence[Difference]) -> tuple[Difference, ...]:
     """Return the changes that make a variant a violation: those that are faults.
 
     If a third-party relation reports a violation without faults, returns the changes of this turn,
@@ -110,7 +73,7 @@ def faults(changes: Sequence[ChangedSlot]) -> tuple[ChangedSlot, ...]:
     return found or tuple(change for change in changes if not change.carried) or tuple(changes)
 
 
-def not_corrected(changes: Sequence[ChangedSlot]) -> tuple[ChangedSlot, ...]:
+def not_corrected(changes: Sequence[Difference]) -> tuple[Difference, ...]:
     """Return the changes without those to the right value, or all if there are no others."""
     found = tuple(change for change in changes if change.by_label != "corrected")
     return found or tuple(changes)
@@ -148,7 +111,7 @@ class Minimal:
     #: Remaining edits of earlier turns. Turns without any are left out.
     context_edits: tuple[ContextEdits, ...]
     #: Observed changes for this text in this context.
-    changed_slots: tuple[ChangedSlot, ...]
+    changed_slots: tuple[Difference, ...]
     #: Number of contexts that the minimisation needed, without those of the variant's own passes.
     #: Other variants may have requested some of them.
     calls: int = 0
@@ -234,7 +197,7 @@ class VariantResult:
     reason: str
     #: The prediction; ``None`` if the variant was not run or the tracker failed.
     state: Outcome | None = None
-    changed_slots: tuple[ChangedSlot, ...] = ()
+    changed_slots: tuple[Difference, ...] = ()
     context_edits: tuple[ContextEdits, ...] = ()
     #: Cause of a violation; ``None`` if the budget ended before it was known.
     cause: Cause | None = None

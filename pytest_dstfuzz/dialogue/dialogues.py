@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import eq
@@ -155,27 +155,82 @@ class BeliefState(Outcome):
     __slots__ = ()
 
 
-class SlotChange(NamedTuple):
-    """A slot with different values in two states. ``None`` means that a state lacks it."""
+#: Compares a changed slot with the label: old value right, new value right, or neither.
+ByLabel = Literal["right-to-wrong", "corrected", "wrong-to-wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Admissible:
+    """The values of which a slot is to have one; ``None`` = absent."""
+
+    values: tuple[str | None, ...]
+    #: All others are admissible, and these are not.
+    anything_but: bool = False
+    #: Of an argument of a tool call: it is right, too, not to make the call at all.
+    or_no_call: bool = False
+
+    def __contains__(self, value: str | None) -> bool:
+        return (value in self.values) != self.anything_but
+
+    def __str__(self) -> str:
+        return self.told()
+
+    def told(self, show: Callable[[str | None], str] = shown_value) -> str:
+        """Say which values are admissible, each as ``show`` makes it.
+
+        >>> Admissible(("north",), anything_but=True, or_no_call=True).told()
+        'anything but north, or no call'
+        """
+        listed = " or ".join(map(show, self.values))
+        no_call = ", or no call" if self.or_no_call else ""
+        return f"{'anything but ' if self.anything_but else ''}{listed}{no_call}"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A slot, or a path of an answer, with an unexpected value; ``None`` = absent.
+
+    ``before`` equals ``after`` if the slot should have changed but did not.
+    """
 
     slot: str
     before: str | None
     after: str | None
+    #: Whether it changed the same way at an earlier turn of the same variant number.
+    carried: bool = False
+    #: The expected values; ``None`` = the value should stay.
+    expected: Admissible | None = None
+    #: Distance of the two values, from 0 to 2; ``None`` if the comparison has no distances.
+    distance: float | None = None
+    #: The difference in one line for people: ``1969 / 1970``. ``""`` if the values are clear.
+    why: str = ""
+    #: Comparison with the label; ``None`` without a label, or if the slot should change.
+    by_label: ByLabel | None = None
 
     @property
     def path(self) -> AnswerPath:
         """The parsed name of the slot. In tests of tool calls it is a path into the calls."""
         return AnswerPath.of(self.slot)
 
+    @property
+    def is_fault(self) -> bool:
+        """Whether it changed at this turn, and not to the right value."""
+        return not self.carried and self.by_label != "corrected"
+
+    @property
+    def bare(self) -> Difference:
+        """The change alone: slot, old value and new value."""
+        return Difference(self.slot, self.before, self.after)
+
     def __str__(self) -> str:
         return f"{self.slot}: {shown_value(self.before)} -> {shown_value(self.after)}"
 
 
-def diff_states(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[SlotChange, ...]:
+def diff_states(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Difference, ...]:
     """Return the slots whose values differ, sorted by slot."""
     slots = sorted({*before, *after})
     pairs = ((slot, before.get(slot), after.get(slot)) for slot in slots)
-    return tuple(SlotChange(*pair) for pair in pairs if pair[1] != pair[2])
+    return tuple(Difference(*pair) for pair in pairs if pair[1] != pair[2])
 
 
 class Exchange(NamedTuple):

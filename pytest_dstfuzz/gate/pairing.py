@@ -504,7 +504,7 @@ def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
     turns = slots = named = 0
     moved = [(pair, pair.label) for pair in changed if pair.label is not None]
     for pair, label in moved:
-        if any(slot not in known for slot, *_ in diff_states(pair.before, pair.after)):
+        if any(one.slot not in known for one in diff_states(pair.before, pair.after)):
             return False
         turns += (pair.after == label) - (pair.before == label)
         for slot in {*pair.before, *pair.after, *label}:
@@ -522,8 +522,8 @@ def _answer(pair: CleanPair, hidden: bool) -> dict[str, Any]:
         return "x" if hidden and value is not None else value
 
     changed = [
-        {"slot": slot, "before": shown(before), "after": shown(after)}
-        for slot, before, after in diff_states(pair.before, pair.after)
+        {"slot": one.slot, "before": shown(one.before), "after": shown(one.after)}
+        for one in diff_states(pair.before, pair.after)
     ]
     return {"turn": pair.turn_id, "slots": changed}
 
@@ -531,9 +531,9 @@ def _answer(pair: CleanPair, hidden: bool) -> dict[str, Any]:
 def _slots(moved: Iterable[CleanPair]) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = {kind: Counter() for kind in _KINDS}
     for pair in moved:
-        for slot, before, after in diff_states(pair.before, pair.after):
-            kind = _KINDS[0 if after is None else 1 if before is None else 2]
-            found[kind][AnswerPath.of(slot).part[1]] += 1
+        for one in diff_states(pair.before, pair.after):
+            kind = _KINDS[0 if one.after is None else 1 if one.before is None else 2]
+            found[kind][one.path.part[1]] += 1
     return {
         kind: dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         for kind, counts in found.items()

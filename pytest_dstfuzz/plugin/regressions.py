@@ -15,7 +15,7 @@ from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.registry import as_comparison
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
-from pytest_dstfuzz.dialogue.dialogues import SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -293,7 +293,7 @@ class DstRegression:
     entry: Regression
     outcome: Replayed
     #: The slots that change now. If it is ``unclear``, the slots of the clean answer that changed.
-    changes: tuple[SlotChange, ...]
+    changes: tuple[Difference, ...]
 
     def assert_fixed(self) -> None:
         """Fail if the violation persists, unless it is accepted or the session has a gate.

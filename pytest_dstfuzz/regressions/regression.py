@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, NamedTuple
 from pytest_dstfuzz.campaign.answers import Answer, Folding, TrackerFailure
 from pytest_dstfuzz.campaign.figures import DistinctCount
 from pytest_dstfuzz.campaign.results import (
-    ChangedSlot,
     SeenRound,
     TurnResult,
     VariantResult,
@@ -30,7 +29,7 @@ from pytest_dstfuzz.dialogue.calls import (
     transcript_json,
     transcript_of_json,
 )
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Exchange, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Difference, Exchange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.files import locked, read_text, write_text
@@ -71,7 +70,7 @@ class CorpusLine:
     turn: str
     relation: str
     normalisation: str = "plain"
-    changed: tuple[ChangedSlot, ...]
+    changed: tuple[Difference, ...]
     edits: tuple[str, ...]
     #: Of relations that expect a change, and of those that move rounds.
     expected: tuple[Delta, ...] = ()
@@ -132,7 +131,7 @@ class Regression:
     relation: str
     exchanges: tuple[Said, ...]
     #: What changed when it was found.
-    changed: tuple[SlotChange, ...]
+    changed: tuple[Difference, ...]
     #: ``transformation/operator`` of each edit that is left, those of earlier turns first.
     edits: tuple[str, ...] = ()
     #: The label of the turn, where the data has one.
@@ -191,10 +190,7 @@ class Regression:
             exchanges=tuple(
                 Said(past.system, past.user, text) for past, text in zip(clean, seen, strict=True)
             ),
-            changed=tuple(
-                SlotChange(change.slot, change.before, change.after)
-                for change in faults(plain.changed_slots)
-            ),
+            changed=tuple(change.bare for change in faults(plain.changed_slots)),
             edits=tuple(
                 f"{edit.transformation}/{edit.operator}" for edit in (*edits, *plain.edits)
             ),
@@ -264,12 +260,12 @@ class Regression:
         for number, one in enumerate(self.rounds or (), 1):
             yield f"seen {number}", f"{one.system} / {one.user}" if one.system else one.user
 
-    def text_of(self, change: SlotChange, show: Callable[[str], str] = str) -> str:
+    def text_of(self, change: Difference, show: Callable[[str], str] = str) -> str:
         """Say what became of a slot, and what should have; values as ``show`` makes them."""
         return Expected(self.expected).told(change, show)
 
     def lines_of(
-        self, changes: Sequence[SlotChange], show: Callable[[str], str] = str
+        self, changes: Sequence[Difference], show: Callable[[str], str] = str
     ) -> list[str]:
         """Say what became of slots, a line for each; of tool calls as code, one for each call."""
         if self.kind.has_tools and not self.expected:
@@ -286,7 +282,7 @@ class Regression:
         answers: Mapping[Context, Answer],
         relation: Relation | None = None,
         comparison: Comparison = EXACT,
-    ) -> tuple[Replayed, tuple[SlotChange, ...]]:
+    ) -> tuple[Replayed, tuple[Difference, ...]]:
         """Say whether it is still broken, and by which changes.
 
         It is while one of the slots that changed when it was found changes; to which value
@@ -307,7 +303,7 @@ class Regression:
             kept, *folded = self._folded(before, after, Folding(comparison))
             return kept.replayed(dict(zip((self.clean, self.seen), folded, strict=True)), relation)
         gone = [
-            SlotChange(delta.slot, delta.before, now)
+            Difference(delta.slot, delta.before, now)
             for delta in self.expected
             if (now := before.state.get(delta.slot)) != delta.before
         ]
@@ -348,7 +344,7 @@ class Regression:
             return UNCHANGED.judge(before, after)
         return known.judge(before, after, self.label)
 
-    def _moved(self, clean: Outcome) -> tuple[SlotChange, ...]:
+    def _moved(self, clean: Outcome) -> tuple[Difference, ...]:
         """Return in which of its slots the clean answer is another one than it was, and wrong.
 
         Without a label nobody knows which of the two is right.
@@ -358,7 +354,7 @@ class Regression:
             now = clean.get(change.slot)
             right = self.label is not None and self.label.get(change.slot) == now
             if now != change.before and not right:
-                found.append(SlotChange(change.slot, change.before, now))
+                found.append(Difference(change.slot, change.before, now))
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
@@ -375,7 +371,9 @@ class Regression:
             **({"compare": self.compare} if self.compare else {}),
             **({} if self.history == "recorded" else {"history": self.history}),
             "normalisation": self.normalisation,
-            "changed": [change._asdict() for change in self.changed],
+            "changed": [
+                {"slot": one.slot, "before": one.before, "after": one.after} for one in self.changed
+            ],
             "edits": list(self.edits),
             **({"expected": [to_json(delta) for delta in self.expected]} if self.expected else {}),
             "dialogue": [said.to_json() for said in self.exchanges],
@@ -416,7 +414,7 @@ class Regression:
                 Said(said.system, said.user, said.user if said.seen is None else said.seen)
                 for said in line.dialogue
             ),
-            changed=tuple(SlotChange(item.slot, item.before, item.after) for item in line.changed),
+            changed=tuple(change.bare for change in line.changed),
             edits=line.edits,
             label=line.label,
             status="accepted" if line.status == "accepted" else "open",

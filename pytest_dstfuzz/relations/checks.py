@@ -12,7 +12,7 @@ from typing import Any, Final, cast, get_args
 
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Difference
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.draft import KEPT, LOCKED, SHUT
@@ -387,7 +387,7 @@ class CheckedRelation(Relation):
         with blamed(f"judge() of the relation {self.name!r}"):
             verdict: object = judge(clean, perturbed, label)
         if isinstance(verdict, Verdict) and verdict.kind in _KINDS:
-            slots = all(isinstance(change, SlotChange) for change in verdict.changes)
+            slots = all(isinstance(change, Difference) for change in verdict.changes)
             if slots and (verdict.changes or verdict.kind != "violation"):
                 return self._of_side(verdict, stayed=clean == perturbed)
         raise UserError(

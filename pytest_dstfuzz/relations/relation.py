@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeVar,
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import REPLY, AnswerPath, Outcome, OutcomeKind, shown_value
 from pytest_dstfuzz.dialogue.dialogues import (
+    Admissible,
     Context,
     Dialogue,
     DialogueSet,
-    SlotChange,
+    Difference,
     Turn,
     diff_states,
 )
@@ -63,36 +64,9 @@ class Verdict:
     kind: VerdictKind
     #: Slots that are not as expected, sorted; also of an improvement. A violation has at least one.
     #: Of a slot that was to change and did not, ``before`` equals ``after``.
-    changes: tuple[SlotChange, ...] = ()
+    changes: tuple[Difference, ...] = ()
     #: Of a violation: how it failed; ``None`` = ``changed``.
     failure: Failure | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Admissible:
-    """The values of which a slot is to have one; ``None`` = absent."""
-
-    values: tuple[str | None, ...]
-    #: All others are admissible, and these are not.
-    anything_but: bool = False
-    #: Of an argument of a tool call: it is right, too, not to make the call at all.
-    or_no_call: bool = False
-
-    def __contains__(self, value: str | None) -> bool:
-        return (value in self.values) != self.anything_but
-
-    def __str__(self) -> str:
-        return self.told()
-
-    def told(self, show: Callable[[str | None], str] = shown_value) -> str:
-        """Say which values are admissible, each as ``show`` makes it.
-
-        >>> Admissible(("north",), anything_but=True, or_no_call=True).told()
-        'anything but north, or no call'
-        """
-        listed = " or ".join(map(show, self.values))
-        no_call = ", or no call" if self.or_no_call else ""
-        return f"{'anything but ' if self.anything_but else ''}{listed}{no_call}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +158,7 @@ class Expected:
             if new is None and AnswerPath.of(slot).call in unmade:
                 continue
             if new not in deltas[slot].after if slot in deltas else new != old:
-                misses.append(SlotChange(slot, old, new))
+                misses.append(Difference(slot, old, new))
         if not misses:
             return Verdict("held")
         failure: Failure = "other"
@@ -196,11 +170,11 @@ class Expected:
             failure = "partial"
         return Verdict("violation", tuple(misses), failure)
 
-    def told(self, change: SlotChange, show: Callable[[str], str] = str) -> str:
+    def told(self, change: Difference, show: Callable[[str], str] = str) -> str:
         """Say what became of a slot, and what should have; values as ``show`` makes them.
 
         >>> follow = Expected((Delta("area", "north", Admissible(("south",))),))
-        >>> follow.told(SlotChange("area", "north", "north"))
+        >>> follow.told(Difference("area", "north", "north"))
         'area stayed north, expected south'
         """
 

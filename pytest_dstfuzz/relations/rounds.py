@@ -10,11 +10,12 @@ from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import (
     DONTCARE,
+    Admissible,
     BeliefState,
     Context,
     Dialogue,
+    Difference,
     Exchange,
-    SlotChange,
     Turn,
     diff_states,
 )
@@ -23,7 +24,6 @@ from pytest_dstfuzz.perturb.values import Mentions, content, spelled
 from pytest_dstfuzz.perturb.words import word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
-    Admissible,
     Begun,
     Delta,
     Expected,
@@ -114,9 +114,9 @@ class SpokenRound:
     system: str
     user: str
     #: By the states of the scene, sorted by slot.
-    delta: tuple[SlotChange, ...]
+    delta: tuple[Difference, ...]
     #: By the labels; ``None`` where one of the two turns has none.
-    labelled: tuple[SlotChange, ...] | None
+    labelled: tuple[Difference, ...] | None
     #: What both say, in a form in which values are found.
     said: Mentions
     #: The same of the user alone.
@@ -134,14 +134,14 @@ class SpokenRound:
         """Domains of the slots that it changed."""
         return frozenset(map(domain_of, self.slots))
 
-    def says(self, change: SlotChange) -> bool:
+    def says(self, change: Difference) -> bool:
         """Say whether the round says the value that it gave a slot.
 
         Of yes and no, whether it names the slot. What it took away nobody says.
         """
         return _says(self.said, change)
 
-    def hints_at(self, change: SlotChange) -> bool:
+    def hints_at(self, change: Difference) -> bool:
         """Say whether the round says the value of another one, be it in a longer form.
 
         `moderately` hints at `moderate`.
@@ -161,7 +161,7 @@ class SpokenRound:
         return bool(self.delta) and all(_says(self.words_of_user, one) for one in self.changes)
 
     @property
-    def changes(self) -> tuple[SlotChange, ...]:
+    def changes(self) -> tuple[Difference, ...]:
         """What it changed, by the states and by the labels."""
         return tuple(dict.fromkeys((*self.delta, *(self.labelled or ()))))
 
@@ -200,7 +200,7 @@ def points_back(user: str, lexicon: Lexicon) -> bool:
     return False
 
 
-def _says(said: Mentions, change: SlotChange) -> bool:
+def _says(said: Mentions, change: Difference) -> bool:
     if change.after in FLAG_VALUES:
         return all(said.says(word) for word in name_words(change.slot))
     return change.after not in {None, DONTCARE} and said.says(change.after)

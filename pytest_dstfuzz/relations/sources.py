@@ -16,7 +16,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Dialogue,
     DialogueSet,
-    SlotChange,
+    Difference,
     diff_states,
     turn_keys,
 )
@@ -305,7 +305,7 @@ def templates(data: DialogueSet) -> Templates:
             changes = diff_states(before, now)
             one = _template(dialogue.id, turn.user, changes) if changes else None
             if one is not None:
-                place = _place(table, turn.system, turn.user, [slot for slot, *_ in changes])
+                place = _place(table, turn.system, turn.user, [one.slot for one in changes])
                 found.setdefault(place, []).append(one)
     return found
 
@@ -331,7 +331,7 @@ def _plain(text: str) -> tuple[str, ...]:
     return tuple([word.lower for word in spoken(text).parts.words])
 
 
-def _template(dialogue: str, user: str, changes: Sequence[SlotChange]) -> Template | None:
+def _template(dialogue: str, user: str, changes: Sequence[Difference]) -> Template | None:
     """Return an utterance with its mentions; ``None`` where it does not say each value once."""
     said: SpokenText = spoken(user)
     found = []
@@ -379,7 +379,7 @@ _ASKED: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-def _mislabelled(scene: Scene, changes: Sequence[SlotChange]) -> bool:
+def _mislabelled(scene: Scene, changes: Sequence[Difference]) -> bool:
     """Say whether the labels, where there are some, have other changes."""
     earlier = scene.dialogue.turns[scene.index - 1].state if scene.index else BeliefState()
     label = scene.turn.state

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from pytest_dstfuzz.campaign.results import BY_LABEL, ChangedSlot, Spread, TurnResult
+from pytest_dstfuzz.campaign.results import BY_LABEL, Spread, TurnResult
 from pytest_dstfuzz.dialogue.calls import (
     AnswerPath,
     Outcome,
@@ -17,7 +18,7 @@ from pytest_dstfuzz.dialogue.calls import (
     place_of,
     value_of,
 )
-from pytest_dstfuzz.dialogue.dialogues import SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.wording import Span, mark_edits, shorten, shown_spans, visible
 
@@ -35,22 +36,6 @@ _NONE: Final = "none"
 
 #: A call as a page draws it: code, and what is gone from it or new in it.
 Spans = list[str | Span]
-
-
-class Changed(Protocol):
-    """What became of one path: a `ChangedSlot`, a `SlotChange`."""
-
-    @property
-    def path(self) -> AnswerPath:
-        """The path."""
-
-    @property
-    def before(self) -> str | None:
-        """What was there; ``None`` = nothing."""
-
-    @property
-    def after(self) -> str | None:
-        """Likewise what is."""
 
 
 class CallChange(NamedTuple):
@@ -75,7 +60,7 @@ class _Told(NamedTuple):
 
     before: Mapping[AnswerPath, str]
     after: Mapping[AnswerPath, str]
-    changes: Mapping[AnswerPath, Changed]
+    changes: Mapping[AnswerPath, Difference]
     tools: Sequence[str]
     #: Whether all arguments of the calls are known, and not those alone that changed.
     whole: bool
@@ -99,13 +84,13 @@ def code_of(call: ToolCall, longest: int = _LONGEST_CHANGED) -> str:
     return f"{visible(call.name)}({', '.join(given)})"
 
 
-def call_lines(turn: TurnResult, changes: Sequence[Changed]) -> list[str]:
+def call_lines(turn: TurnResult, changes: Sequence[Difference]) -> list[str]:
     """Return what became of the calls of a turn's message, a line for each call that changed."""
     return [one.text for one in call_changes(turn, changes)]
 
 
 def call_changes(
-    turn: TurnResult, changes: Sequence[Changed], *, page: bool = False
+    turn: TurnResult, changes: Sequence[Difference], *, page: bool = False
 ) -> list[CallChange]:
     """Return what became of the calls of a turn's message; nothing of other outcomes.
 
@@ -118,7 +103,7 @@ def call_changes(
 
 def changes_of(
     clean: Mapping[str, str] | None,
-    changes: Sequence[Changed],
+    changes: Sequence[Difference],
     tools: Sequence[str] = (),
     *,
     page: bool = False,
@@ -138,7 +123,7 @@ def changes_of(
 
 def remembered_lines(
     answer: Mapping[str, str] | None,
-    changes: Sequence[Changed],
+    changes: Sequence[Difference],
     show: Callable[[str], str] = str,
 ) -> list[str]:
     """Return what became of the calls of a remembered violation, a line for each.
@@ -157,7 +142,7 @@ def remembered_lines(
     if answer is not None:
         clean = {path: shown(AnswerPath.of(path), answer[path]) or "" for path in answer}
     found = [
-        SlotChange(str(one.path), shown(one.path, one.before), shown(one.path, one.after))
+        replace(one, before=shown(one.path, one.before), after=shown(one.path, one.after))
         for one in changes
     ]
     return [one.text for one in changes_of(clean, found)]
@@ -296,8 +281,7 @@ def _expected(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
     wanted = [
         (path, expected)
         for path in paths
-        if path in told.changes
-        and (expected := getattr(told.changes[path], "expected", None)) is not None
+        if path in told.changes and (expected := told.changes[path].expected) is not None
     ]
     alone = len(wanted) == 1
     return [
@@ -311,8 +295,7 @@ def _by_label(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
     known = {
         path: BY_LABEL[label]
         for path in paths
-        if path in told.changes
-        and (label := getattr(told.changes[path], "by_label", None)) is not None
+        if path in told.changes and (label := told.changes[path].by_label) is not None
     }
     texts = dict.fromkeys(known.values())
     if len(texts) < 2:
@@ -383,7 +366,7 @@ def differences(before: str, after: str) -> tuple[Edit, ...]:
 
 
 def reply_lines(
-    changes: Sequence[ChangedSlot], shown: str | None, own: Spread | None
+    changes: Sequence[Difference], shown: str | None, own: Spread | None
 ) -> Iterator[tuple[str, str]]:
     """Yield what came in the place of a reply: what it is called, and a text.
 
@@ -407,7 +390,7 @@ def reply_lines(
         yield from why_lines(change, own)
 
 
-def why_lines(change: ChangedSlot, own: Spread | None) -> Iterator[tuple[str, str]]:
+def why_lines(change: Difference, own: Spread | None) -> Iterator[tuple[str, str]]:
     """Yield why a reply is another one, if the comparison says it, and which one is right."""
     if change.distance is not None:
         within = None if own is None else own.largest
@@ -420,7 +403,7 @@ def why_lines(change: ChangedSlot, own: Spread | None) -> Iterator[tuple[str, st
 
 
 def reply_pairs(
-    turn: TurnResult, changes: Sequence[ChangedSlot]
+    turn: TurnResult, changes: Sequence[Difference]
 ) -> list[tuple[Spans, Spans, list[str]]]:
     """Return what was replied and what came in its place, side by side, and why it is another one.
 
@@ -438,7 +421,7 @@ def reply_pairs(
     return found
 
 
-def _texts(change: ChangedSlot) -> tuple[str, str]:
+def _texts(change: Difference) -> tuple[str, str]:
     return change.before or "", change.after or ""
 
 

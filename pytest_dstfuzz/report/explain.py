@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from pytest_dstfuzz.campaign.results import (
     BY_LABEL,
     Cause,
-    ChangedSlot,
     Minimal,
     SeenRound,
     TurnResult,
@@ -18,6 +17,7 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.dialogue.calls import Outcome, shown_value
+from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable, without_commands
 from pytest_dstfuzz.report.answers import MOST_SAID, call_lines, called_text, reply_lines
@@ -281,7 +281,7 @@ def _wavers(variant: VariantResult) -> bool:
     return unsure or variant.repeated is False
 
 
-def change_lines(changes: Sequence[ChangedSlot], turn: TurnResult) -> list[str]:
+def change_lines(changes: Sequence[Difference], turn: TurnResult) -> list[str]:
     """Return one line a slot, marking those that had changed at an earlier turn.
 
     Of a reply it is what was replied in its place, and why that is another one; of tool calls a
@@ -300,7 +300,7 @@ def change_lines(changes: Sequence[ChangedSlot], turn: TurnResult) -> list[str]:
     ]
 
 
-def _changed(change: ChangedSlot) -> str:
+def _changed(change: Difference) -> str:
     if change.expected is None:
         return str(change)
     if change.before == change.after:
@@ -410,7 +410,7 @@ def _rewrite(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
 
 
 def _replied(
-    changes: Sequence[ChangedSlot], turn: TurnResult, margin: str = "    "
+    changes: Sequence[Difference], turn: TurnResult, margin: str = "    "
 ) -> Iterator[str]:
     shown = None if turn.clean_state is None else turn.kind.text(turn.clean_state)
     for name, text in reply_lines(changes, shown, turn.own):

@@ -11,9 +11,9 @@ import re
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, overload
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, Transcript, place_of
-from pytest_dstfuzz.relations.relation import Admissible
+from pytest_dstfuzz.dialogue.dialogues import Admissible, Difference
 
 __all__ = ["redacted"]
 
@@ -68,10 +68,10 @@ def _masked(part: Any) -> Any:
     values = {item.name: getattr(part, item.name) for item in fields(part)}
     masks = {name: _mask if name in _SAID else _masked for name in values}
     masked = replace(part, **{name: masks[name](value) for name, value in values.items()})
-    if isinstance(part, ChangedSlot) and not part.expected:
+    if isinstance(part, Difference) and not part.expected:
         before, after = (_masked_value(part.slot, text) for text in (part.before, part.after))
         return replace(masked, before=before, after=after)
-    if isinstance(part, ChangedSlot) and part.expected and part.after and part.before != part.after:
+    if isinstance(part, Difference) and part.expected and part.after and part.before != part.after:
         # What is not as it was must not look as if it had stayed.
         return replace(masked, after=_SEEN.sub("z", part.after))
     return masked

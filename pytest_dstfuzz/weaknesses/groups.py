@@ -23,8 +23,9 @@ from pytest_dstfuzz.campaign.figures import (
     tallied,
     weight_of,
 )
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult, not_corrected
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, not_corrected
 from pytest_dstfuzz.dialogue.calls import REPLY
+from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.values import Mentions
@@ -133,7 +134,7 @@ class Heard(NamedTuple):
     seen: str
 
 
-def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[ChangedSlot]) -> str:
+def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[Difference]) -> str:
     """Return the id of its weakness, or ``""`` where what is kept does not tell.
 
     It tells of one edit and one slot, unless the state of the clean turn decides: that is not kept.
@@ -165,7 +166,7 @@ def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[ChangedSlot
 
 
 def _states(
-    change: ChangedSlot, values: Sequence[str], words: Sequence[str]
+    change: Difference, values: Sequence[str], words: Sequence[str]
 ) -> Iterator[dict[str, str]]:
     """Return states that differ in the other slots.
 

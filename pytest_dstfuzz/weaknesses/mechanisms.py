@@ -9,13 +9,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult, not_corrected
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, not_corrected
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, bare
 from pytest_dstfuzz.comparisons.facts import SameNames, SameNumbers
 from pytest_dstfuzz.comparisons.polarity import SamePolarity, is_fallback
 from pytest_dstfuzz.dialogue.calls import REPLY, AnswerPath, list_text, members_of, value_of
 from pytest_dstfuzz.dialogue.dates import CLOCK_TIME
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Difference, Exchange
 from pytest_dstfuzz.dialogue.normalise import CUE_WORDS
 from pytest_dstfuzz.perturb.edits import source_spans, undo_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
@@ -98,7 +98,7 @@ class BrokenScene(NamedTuple):
     user: Mentions  #: All that the user said, that utterance as well.
     system: Mentions
     state: Mapping[str, str]  #: The answer to the clean turn.
-    changed: tuple[ChangedSlot, ...]
+    changed: tuple[Difference, ...]
     last: str  #: What the user said in the turn that was answered.
 
     @classmethod
@@ -137,7 +137,7 @@ class Traits(NamedTuple):
     same: bool  #: Whether the user points to another value by the slot's name: ``the same day``.
 
 
-def traits_of(change: ChangedSlot, scene: BrokenScene) -> Traits:
+def traits_of(change: Difference, scene: BrokenScene) -> Traits:
     """Return what tells the change of a slot from others; of a list the members that changed."""
     others = [one for one in scene.changed if one is not change]
     change = _of_members(change)
@@ -176,7 +176,7 @@ def traits_of(change: ChangedSlot, scene: BrokenScene) -> Traits:
     )
 
 
-def _of_members(change: ChangedSlot) -> ChangedSlot:
+def _of_members(change: Difference) -> Difference:
     """Return a change of a list without the members that stay."""
     before, after = (
         Counter(() if value is None else members_of(value))
@@ -207,14 +207,14 @@ def names_of(slot: str) -> list[str]:
     return word_list(re.sub(r"[-_.]", " ", slot.partition("-")[2] or slot))
 
 
-def family_of(change: ChangedSlot) -> str:
+def family_of(change: Difference) -> str:
     """Return the kind of slot, as its name and its values tell.
 
-    >>> family_of(ChangedSlot("train-leaveat", "12:15", None))
+    >>> family_of(Difference("train-leaveat", "12:15", None))
     'number'
-    >>> family_of(ChangedSlot("hotel-area", "dontcare", "north"))
+    >>> family_of(Difference("hotel-area", "dontcare", "north"))
     'any'
-    >>> family_of(ChangedSlot("hotel-name", None, "worth house"))
+    >>> family_of(Difference("hotel-name", None, "worth house"))
     'name'
     """
     values = [value.lower() for value in (change.before, change.after) if value]
@@ -231,7 +231,7 @@ def family_of(change: ChangedSlot) -> str:
     return "name" if long or "name" in names else "choice"
 
 
-def _hits_cue(change: ChangedSlot, family: str, values: Sequence[str], scene: BrokenScene) -> bool:
+def _hits_cue(change: Difference, family: str, values: Sequence[str], scene: BrokenScene) -> bool:
     """Say whether an edited word names the slot, or says beside its value what that is for."""
     clean = word_list(scene.edited.clean)
     names = names_of(change.slot)
@@ -266,7 +266,7 @@ def _is_name(word: str, names: Sequence[str]) -> bool:
     return canonical(word) in map(canonical, names)
 
 
-def _points(change: ChangedSlot, scene: BrokenScene) -> bool:
+def _points(change: Difference, scene: BrokenScene) -> bool:
     """Say whether the user says `same` of what the slot is called."""
     names = names_of(change.slot)
     for text in (scene.edited.clean, scene.last):
@@ -313,7 +313,7 @@ FAILURES: Final = (
 
 
 def failure_of(
-    turn: TurnResult, variant: VariantResult, changes: Sequence[ChangedSlot]
+    turn: TurnResult, variant: VariantResult, changes: Sequence[Difference]
 ) -> tuple[str, int]:
     """Return the mechanism of a violation that the state itself tells, and the change showing it.
 
@@ -336,7 +336,7 @@ def failure_of(
     return _IGNORED.get(turn.relation, IGNORED), first
 
 
-def _taken_back(variant: VariantResult, changes: Sequence[ChangedSlot]) -> int:
+def _taken_back(variant: VariantResult, changes: Sequence[Difference]) -> int:
     """Return the change to a value that the user takes back in the same breath; -1 = none is.
 
     The relation `disfluency` puts such a slip before the value that counts: `sunday, no, friday`.
@@ -352,7 +352,7 @@ def _taken_back(variant: VariantResult, changes: Sequence[ChangedSlot]) -> int:
 
 
 def _instead(
-    variant: VariantResult, changes: Sequence[ChangedSlot], missed: Sequence[int]
+    variant: VariantResult, changes: Sequence[Difference], missed: Sequence[int]
 ) -> tuple[str, int] | None:
     """Return the same of a state that changed otherwise; ``None`` where none of it was asked for.
 
@@ -610,7 +610,7 @@ def call_failure(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
     return (_ORDER, changes[0].path.part[1]) if changes else (OTHER, "")
 
 
-def _of_calls(turn: TurnResult, changes: Sequence[ChangedSlot]) -> tuple[str, str] | None:
+def _of_calls(turn: TurnResult, changes: Sequence[Difference]) -> tuple[str, str] | None:
     """Return the same where a call is gone or new; ``None`` = the same calls are made."""
     own = [one for one in changes if one.path.is_call]
     gone = [one.path.tool for one in own if one.after is None and one.before is not None]
@@ -627,7 +627,7 @@ def _of_calls(turn: TurnResult, changes: Sequence[ChangedSlot]) -> tuple[str, st
 
 
 def _argument(
-    change: ChangedSlot, turn: TurnResult, changes: Sequence[ChangedSlot], edited: Edited
+    change: Difference, turn: TurnResult, changes: Sequence[Difference], edited: Edited
 ) -> str:
     """Return what goes wrong with one argument."""
     before, after = change.before, change.after
@@ -642,7 +642,7 @@ def _argument(
     return _replaced(change, turn, changes)
 
 
-def _replaced(change: ChangedSlot, turn: TurnResult, changes: Sequence[ChangedSlot]) -> str:
+def _replaced(change: Difference, turn: TurnResult, changes: Sequence[Difference]) -> str:
     """Return what goes wrong with an argument whose value becomes another."""
     before, after = change.before or "", change.after or ""
     clean: Mapping[str, str] = turn.clean_state or {}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.campaign.results import ContextEdits, TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.packing import packed
 
@@ -42,7 +42,7 @@ def _variant(
         reason="",
         outcome="violation" if bad else "held",
         state=BeliefState(after if bad else state),
-        changed_slots=(ChangedSlot(slot, state[slot], None),) if bad else (),
+        changed_slots=(Difference(slot, state[slot], None),) if bad else (),
         context_edits=edits,
         cause="turn" if bad else None,
     )

@@ -15,11 +15,11 @@ from pytest_dstfuzz.audit.judging import judge_rows, read_judgements, write_shee
 from pytest_dstfuzz.audit.page import page_text
 from pytest_dstfuzz.audit.record import audit_path, open_audit
 from pytest_dstfuzz.audit.sample import Draw, draw_sample
-from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, Difference
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.relations.relation import Admissible, Delta, Move
+from pytest_dstfuzz.relations.relation import Delta, Move
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 PLACES = ("ely", "norwich", "stevenage")
@@ -45,7 +45,7 @@ def swapped(number: int) -> TurnResult:
         valid=True,
         reason="",
         state=BeliefState(state),
-        changed_slots=(ChangedSlot(slot, old, old, expected=after),),
+        changed_slots=(Difference(slot, old, old, expected=after),),
         cause="turn",
         outcome="violation",
         failure="stuck",

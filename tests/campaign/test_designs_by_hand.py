@@ -6,8 +6,8 @@ import pytest
 from toybots import FussyBot, PairBot, Play, WordBot, talk
 
 from pytest_dstfuzz.campaign.attempts import replaces
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
-from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.dialogue.dialogues import Context, Difference
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -18,7 +18,7 @@ LOSES_PRICE = {
     "in the north please": ["in the north pls"],
     "for two people": ["for two ppl"],
 }
-PRICE_LOST = ChangedSlot("hotel-price", "cheap", None)
+PRICE_LOST = Difference("hotel-price", "cheap", None)
 
 
 def outcomes(results: list[TurnResult]) -> list[list[str]]:
@@ -31,7 +31,7 @@ def test_a_slot_lost_at_the_first_turn_is_carried_by_the_later_ones(play: Play) 
     first, second, third = (result.variants[0] for result in results)
     assert first.changed_slots == (PRICE_LOST,)
     assert first.cause == "turn"
-    assert second.changed_slots == (ChangedSlot("hotel-price", "cheap", None, carried=True),)
+    assert second.changed_slots == (Difference("hotel-price", "cheap", None, carried=True),)
     assert second.cause is None
     assert third.context == ("a chaep hotel", "in the north pls")
     assert [entry.turn_index for entry in third.context_edits] == [0, 1]
@@ -77,8 +77,8 @@ def test_a_new_change_beside_a_carried_one_is_a_violation_of_the_turn(play: Play
     second = list(play(THREE, texts).campaign.run())[1].variants[0]
     assert second.outcome == "violation"
     assert second.changed_slots == (
-        ChangedSlot("hotel-area", "north", None),
-        ChangedSlot("hotel-price", "cheap", None, carried=True),
+        Difference("hotel-area", "north", None),
+        Difference("hotel-price", "cheap", None, carried=True),
     )
     # The context alone loses only what was carried.
     assert second.cause == "turn"
@@ -89,7 +89,7 @@ def test_another_value_of_a_lost_slot_is_not_carried(play: Play) -> None:
     texts = {"north": ["nroth"], "well": ["well south"]}
     second = list(play(dialogue, texts).campaign.run())[1].variants[0]
     assert second.outcome == "violation"
-    assert second.changed_slots == (ChangedSlot("hotel-area", "north", "south"),)
+    assert second.changed_slots == (Difference("hotel-area", "north", "south"),)
 
 
 def test_a_variant_that_breaks_only_with_its_context_has_cause_both(play: Play) -> None:
@@ -145,7 +145,7 @@ def test_a_variant_that_repairs_the_clean_prediction_is_improved(
     assert outcomes(results) == [["improved" if label else "violation"]]
     (change,) = results[0].variants[0].changed_slots
     said = "corrected" if label else None
-    assert change == ChangedSlot("hotel-area", None, "north", by_label=said)
+    assert change == Difference("hotel-area", None, "north", by_label=said)
 
 
 def test_gold_tests_only_turns_that_the_tracker_gets_right(play: Play) -> None:

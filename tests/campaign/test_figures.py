@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from toybots import Play, talk
 
 from pytest_dstfuzz.campaign.figures import Counts, count, ledger, tallied
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantOutcome, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantOutcome, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary, YieldsTally, summarise
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference
 from pytest_dstfuzz.perturb.words import Edit
 
 OUTCOMES = get_args(VariantOutcome)
@@ -68,7 +68,7 @@ def variant(
         Edit(transformation, operator, 0, 1, "a", "b") for transformation, operator in edits
     )
     run = outcome in ("held", "violation", "carried", "improved", "error")
-    slots = tuple(ChangedSlot(*change) for change in changed)
+    slots = tuple(Difference(*change) for change in changed)
     return VariantResult(
         index=index, text="x", context=(), edits=made, edit_w=0.1, edit_c=0.1, valid=run,
         reason="", outcome=outcome, changed_slots=slots, cause=cause,

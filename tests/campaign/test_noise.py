@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from wobble_table import KINDS, Row, Wobbly, row, rules, run, truth
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult, Votes
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, Votes
 from pytest_dstfuzz.campaign.summary import Noise, summarise
+from pytest_dstfuzz.dialogue.dialogues import Difference
 
 #: A table of 20 seeds is printed by wobble_table.py; these are a few of its runs.
 SEEDS, TURNS = range(3), 30
@@ -65,7 +66,7 @@ def turn(name: str, kinds: Sequence[int], *variants: VariantResult) -> TurnResul
 
 
 def variant(outcome: str, votes: Votes | None, index: int = 0) -> VariantResult:
-    changes = (ChangedSlot("hotel-area", "north", None),) if outcome == "violation" else ()
+    changes = (Difference("hotel-area", "north", None),) if outcome == "violation" else ()
     return VariantResult(
         index=index,
         text="a romm",

@@ -11,10 +11,9 @@ from toybots import ONTOLOGY, WordBot, data_of, talk
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Admissible, Again, BeliefState, Context, Dialogue
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.relations.relation import (
-    Admissible,
     Begun,
     Delta,
     Inapplicable,

@@ -12,11 +12,11 @@ from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.comparisons.arguments import rules_of_slots
 from pytest_dstfuzz.comparisons.calls import comparison_of_calls, comparison_of_states
 from pytest_dstfuzz.comparisons.comparison import EXACT
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Exchange, Ontology
+from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, Exchange, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.regressions.promote import promoted
 from pytest_dstfuzz.regressions.regression import Regression
-from pytest_dstfuzz.relations.relation import UNCHANGED, Admissible, Delta, Expected
+from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expected
 from pytest_dstfuzz.testing import assert_follows
 from pytest_dstfuzz.trackers.tracker import Prediction
 

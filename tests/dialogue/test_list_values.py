@@ -10,7 +10,7 @@ import pytest
 
 from pytest_dstfuzz import load_dialogues, load_lexicon
 from pytest_dstfuzz.dialogue.calls import list_text, members_of, shown_value
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, SlotChange, diff_states
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference, diff_states
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, normalise_state, normalise_value
 from pytest_dstfuzz.dialogue.readers.source import as_label
 from pytest_dstfuzz.errors import DataError
@@ -67,7 +67,7 @@ def test_a_change_of_a_list_is_shown_as_a_whole():
     before, after = (normalise_state({"extras": x}, "plain") for x in (["window", "wifi"], "wifi"))
     (change,) = diff_states(before, after)
     assert str(change) == "extras: wifi, window -> wifi"
-    assert str(SlotChange("extras", "none", None)) == 'extras: "none" -> none'
+    assert str(Difference("extras", "none", None)) == 'extras: "none" -> none'
 
 
 def test_a_slot_of_multiwoz_has_the_first_of_alternatives():

@@ -10,7 +10,7 @@ import pytest
 from closed_slots import ClosedSlots
 from vowel_search import VowelSearch
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, SlotChange, Turn
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Difference, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
@@ -76,7 +76,7 @@ def test_packages_bring_searches_and_relations(installed: Callable[..., None]) -
     installed("relations", "closed-slots", "closed_slots:ClosedSlots")
     assert search_by_name("vowels", seed=0, k=1).name == "vowels"
     relation = relation_by_name("closed-slots")
-    change = (SlotChange("hotel-area", "north", "south"),)
+    change = (Difference("hotel-area", "north", "south"),)
     assert relation.judge(NORTH, SOUTH, None) == Verdict("violation", change)
     assert relation.judge(*(BeliefState({"taxi-name": n}) for n in "ab"), None).kind == "held"
     assert relation.applies(NORTH, None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_dstfuzz.campaign.figures import Counts
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, make_baseline
 from pytest_dstfuzz.gate.pairing import Pairing, pair_up
 from pytest_dstfuzz.gate.verdict import LIMITS, Figure, LimitFinding, failure_rate, judge_figure
@@ -62,7 +62,7 @@ def variant(
     text: str = "",
 ) -> VariantResult:
     """Return one variant; ``v`` and ``c`` change the slot, anew or carried."""
-    changed = (ChangedSlot(slot, "north", None, carried=letter == "c"),)
+    changed = (Difference(slot, "north", None, carried=letter == "c"),)
     return VariantResult(
         index=index,
         text=text or f"variant {index}",

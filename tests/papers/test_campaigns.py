@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import ContextEdits, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Difference
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import GivenUpError, UserError
 from pytest_dstfuzz.json_data import from_json, to_json
@@ -246,7 +246,7 @@ def _violation(
         valid=True,
         reason="",
         outcome="violation",
-        changed_slots=(ChangedSlot("x", "1", None, carried=True), ChangedSlot("y", "1", "2")),
+        changed_slots=(Difference("x", "1", None, carried=True), Difference("y", "1", "2")),
         context_edits=around,
         cause="both",
     )

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz import files
-from pytest_dstfuzz.dialogue.dialogues import SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.regressions.regression import (
     MOST_OF_ONE,
@@ -38,7 +38,7 @@ def entry(seen: str, turn: str = "t", status: Status = "open", reason: str = "")
         turn=turn,
         relation="metamorphic",
         exchanges=(Said("", "hello", seen),),
-        changed=(SlotChange("hotel-name", None, seen),),
+        changed=(Difference("hotel-name", None, seen),),
         status=status,
         reason=reason,
     )
@@ -71,7 +71,7 @@ def test_two_turns_with_the_same_words_are_one_violation() -> None:
 
 def test_an_open_violation_is_about_every_slot_that_it_was_seen_to_change() -> None:
     first = entry("x")
-    other = replace(first, changed=(SlotChange("lodging-name", "x", None),))
+    other = replace(first, changed=(Difference("lodging-name", "x", None),))
     # As after a slot was renamed: the same words, and nothing that could be found under it.
     both = remembered(remembered({}, [first]), [other])[first.id]
     assert both.changed == (*first.changed, *other.changed)

@@ -8,12 +8,19 @@ from dataclasses import replace
 import pytest
 
 from pytest_dstfuzz.campaign.answers import TrackerFailure
-from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Exchange, Turn
+from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.dialogues import (
+    Admissible,
+    BeliefState,
+    Context,
+    Dialogue,
+    Exchange,
+    Turn,
+)
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.regressions.promote import promoted
 from pytest_dstfuzz.regressions.regression import Regression, is_kept
-from pytest_dstfuzz.relations.relation import Admissible, Delta, Expected, Move, Relation
+from pytest_dstfuzz.relations.relation import Delta, Expected, Move, Relation
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 TALK = Dialogue(
@@ -41,9 +48,7 @@ def variant(state: Mapping[str, str], deltas: tuple[Delta, ...] = NEW) -> Varian
         valid=True,
         reason="",
         state=BeliefState(state),
-        changed_slots=tuple(
-            ChangedSlot(*one, expected=wanted.get(one.slot)) for one in verdict.changes
-        ),
+        changed_slots=tuple(replace(one, expected=wanted.get(one.slot)) for one in verdict.changes),
         cause="turn",
         outcome="violation",
         failure=verdict.failure,

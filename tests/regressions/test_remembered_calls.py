@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.comparisons.calls import comparison_of_calls
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import History, Tool, ToolCall, calls_outcome
@@ -52,7 +52,7 @@ def broken(
         valid=True,
         reason="",
         state=after,
-        changed_slots=tuple(ChangedSlot(*one) for one in diff_states(before, after)),
+        changed_slots=diff_states(before, after),
         cause="turn",
         outcome="violation",
         **more,

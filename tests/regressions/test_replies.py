@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import reply_outcome
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, SlotChange, Turn
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Difference, Turn
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.regressions.promote import promoted
 from pytest_dstfuzz.regressions.regression import Regression, is_kept
@@ -30,7 +30,7 @@ WRONG = VariantResult(
     valid=True,
     reason="",
     state=reply_outcome("Line 4 goes there"),
-    changed_slots=(ChangedSlot("reply", "From 10 on", "Line 4 goes there"),),
+    changed_slots=(Difference("reply", "From 10 on", "Line 4 goes there"),),
     cause="turn",
     outcome="violation",
 )
@@ -149,7 +149,7 @@ def test_fixtures_of_a_suite_say_what_is_asked_again_and_how_it_is_compared(
         "@pytest.fixture(scope='session')\ndef dst_compare():\n"
         "    return lambda before, found: before[:4] == found[:4]\n"
     )
-    kept = replace(KEPT, changed=(SlotChange("reply", "Line 0", "Pardon?"),))
+    kept = replace(KEPT, changed=(Difference("reply", "Line 0", "Pardon?"),))
     data = {"dialogue_id": "d1", "users": ["when do you open", "and on sunday"]}
     pytester.path.joinpath("talks.jsonl").write_text(json.dumps(data))
     corpus = pytester.path / ".dstfuzz" / "regressions" / "talks.jsonl"

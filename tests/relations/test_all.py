@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import Campaign, Context, Settings
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name, relations_named
 from pytest_dstfuzz.relations.relation import (
-    Admissible,
     Begun,
     Delta,
     Inapplicable,

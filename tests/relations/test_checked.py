@@ -9,13 +9,12 @@ import pytest
 from scenes import labelled_talk, scene_of
 
 from pytest_dstfuzz.dialogue.calls import Outcome
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, Context, Difference
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.relations.checks import unsound
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.relations.relation import (
-    Admissible,
     Begun,
     Delta,
     Expected,
@@ -110,7 +109,7 @@ def test_a_verdict_fits_the_side_of_its_relation() -> None:
 
         def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
             changes = tuple(
-                SlotChange(slot, old, perturbed.get(slot)) for slot, old in clean.items()
+                Difference(slot, old, perturbed.get(slot)) for slot, old in clean.items()
             )
             return Verdict("violation" if label else "held", changes)
 

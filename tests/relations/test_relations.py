@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, SlotChange, Turn
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Difference, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.relations.registry import RELATIONS, as_relation, relation_by_name, relation_for
 from pytest_dstfuzz.relations.relation import Relation, Replacement, Rewrite, Scene
 from tests.relations.scenes import labelled_talk, scene_of
 
 NORTH, SOUTH, EMPTY = BeliefState({"a": "north"}), BeliefState({"a": "south"}), BeliefState()
-CHANGE = (SlotChange("a", "north", "south"),)
+CHANGE = (Difference("a", "north", "south"),)
 
 
 @pytest.mark.parametrize(

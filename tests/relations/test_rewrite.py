@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenes import labelled_talk, scene_of
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, diff_states
+from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, diff_states
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.relations.relation import UNCHANGED, Admissible, Delta, Expected, Replacement
+from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expected, Replacement
 
 VALUES = st.sampled_from(["north", "south", "east", None])
 STATES = st.dictionaries(st.sampled_from("abcd"), VALUES).map(

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.results import (
-    ChangedSlot,
     ContextEdits,
     TurnNoise,
     TurnResult,
     VariantResult,
 )
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference
 from pytest_dstfuzz.perturb.words import Edit
 
 SOURCE = "i am leaving on friday from ely"
@@ -54,7 +53,7 @@ def violation(index: int, carried: bool = False) -> VariantResult:
         reason="",
         outcome="violation",
         state=BeliefState({"train-departure": "ely"}),
-        changed_slots=(ChangedSlot("train-day", "friday", None, carried),),
+        changed_slots=(Difference("train-day", "friday", None, carried),),
         context_edits=(ContextEdits(0, (context,)),),
         cause="turn",
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, Difference
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.relations.relation import Admissible, Delta, Move
+from pytest_dstfuzz.relations.relation import Delta, Move
 from pytest_dstfuzz.totals.totals import RelationFacts
 
 USER = "a train to norwich on friday"
@@ -28,7 +28,7 @@ def swap(index: int, **found: str) -> VariantResult:
         expected = NEW if slot == DELTA.slot else None
         right = state.get(slot) in NEW if expected else state.get(slot) == CLEAN.get(slot)
         if not right:
-            missed.append(ChangedSlot(slot, CLEAN.get(slot), state.get(slot), expected=expected))
+            missed.append(Difference(slot, CLEAN.get(slot), state.get(slot), expected=expected))
     failure: Any = None
     if missed:
         failure = "stuck" if state == CLEAN else "other"
@@ -55,7 +55,7 @@ def twice(index: int, **found: str) -> VariantResult:
     """The round said twice."""
     state = BeliefState(dict(CLEAN) | _slots(found))
     missed = tuple(
-        ChangedSlot(slot, CLEAN[slot], state[slot]) for slot in CLEAN if state[slot] != CLEAN[slot]
+        Difference(slot, CLEAN[slot], state[slot]) for slot in CLEAN if state[slot] != CLEAN[slot]
     )
     return VariantResult(
         index=index,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.figures import tallied
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
-from pytest_dstfuzz.dialogue.dialogues import diff_states
+from pytest_dstfuzz.dialogue.dialogues import Admissible, Difference, diff_states
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.relations.relation import Admissible
 from pytest_dstfuzz.report.answers import call_changes, call_lines, called_text, changes_of
 from pytest_dstfuzz.report.explain import change_lines, explain
 from pytest_dstfuzz.report.github import markdown_text, violation_commands
@@ -44,7 +44,7 @@ def answered(
 ) -> TurnResult:
     """A turn whose only variant got other calls."""
     before, after = calls_outcome(clean), calls_outcome(found)
-    changes = tuple(ChangedSlot(*one, expected=expected) for one in diff_states(before, after))
+    changes = tuple(replace(one, expected=expected) for one in diff_states(before, after))
     variant = VariantResult(
         index=0,
         text=SEEN,
@@ -147,12 +147,12 @@ def test_a_call_that_another_one_goes_before_says_so() -> None:
 
 
 def test_what_was_expected_is_told_beside_the_call() -> None:
-    stuck = ChangedSlot("book_table[0].people", "2", "2", expected=Admissible(("4",)))
+    stuck = Difference("book_table[0].people", "2", "2", expected=Admissible(("4",)))
     turn = answered([TABLE], [TABLE])
     assert change_lines([stuck], turn) == [
         'book_table(area="north", people=2 -> 2) (expected 4)',
     ]
-    other = ChangedSlot("book_table[0].people", "2", "3", expected=Admissible(("4",)))
+    other = Difference("book_table[0].people", "2", "3", expected=Admissible(("4",)))
     assert change_lines([other], turn) == ['book_table(area="north", people=2 -> 3) (expected 4)']
 
 
@@ -167,7 +167,7 @@ def test_long_calls_are_short_on_a_line_and_whole_on_a_page() -> None:
 
 
 def test_changes_alone_tell_of_the_arguments_that_changed() -> None:
-    changes = [ChangedSlot("book_table[0].people", "2", "4")]
+    changes = [Difference("book_table[0].people", "2", "4")]
     assert [one.text for one in changes_of(None, changes)] == ["book_table(people=2 -> 4, ...)"]
 
 
@@ -178,7 +178,7 @@ PATHS = st.builds("".join, st.lists(st.sampled_from("ab.[01]"), max_size=8)) | s
 def test_whatever_paths_there_are_something_is_told(
     clean: dict[str, str], found: dict[str, str]
 ) -> None:
-    changes = [ChangedSlot(*one) for one in diff_states(clean, found)]
+    changes = list(diff_states(clean, found))
     told = changes_of(clean, changes)
     assert all(one.text for one in told)
     assert bool(told) == any(one.path.in_call for one in changes)

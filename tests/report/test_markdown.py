@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
+from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.report.github import MOST_BYTES, append_summary, escape, markdown_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
@@ -77,7 +78,7 @@ def test_what_it_says(results: list[TurnResult]) -> None:
 
 @pytest.mark.parametrize("text", NASTY)
 def test_no_text_breaks_the_tables(broken: TurnResult, text: str) -> None:
-    variant = replace(broken.violations[0], changed_slots=(ChangedSlot(text, text, None),))
+    variant = replace(broken.violations[0], changed_slots=(Difference(text, text, None),))
     turn = replace(broken, id=text, variants=(variant,))
     lines = markdown_text(views_of(build([turn], Settings.of(model=text)))).splitlines()
     rows = [line for line in lines if line.startswith("|")]

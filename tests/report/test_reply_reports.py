@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.figures import tallied
-from pytest_dstfuzz.campaign.results import ChangedSlot, Spread, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import Spread, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import reply_outcome
+from pytest_dstfuzz.dialogue.dialogues import Admissible, Difference
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.relations.relation import Admissible
 from pytest_dstfuzz.report.answers import differences, reply_pairs
 from pytest_dstfuzz.report.explain import change_lines, explain
 from pytest_dstfuzz.report.figures import spread_texts
@@ -54,7 +54,7 @@ EXPECTED = """\
 
 def answered(found: str, why: str = "", distance: float | None = None) -> TurnResult:
     """A turn whose only variant got another reply."""
-    change = ChangedSlot("reply", CLEAN, found, distance=distance, why=why)
+    change = Difference("reply", CLEAN, found, distance=distance, why=why)
     variant = VariantResult(
         index=0,
         text="wehn will it be here",
@@ -107,7 +107,7 @@ def test_a_distance_stands_beside_that_of_its_own_replies() -> None:
 
 def test_what_stayed_where_it_should_not_is_the_same_again() -> None:
     other = Admissible((CLEAN,), anything_but=True)
-    stuck = ChangedSlot("reply", CLEAN, CLEAN, expected=other)
+    stuck = Difference("reply", CLEAN, CLEAN, expected=other)
     assert change_lines((stuck,), answered(CLEAN)) == [f"replied: the same again: {CLEAN}"]
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.figures import tallied
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
+from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.view import View
@@ -97,7 +97,7 @@ def test_heat_map(broken: TurnResult) -> None:
 
 def test_slots_of_several_domains_and_of_none(broken: TurnResult) -> None:
     state = BeliefState({"hotel-area": "north", "size": "large"})
-    violation = replace(broken.violations[0], changed_slots=(ChangedSlot("size", "large", None),))
+    violation = replace(broken.violations[0], changed_slots=(Difference("size", "large", None),))
     heat = heat_map(
         tallied(YieldsTally(), [replace(broken, clean_state=state, variants=(violation,))]),
         BELIEF_STATES,

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.figures import tallied
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.relations.relation import OTHER_LANGUAGE
 from pytest_dstfuzz.report.explain import keyword
 from pytest_dstfuzz.report.json_report import RunInfo
@@ -143,7 +144,7 @@ def test_many_reasons_and_slots_are_cut(broken: TurnResult) -> None:
                 replace(vetoed, reason=f"lock{n}: x"),
                 replace(
                     broken.violations[0],
-                    changed_slots=(ChangedSlot(f"train-{'x' * 90}{n:02d}", "a", "b"),),
+                    changed_slots=(Difference(f"train-{'x' * 90}{n:02d}", "a", "b"),),
                 ),
             ),
         )
@@ -169,7 +170,7 @@ def test_every_width(results: list[TurnResult], width: int) -> None:
 
 def test_a_terminal_without_unicode(results: list[TurnResult]) -> None:
     one = results[2]
-    odd = replace(one.violations[0], changed_slots=(ChangedSlot("caf\u00e9-name", "\u00e9", None),))
+    odd = replace(one.violations[0], changed_slots=(Difference("caf\u00e9-name", "\u00e9", None),))
     text = shown(
         [replace(one, system="\u00bfd\u00eda? \U0001f642", variants=(odd,))], encoding="ascii"
     )

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from violations import edit, turn, violation
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
-from pytest_dstfuzz.dialogue.dialogues import diff_states
+from pytest_dstfuzz.dialogue.dialogues import Admissible, Difference, diff_states
 from pytest_dstfuzz.kinds import KINDS
-from pytest_dstfuzz.relations.relation import Admissible
 from pytest_dstfuzz.weaknesses.groups import (
     ALL,
     Key,
@@ -38,7 +37,7 @@ def broken(
 ) -> tuple[TurnResult, VariantResult]:
     slip = edit(ASKED, "char_replace/swap", "people", "poeple")
     was, now = calls_outcome(clean), calls_outcome(found)
-    changes = tuple(ChangedSlot(*one) for one in diff_states(was, now))
+    changes = diff_states(was, now)
     variant = replace(violation(ASKED, [slip], {}), changed_slots=changes)
     result = replace(turn(ASKED, was, variant), outcome_kind="tool-calls", tools=TOOLS)
     return result, variant
@@ -82,7 +81,7 @@ def test_what_became_of_a_call_names_it(
 
 def test_a_change_that_did_not_follow_is_told_in_words_of_calls() -> None:
     result, variant = broken([TABLE], [TABLE])
-    stuck = ChangedSlot("book_table[0].people", "2", "2", expected=Admissible(("4",)))
+    stuck = Difference("book_table[0].people", "2", "2", expected=Admissible(("4",)))
     variant = replace(variant, changed_slots=(stuck,), failure="stuck")
     result = replace(result, variants=(variant,), relation="value-swap", side="should-change")
     (weakness,) = find_weaknesses([result])

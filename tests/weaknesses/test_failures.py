@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from violations import edit, turn, violation
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnNoise, TurnResult
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.relations.relation import Admissible, Delta, Expected, Move
+from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
+from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState
+from pytest_dstfuzz.relations.relation import Delta, Expected, Move
 from pytest_dstfuzz.weaknesses.groups import (
     Key,
     description,
@@ -38,7 +38,7 @@ def broken(
     verdict = Expected(deltas).judge(BeliefState(CLEAN), BeliefState(state))
     assert verdict.kind == "violation"
     wanted = {delta.slot: delta.after for delta in deltas}
-    changed = tuple(ChangedSlot(*one, expected=wanted.get(one.slot)) for one in verdict.changes)
+    changed = tuple(replace(one, expected=wanted.get(one.slot)) for one in verdict.changes)
     one = replace(
         violation(TEXT, [edit(TEXT, f"{relation}/any", "friday", "sunday")], {}),
         state=BeliefState(state),

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from pytest_dstfuzz.campaign.results import (
     Cause,
-    ChangedSlot,
     ContextEdits,
     TurnResult,
     VariantResult,
 )
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.words import Edit
 
@@ -50,7 +49,7 @@ def violation(
         valid=True,
         reason="",
         state=BeliefState(),
-        changed_slots=tuple(ChangedSlot(slot, *pair) for slot, pair in changes.items()),
+        changed_slots=tuple(Difference(slot, *pair) for slot, pair in changes.items()),
         context_edits=context_edits,
         cause=cause,
         outcome="violation",

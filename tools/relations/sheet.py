@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 
 from pytest_dstfuzz.dialogue.calls import Outcome
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
@@ -32,7 +32,6 @@ from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import (
-    Admissible,
     BySearch,
     Delta,
     Inapplicable,

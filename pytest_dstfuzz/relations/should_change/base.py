@@ -11,7 +11,7 @@ from itertools import chain, zip_longest
 from typing import ClassVar, Final, Literal
 
 from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, OutcomeKind, text_of, value_of
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Admissible, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.messages import Message, decoded
 from pytest_dstfuzz.kinds.kind import SlotRules
 from pytest_dstfuzz.kinds.tool_calls import (
@@ -21,7 +21,6 @@ from pytest_dstfuzz.kinds.tool_calls import (
     spoken_value,
 )
 from pytest_dstfuzz.relations.relation import (
-    Admissible,
     Begun,
     Delta,
     Expected,

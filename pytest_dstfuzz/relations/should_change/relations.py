@@ -10,14 +10,19 @@ from itertools import islice, pairwise
 from typing import Final
 
 from pytest_dstfuzz.dialogue.calls import Outcome, members_of
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE, DialogueSet, SlotChange, diff_states
+from pytest_dstfuzz.dialogue.dialogues import (
+    DONTCARE,
+    Admissible,
+    DialogueSet,
+    Difference,
+    diff_states,
+)
 from pytest_dstfuzz.dialogue.normalise import normalise_value
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.values import spelled
 from pytest_dstfuzz.perturb.words import match_case, word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
-    Admissible,
     Begun,
     Delta,
     Expected,
@@ -884,9 +889,9 @@ class RandomInput(ShouldChange):
         if reason := _elsewhere(scene, changes):
             return Inapplicable(reason)
         label = scene.label
-        if label is not None and any(label.get(slot) != new for slot, _, new in changes):
+        if label is not None and any(label.get(one.slot) != one.after for one in changes):
             return Inapplicable(MISLABELLED)
-        deltas = [Delta(slot, new, Admissible((old,))) for slot, old, new in changes]
+        deltas = [Delta(one.slot, one.after, Admissible((one.before,))) for one in changes]
         table = scene.table
         return Lazily(_drawn(scene, deltas, table) for _ in range(_DRAWS))
 
@@ -904,7 +909,7 @@ class RandomInput(ShouldChange):
         return Lazily(_drawn(scene, deltas, table, told) for _ in range(_DRAWS))
 
 
-def _elsewhere(scene: Scene, changes: Sequence[SlotChange]) -> str:
+def _elsewhere(scene: Scene, changes: Sequence[Difference]) -> str:
     """Say why a value may come from elsewhere than what the user says in this turn.
 
     A reader would keep what an earlier round said: a place that was asked about, a type that was

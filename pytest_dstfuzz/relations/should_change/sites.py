@@ -9,10 +9,10 @@ from itertools import combinations_with_replacement
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.calls import members_of
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Admissible, Difference
 from pytest_dstfuzz.perturb.values import Mentions, content, spelled
 from pytest_dstfuzz.perturb.words import word_set
-from pytest_dstfuzz.relations.relation import Admissible, Delta, Scene
+from pytest_dstfuzz.relations.relation import Delta, Scene
 from pytest_dstfuzz.relations.values import (
     DOUBTS,
     REFUSED,
@@ -518,7 +518,7 @@ _DANGLING: Final = word_set("information info details interest look need way tim
 _CLOCK: Final = re.compile(r"\d[:.]\d\d|\d ?[ap]\.?m\b", re.IGNORECASE)
 
 
-def says_more(scene: Scene, text: str, given: Collection[SlotChange]) -> bool:
+def says_more(scene: Scene, text: str, given: Collection[Difference]) -> bool:
     """Say whether a text says a value that it is not known to give, or a word of one in the state.
 
     The label is poor there, or other slots would lose what they have if it were not said.
@@ -547,7 +547,7 @@ def says_more(scene: Scene, text: str, given: Collection[SlotChange]) -> bool:
     return any(slot not in slots and all(map(said.says, name_words(slot))) for slot in flags)
 
 
-def says_other(scene: Scene, text: str, change: SlotChange, given: Collection[SlotChange]) -> bool:
+def says_other(scene: Scene, text: str, change: Difference, given: Collection[Difference]) -> bool:
     """Say whether a text says a value of a slot, in words that give nothing else.
 
     Args:

@@ -19,7 +19,6 @@ from markupsafe import Markup
 from pytest_dstfuzz.campaign.figures import FEW_DIALOGUES, FEWEST_DIALOGUES, tallied
 from pytest_dstfuzz.campaign.results import (
     BY_LABEL,
-    ChangedSlot,
     Minimal,
     Results,
     TurnResult,
@@ -27,6 +26,7 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.config.parsers import percent, points
 from pytest_dstfuzz.dialogue.calls import Outcome, made_calls, shown_value
+from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.answers import LONGEST_ON_PAGE, call_changes, code_of, reply_pairs
 from pytest_dstfuzz.report.charts import (
@@ -320,7 +320,7 @@ def _context(shown: Minimal) -> list[Any]:
     return [[index, shown_spans(source, edits)] for index, source, edits in earlier_edits(shown)]
 
 
-def _more(change: ChangedSlot) -> list[str | None]:
+def _more(change: Difference) -> list[str | None]:
     """Return what was expected of a slot, and what the label says of it, as far as there is any."""
     expected = _value(None if change.expected is None else str(change.expected))
     if change.by_label is not None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
@@ -54,7 +54,7 @@ def nasty_turn(text: str, index: int = 0) -> TurnResult:
         reason="",
         outcome="violation",
         state=BeliefState({}),
-        changed_slots=(ChangedSlot(f"hotel-{text}", text, None),),
+        changed_slots=(Difference(f"hotel-{text}", text, None),),
         cause="turn",
     )
     broken = replace(variant, index=1, outcome="error", reason=text, changed_slots=(), cause=None)

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 from html_pages import NASTY, build
 
+from pytest_dstfuzz.dialogue.dialogues import Admissible
+
 pytest.importorskip("jinja2")
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.plugin.items import properties
-from pytest_dstfuzz.relations.relation import Admissible, Delta, Expected, Move
+from pytest_dstfuzz.relations.relation import Delta, Expected, Move
 from pytest_dstfuzz.report.explain import move_texts, shown_rounds
 from pytest_dstfuzz.report.github import markdown_text, violation_commands
 from pytest_dstfuzz.report.html.page import html_text, page_data
@@ -45,9 +47,7 @@ def variant(state: Mapping[str, str], new: str | None, index: int = 0) -> Varian
         valid=True,
         reason="",
         state=BeliefState(state),
-        changed_slots=tuple(
-            ChangedSlot(*one, expected=wanted.get(one.slot)) for one in verdict.changes
-        ),
+        changed_slots=tuple(replace(one, expected=wanted.get(one.slot)) for one in verdict.changes),
         outcome="held" if verdict.kind == "held" else "violation",
         cause="turn",
         failure=verdict.failure,

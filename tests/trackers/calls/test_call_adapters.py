@@ -8,9 +8,16 @@ import pytest
 
 from pytest_dstfuzz import Campaign, Settings
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.dialogues import (
+    Admissible,
+    BeliefState,
+    Context,
+    Dialogue,
+    DialogueSet,
+    Turn,
+)
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.relations.relation import Admissible, Delta
+from pytest_dstfuzz.relations.relation import Delta
 from pytest_dstfuzz.testing import assert_follows
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.tracker import Prediction
