@@ -591,8 +591,7 @@ def load_dialogues(
         tools: JSON file with the tools of dialogues that have none. Only for tool calls.
 
     Raises:
-        UserError: If a split, layout or normalisation is unknown, or tools are given for another
-            outcome.
+        UserError: If split, layout or normalisation is unknown, or tools need another outcome.
         DataError: If the data is missing or broken. The message names the place.
     """
     wanted = canonical_split(split)
