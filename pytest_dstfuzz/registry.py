@@ -30,6 +30,8 @@ class Registry(Generic[T]):
         shipped: the shipped objects.
         families: further valid names that stand for several objects.
         load: returns more shipped objects; called when they are first needed.
+        expects: what an entry point must name.
+        fits: whether an object is that; `find` refuses the others.
     """
 
     def __init__(
@@ -40,12 +42,16 @@ class Registry(Generic[T]):
         families: Sequence[str] = (),
         *,
         load: Callable[[], Mapping[str, T]] | None = None,
+        expects: str = "",
+        fits: Callable[[object], bool] = lambda found: True,  # noqa: ARG005 - of any type
     ) -> None:
         self._kind = kind
         self._group = group
         self._given = dict(shipped or {})
         self._load = load
         self._families = tuple(families)
+        self._expects = expects
+        self._fits = fits
         self._registered: dict[str, T] = {}
 
     @property
@@ -139,9 +145,26 @@ class Registry(Generic[T]):
         if len(points) > 1:
             packages = " and ".join(f"{p.dist.name if p.dist else '?'} ({p.value})" for p in points)
             raise UserError(f"two packages bring the {self._kind} {name!r}: {packages}; remove one")
-        with blamed(f"the {self._kind} {name!r} cannot be loaded: {point.value}"):
+        who, fix = f"the {self._kind} {name!r} cannot be loaded: {point.value}", self._fix(point)
+        with blamed(who, fix):
             loaded: T = point.load()
+        if not self._fits(loaded):
+            raise UserError(f"{who} is {type(loaded).__name__}, not {self._expects}{fix}")
         return loaded
+
+    def _fix(self, point: metadata.EntryPoint) -> str:
+        """Say where an entry point comes from, and what to do about it."""
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else "another package"
+        return (
+            f". It is the entry point {point.name!r} of the group {self._group}, of {package}: "
+            "install another version of that package, or remove it"
+        )
+
+    def where(self, name: str) -> str:
+        """Return what messages call the thing of a name, with the package that brings it."""
+        points = () if self.registered(name) else self._points().get(name, ())
+        brought = [f" of {point.dist.name}" for point in points if point.dist]
+        return f"the {self._kind} {name!r}{''.join(brought)}"
 
     def _points(self) -> dict[str, list[metadata.EntryPoint]]:
         points: dict[str, list[metadata.EntryPoint]] = {}
@@ -153,8 +176,8 @@ class Registry(Generic[T]):
 
 
 @contextmanager
-def blamed(who: str) -> Iterator[None]:
-    """Turn an exception of foreign code into a `UserError` that names the place."""
+def blamed(who: str, fix: str = "") -> Iterator[None]:
+    """Turn an exception of foreign code into a `UserError` that names the place, and the fix."""
     try:
         yield
     except DstFuzzError:
@@ -166,5 +189,5 @@ def blamed(who: str) -> Iterator[None]:
         frame = (theirs or frames)[-1]
         kind = type(error).__name__
         raise UserError(
-            f"{who} raised {kind}: {message_of(error)} ({frame.filename}:{frame.lineno})"
+            f"{who} raised {kind}: {message_of(error)} ({frame.filename}:{frame.lineno}){fix}"
         ) from error

@@ -53,6 +53,8 @@ COMMANDS: Final[Registry[Command]] = Registry(
     "command",
     "pytest_dstfuzz.commands",
     {one.name: one for module in _MODULES for one in module.COMMANDS},
+    expects="a Command",
+    fits=lambda found: isinstance(found, Command),
 )
 _EXAMPLES = """\
   dstfuzz evaluate --model trade                         accuracy on the shipped dialogues

@@ -33,7 +33,7 @@ from pytest_dstfuzz.config import MASK, masked, masked_words
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import read_table, read_text
-from pytest_dstfuzz.registry import Registry, blamed
+from pytest_dstfuzz.registry import Registry
 
 EXIT_PROBLEMS = 1
 
@@ -48,7 +48,14 @@ _REQUIREMENT = re.compile(
 _VARIABLES = re.compile(r"DSTFUZZ_.*|PYTEST_.*|PYTHON(DONTWRITEBYTECODE|PATH|HASHSEED)|CI|.*_PROXY")
 #: Data files of wings and other packages. An entry point names a mapping of the names that are
 #: shown, such as ``acme/words.json``, to paths.
-_DATA_FILES: Registry[Mapping[str, Path]] = Registry("set of files", "pytest_dstfuzz.data_files")
+_DATA_FILES: Registry[Mapping[str, Path]] = Registry(
+    "set of files",
+    "pytest_dstfuzz.data_files",
+    expects="a mapping of names to paths",
+    fits=lambda found: (
+        isinstance(found, Mapping) and all(isinstance(path, Path) for path in found.values())
+    ),
+)
 #: Files of the core that must be there.
 _SHIPPED = (
     "resources/dialogues/sample/test.json",
@@ -183,8 +190,7 @@ def _resources(package: Path, problems: list[str]) -> list[dict[str, Any]]:
             files[path.relative_to(package).as_posix()] = path
     for name in _DATA_FILES.names:
         try:
-            with blamed(f"the set of files {name!r}"):
-                files |= _DATA_FILES.find(name)
+            files |= _DATA_FILES.find(name)
         except UserError as error:
             problems.append(abbreviated(str(error)))
     found, missing = [], []

@@ -54,7 +54,7 @@ def _options(parser: Parser) -> None:
 
 def _show(given: Namespace) -> None:
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name, relations_named  # noqa: PLC0415
+    from pytest_dstfuzz.relations.registry import RELATIONS, relations_named  # noqa: PLC0415
 
     settings = given_settings(given, _READ)
     if given.name is not None:
@@ -73,8 +73,9 @@ def _show(given: Namespace) -> None:
         data = with_slots(load_dialogues(how.data, how.split, outcome=outcome), how.slots)
         data = with_frozen(with_paraphrases(data, how.tools_paraphrase), how.frozen)
         data = sample_set(data, None, settings.variant.seed, how.domains)
+    problems: list[str] = []
     if given.name is None:
-        every = (relation_by_name(name) for name in RELATIONS.single)
+        every = _every(problems)
         # Without data all of them, else those that speak of what it is read for.
         relations = tuple(one for one in every if not data or settings.reply.outcome in one.on)
     else:
@@ -94,7 +95,22 @@ def _show(given: Namespace) -> None:
     if data:
         page.gap()
         page.field("", _counted(data, settings.reply.outcome))
+    for problem in problems:
+        page.field("", problem, "warning")
     print_page(page)
+
+
+def _every(problems: list[str]) -> list[Relation]:
+    """Return all relations; why one of another package cannot be loaded goes to ``problems``."""
+    from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name  # noqa: PLC0415 - as above
+
+    found = []
+    for name in RELATIONS.single:
+        try:
+            found.append(relation_by_name(name))
+        except UserError as error:
+            problems.append(str(error))
+    return found
 
 
 def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counter[str] | str:

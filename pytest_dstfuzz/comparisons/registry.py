@@ -229,7 +229,7 @@ def _named(name: str, settings: ReplySettings, search_path: tuple[str, ...]) -> 
         hint = "" if is_word(name) else f" Or {QUOTES}."
         raise UserError(f"{error} Your own is named as package.module:function.{hint}")
     found = COMPARISONS.find(name)
-    return _own(found, f"the comparison {name!r}", settings.threshold, name)
+    return _own(found, COMPARISONS.where(name), settings.threshold, name)
 
 
 def _foreign(name: str, settings: ReplySettings) -> Comparison:

@@ -393,12 +393,12 @@ class SplitFiles:
         return self.ids is None or (dialogue_id in self.ids) == self.listed
 
 
-def catalogue(source: Path, lists: Path | None = None) -> Catalogue:
+def catalogue(source: Path, lists: Path | None = None, layout: str | None = None) -> Catalogue:
     """Classify every file of ``source``, and the neighbours of a single file.
 
     Only lists of dialogue ids are taken from the folder ``lists``.
     """
-    readers = known_readers()
+    readers = known_readers(layout)
     files = list_files(source)
     single = source.is_file() and source.suffix.lower() != ".zip"
     pairs = [(kind, file) for file in files if (kind := classify(file, readers))]
@@ -598,7 +598,7 @@ def load_dialogues(
     _check_wanted(layout, normalisation, outcome, tools)
     shipped = outcome == TOOL_CALLS and source == SAMPLE
     location = locate(SAMPLE_TOOLS if shipped else source)
-    files = catalogue(location.path, location.lists)
+    files = catalogue(location.path, location.lists, layout)
     choice = choose(files, wanted, layout)
     rules = normalisation or choice.reader.normalisation
     told: list[str] = []

@@ -80,7 +80,12 @@ class StoredRun(ABC):
 
 
 GROUP: Final = "pytest_dstfuzz.results"
-READERS: Final[Registry[type[StoredRun]]] = Registry("reader of results", GROUP)
+READERS: Final[Registry[type[StoredRun]]] = Registry(
+    "reader of results",
+    GROUP,
+    expects="a class of StoredRun",
+    fits=lambda found: isinstance(found, type) and issubclass(found, StoredRun),
+)
 
 
 def stored_run(path: Path) -> StoredRun:
@@ -89,10 +94,19 @@ def stored_run(path: Path) -> StoredRun:
     Raises:
         UserError: there are none, or no installed package reads results.
     """
-    readers = [READERS.find(name) for name in READERS.names]
+    readers: list[type[StoredRun]] = []
+    problems: list[UserError] = []
+    for name in READERS.names:
+        try:
+            readers.append(READERS.find(name))
+        except UserError as error:
+            problems.append(error)
+    found = next((one for one in readers if one.holds(path)), None)
+    if found is None and problems:
+        raise problems[0]
     if not readers:
         raise UserError("--dst-results: no installed package reads results: leave it out")
-    return next((one for one in readers if one.holds(path)), readers[0])(path)
+    return (found or readers[0])(path)
 
 
 def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Settings:

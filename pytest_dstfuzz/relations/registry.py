@@ -85,9 +85,9 @@ def register_relation(relation: _Given) -> _Given:
 
 def relation_by_name(name: str) -> Relation:
     """Return the relation called ``name``."""
-    found = as_relation(RELATIONS.find(name), f"the relation {name!r}")
+    found = as_relation(RELATIONS.find(name), RELATIONS.where(name))
     if found.name != name:
-        raise UserError(f"the relation {name!r} says that its name is {found.name!r}")
+        raise UserError(f"{RELATIONS.where(name)} says that its name is {found.name!r}")
     return found
 
 

@@ -76,6 +76,8 @@ SEARCHES: Final = _Searches(
         DIALTEST.name: lambda seed, k: HillClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
         NoiseSearch.name: NoiseSearch,
     },
+    expects="a class or a function that makes one, or a SearchFamily",
+    fits=lambda found: callable(found) or isinstance(found, SearchFamily),
 )
 
 
@@ -95,7 +97,7 @@ def register_search(name: str, factory: SearchFactory | SearchFamily) -> None:
 
 def search_by_name(name: str, *, seed: int, k: int) -> Search:
     """Build the search that the option ``search`` names; see `SearchFactory` for ``k``."""
-    factory, where = SEARCHES.of(name), f"the search {name!r}"
+    factory, where = SEARCHES.of(name), SEARCHES.where(name)
     with blamed(f"the factory of {where}, called with seed= and k=,"):
         if isinstance(factory, SearchFamily):
             made = factory.make(name, seed=seed, k=k)

@@ -176,7 +176,9 @@ class TrackerMaker(ABC):
         return ""
 
 
-TRACKERS: Final[Registry[TrackerFactory]] = Registry("tracker", ENTRY_POINT_GROUP)
+TRACKERS: Final[Registry[TrackerFactory]] = Registry(
+    "tracker", ENTRY_POINT_GROUP, expects="a class or a function that makes one", fits=callable
+)
 _DEFAULT_DEVICE: Final = "cpu"
 #: Kinds of address behind which a belief state is asked for, and nothing else.
 _SLOTS_ALONE: Final = ("rasa+http", "rasa+https")

@@ -58,16 +58,44 @@ def register_reader(reader: _Given) -> _Given:
     return reader
 
 
-def known_readers() -> tuple[Reader, ...]:
-    """Return all readers, shipped ones first."""
-    others = READERS.single[len(_SHIPPED) :]
-    found = (_CheckedReader(READERS.find(name), f"the reader {name!r}") for name in others)
-    return (*_SHIPPED, *found)
+def known_readers(wanted: str | None = None) -> tuple[Reader, ...]:
+    """Return all readers, shipped ones first.
+
+    A reader of another package that cannot be loaded recognises no file: ``about`` has the reason.
+
+    Raises:
+        UserError: the ``wanted`` reader cannot be loaded.
+    """
+    return (*_SHIPPED, *(_other(name, wanted) for name in READERS.single[len(_SHIPPED) :]))
+
+
+def _other(name: str, wanted: str | None) -> Reader:
+    try:
+        return _CheckedReader(READERS.find(name), READERS.where(name))
+    except UserError as error:
+        if name == wanted:
+            raise
+        return _BrokenReader(name, f"({error})")
 
 
 def forms(readers: Iterable[Reader]) -> list[str]:
     """Return a line for each reader with its name and the description of its files."""
     return [f"{reader.name:<10} {reader.about}".rstrip() for reader in readers]
+
+
+class _BrokenReader(Reader):
+    """The reader of a package that cannot be loaded: the others do without it."""
+
+    def __init__(self, name: str, about: str) -> None:
+        self.name, self.about = name, about
+
+    def detect(self, file: SourceFile, head: str) -> float:  # noqa: ARG002 - as all readers
+        """Recognise nothing."""
+        return 0.0
+
+    def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:  # noqa: ARG002 - as all readers
+        """Yield nothing."""
+        return iter(())
 
 
 class _CheckedReader(Reader):
