@@ -27,7 +27,7 @@ from pytest_dstfuzz.dialogue.calls import (
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, in_own_names
 from pytest_dstfuzz.dialogue.messages import Message, calling
 from pytest_dstfuzz.dialogue.sampling import defaults_of, end_state, loose_key
-from pytest_dstfuzz.errors import GivenUpError, TrackerError
+from pytest_dstfuzz.errors import GivenUpError, MalformedAnswerError, TrackerError
 from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.trackers.adapting import Take, arriving, taker_of
 from pytest_dstfuzz.trackers.tracker import (
@@ -50,6 +50,8 @@ MEMORY: Final = 50_000
 MOST_STEPS: Final = 8
 #: What a tool returns of which the recording has no such call.
 NOT_RECORDED: Final = canonical({"error": "no result of this call was recorded"})
+#: Errors in the place of an answer that mean something to whoever asked.
+_TOLD: Final = (GivenUpError, MalformedAnswerError)
 #: All that the answers to an utterance depend on: what came before the first one (for calls the
 #: tools and names too), the utterances so far, and which repetition of them it is.
 _Key: TypeAlias = tuple[str, tuple[str, ...], int]
@@ -161,7 +163,11 @@ class OwnHistory(ABC):
         if isinstance(failure, GivenUpError):
             return failure
         if key not in self._known:
-            return TrackerError(f"{self.unanswered} {depth} before it: {failure}")
+            # A malformed answer stays one: whoever asked asks again.
+            kind = (
+                MalformedAnswerError if isinstance(failure, MalformedAnswerError) else TrackerError
+            )
+            return kind(f"{self.unanswered} {depth} before it: {failure}")
         self._known.move_to_end(key)
         roll.add(self._known[key])
         return None
@@ -294,7 +300,7 @@ class _OpenTurn:
         try:
             self._said = check_prediction(answer, outcome=REPLIES.name).reply or ""
         except TrackerError as error:
-            self.failure = answer if isinstance(answer, GivenUpError) else error
+            self.failure = answer if isinstance(answer, _TOLD) else error
 
 
 class _CallRollout(_Rollout):
@@ -365,7 +371,7 @@ class _CallTurn(_OpenTurn):
         try:
             made = made_calls(check_prediction(answer, outcome=TOOL_CALLS).state)
         except TrackerError as error:
-            self.failure = answer if isinstance(answer, GivenUpError) else error
+            self.failure = answer if isinstance(answer, _TOLD) else error
             self.done = True
             return
         said = (answer.reply or "") if isinstance(answer, Prediction) else ""

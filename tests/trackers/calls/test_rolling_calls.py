@@ -193,6 +193,41 @@ def test_failures_are_told_with_where_they_were() -> None:
     assert str(rolled(Failing(), 2)) == "no answer to utterance 2 before it: too long"
 
 
+class Stammering(Clerk):
+    """Writes arguments that are no JSON where the first utterance is not as it was recorded."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.left = times
+
+    def __call__(self, messages: Messages, tools: Messages) -> object:
+        """Answer the newest message, the first ``times`` times not so that it can be read."""
+        answer = super().__call__(messages, tools)
+        first = next(message["content"] for message in messages if message["role"] == "user")
+        if isinstance(answer, list) and first != TALK.turns[0].user and self.left:
+            self.left -= 1
+            function = {"name": answer[0].name, "arguments": '{"room": '}
+            calls = [{"id": "x", "type": "function", "function": function}]
+            return {"role": "assistant", "content": None, "tool_calls": calls}
+        return answer
+
+
+@pytest.mark.parametrize(("times", "outcomes"), [(2, {"held"}), (10_000, {"error"})])
+def test_a_malformed_answer_is_asked_for_again_and_counted(times: int, outcomes: set[str]) -> None:
+    """Whether the utterance is the last one of a context or stands before it."""
+    settings = Settings.of(
+        outcome="tool-calls",
+        history="own",
+        turns="all",
+        variants=1,
+        attack="cumulative",
+        repeatable=True,
+    )
+    found = list(Campaign(Stammering(times), DATA, settings))
+    assert {one.outcome for turn in found for one in turn.variants} == outcomes
+    assert all(turn.malformed for turn in found)
+
+
 class Forgetful(Clerk):
     """Books a night more where the first utterance is not as it was recorded."""
 
