@@ -218,15 +218,20 @@ class TurnAttempts:
         self, attempt: Attempt, clean: Outcome, found: Outcome
     ) -> tuple[Outcome, Outcome]:
         """Return the answers to compare: the recorded one, if it is the reference, as the first."""
-        rewrite, rules = attempt.proposal.rewrite, self.rules
-        if rules.reply.reference != "answer" or rewrite is None or not rewrite.case:
-            return clean, found
-        if rewrite.between:
-            return clean, found  # Neither of two rewrites is the recorded dialogue.
-        label = rules.kind.label(self.dialogue, len(rewrite.reference.exchanges) - 1)
+        label = self.recorded(attempt)
         if label is None:
             return clean, found
-        return label, label if rules.folding.agree(label, found, rewrite.reference) else found
+        agrees = self.rules.folding.agree(label, found, self.reference(attempt))
+        return label, label if agrees else found
+
+    def recorded(self, attempt: Attempt) -> Outcome | None:
+        """Return the recorded answer if the relation compares an attempt with it."""
+        rewrite, rules = attempt.proposal.rewrite, self.rules
+        if rules.reply.reference != "answer" or rewrite is None or not rewrite.case:
+            return None
+        if rewrite.between:
+            return None  # Neither of two rewrites is the recorded dialogue.
+        return rules.kind.label(self.dialogue, len(rewrite.reference.exchanges) - 1)
 
     def faults(
         self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Sequence[Difference]

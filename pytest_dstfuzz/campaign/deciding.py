@@ -126,6 +126,9 @@ class AskedTurn(Protocol):
     def reference(self, attempt: Any) -> Context:
         """Return the context whose answer an attempt is compared with."""
 
+    def recorded(self, attempt: Any) -> Outcome | None:
+        """Return the recorded answer if the relation compares an attempt with it."""
+
     def asks(self, attempt: Any) -> bool:
         """Return whether an attempt needs a call of the tracker."""
 
@@ -214,6 +217,7 @@ class Vote:
             lead=self.votes if carried else 2 * self.votes - 1,
             expected=turn.expected(attempt),
             folding=turn.rules.folding,
+            recorded=turn.recorded(attempt),
         )
 
     def part_wanted(
@@ -238,7 +242,10 @@ class Vote:
     ) -> Votes | None:
         """Return the votes on an attempt, or ``None`` if there is only one answer."""
         clean, expected = turn.reference(attempt), turn.expected(attempt)
-        return count_votes(clean, attempt.context, answers, changes, expected, turn.rules.folding)
+        folding, recorded = turn.rules.folding, turn.recorded(attempt)
+        return count_votes(
+            clean, attempt.context, answers, changes, expected, folding, recorded=recorded
+        )
 
 
 class AnswerTally(NamedTuple):
@@ -541,6 +548,7 @@ def variant_wanted(
     lead: int,
     expected: Expected = UNCHANGED,
     folding: Folding = AS_GIVEN,
+    recorded: Outcome | None = None,
 ) -> list[Context]:
     """Return the next requests for a variant or second pass that broke the relation at first.
 
@@ -549,15 +557,17 @@ def variant_wanted(
     of the turn depend on it. If changes are expected, a value that is not as ``expected`` counts as
     a change, even if it is the clean value.
     """
-    before = settled_clean(clean, answers, folding)
-    expected = expected.against(before)
-    given = _as_clean(clean, context, answers, before, folding, expected)
+    before, given, expected = _compared(clean, context, answers, expected, folding, recorded)
     slots = sorted({*_slots(given), *before, *(delta.slot for delta in expected.deltas)})
     leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
     # An open change needs answers until it can win or lose.
     needed = [min(lead - ahead, ahead + votes) for ahead in leads.values() if -votes < ahead < lead]
     wanted = _more(context, given, max(needed, default=0), votes)
-    if not wanted and (standing := [slot for slot in leads if leads[slot] > 0]):
+    if (
+        not wanted
+        and recorded is None
+        and (standing := [slot for slot in leads if leads[slot] > 0])
+    ):
         clean_given = folding.alike(all_answers(clean, answers), clean)
         behind = max(lead + 2 - _lead(clean_given, slot) for slot in standing)
         wanted = _more(clean, clean_given, behind, votes)
@@ -587,6 +597,31 @@ def _as_clean(
     """Return all answers to a variant, with texts of ``before`` if they agree with clean ones."""
     given = all_answers(context, answers)
     return folding.to_clean(given, all_answers(clean, answers), before, clean, expected, context)
+
+
+def _compared(
+    clean: Context,
+    context: Context,
+    answers: Mapping[Context, Answer],
+    expected: Expected,
+    folding: Folding,
+    recorded: Outcome | None,
+) -> tuple[Outcome, Sequence[Answer], Expected]:
+    """Return the clean side, the answers to a variant in its words, and the expected changes.
+
+    The clean side is the recorded answer if the relation compares with that one.
+    """
+    before = settled_clean(clean, answers, folding)
+    given = _as_clean(clean, context, answers, before, folding, expected.against(before))
+    if recorded is None:
+        return before, given, expected.against(before)
+    given = [
+        replace(one, state=recorded)
+        if isinstance(one, Prediction) and folding.agree(recorded, one.state, clean)
+        else one
+        for one in given
+    ]
+    return recorded, given, expected.against(recorded)
 
 
 def settled(
@@ -627,13 +662,13 @@ def count_votes(
     changes: Sequence[Difference],
     expected: Expected = UNCHANGED,
     folding: Folding = AS_GIVEN,
+    *,
+    recorded: Outcome | None = None,
 ) -> Votes | None:
     """Return the votes on the slot with the clearest change, or ``None`` for a single answer."""
     if len(all_answers(context, answers)) < 2 or isinstance(answers[clean], TrackerFailure):
         return None
-    before = settled_clean(clean, answers, folding)
-    expected = expected.against(before)
-    given = _as_clean(clean, context, answers, before, folding, expected)
+    before, given, expected = _compared(clean, context, answers, expected, folding, recorded)
     slots = [change.slot for change in faults(changes)] or sorted({*_slots(given), *before})
     states = [one.state for one in given if isinstance(one, Prediction)]
     same = sum(expected.judge(before, state).kind == "held" for state in states)
@@ -647,6 +682,8 @@ def count_votes(
     others = [(count, value) for value, count in counted.items() if value not in wanted]
     changed, value = max(others, key=lambda pair: pair[0]) if others else (0, clean_value)
     kept = sum(count for one, count in counted.items() if one in wanted)
+    if recorded is not None:  # No vote decides what was recorded.
+        return Votes(len(given), changed, kept, same, len(all_answers(clean, answers)), 0)
     clean_counted = _values(folding.alike(all_answers(clean, answers), clean), slot)
     # If the slot should change, its clean value is not evidence against a change.
     against = clean_counted[value] if others and value != clean_value else 0

@@ -12,6 +12,7 @@ from pytest_dstfuzz import Settings
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.figures import tallied
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.errors import UserError
@@ -50,7 +51,7 @@ def run(
     engine = CampaignEngine(
         settings,
         data,
-        predictor_for(settings, data, bot),
+        predictor_for(settings, data, bot, wobbles=settings.tracker.repeatable is False or None),
         LEXICON,
         plan=[(one, len(one.turns) - 1) for one in data.dialogues],
         relation=relation,
@@ -126,6 +127,20 @@ def test_replies_may_be_held_against_recorded_answers(data: DialogueSet):
     (figures,) = tallied(CasesTally(), against).figures
     assert figures.levels == (figures.bugs, 0, 0)
     assert "no answer to the question is recorded" in {turn.reason for turn in against}
+
+
+@pytest.mark.parametrize("votes", [3, 5])
+def test_votes_are_held_against_recorded_answers_too(data: DialogueSet, votes: int):
+    """A bot that says one thing breaks each recorded answer, with all of its votes."""
+    found = run(
+        SameContext(2), data, lambda _: "ok", reference="answer", repeatable=False, votes=votes
+    )
+    voted = [one.votes for turn in found for one in turn.violations if one.votes is not None]
+    assert voted
+    assert all((one.changed, one.kept, one.same) == (one.asked, 0, 0) for one in voted)
+    noise = summarise(found).noise
+    assert noise is not None
+    assert noise.expected_noise < 0.1 * len(voted)
 
 
 def test_cases_are_counted_as_mortar_counts(data: DialogueSet):
