@@ -365,20 +365,26 @@ def place_of(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def argument_texts(calls: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the texts and numbers among the arguments of tool calls, as people write them.
-
-    >>> argument_texts({"book[0]": "call 1", "book[0].people": '"2"', "book[0].pets": "false"})
-    ('2',)
-    """
-    found = []
+def arguments_in(calls: Mapping[str, str]) -> Iterator[tuple[AnswerPath, str]]:
+    """Yield the arguments of tool calls with their texts, each member of a list by itself."""
     for path, text in calls.items():
-        taken, value = AnswerPath.of(path), value_of(text)
-        if not taken.in_call or taken.is_call or isinstance(value, bool):
-            continue
-        if isinstance(value, str | int | float) and str(value).strip():
-            found.append(str(value))
-    return tuple(found)
+        place = AnswerPath.of(path)
+        if place.in_call and not place.is_call:
+            yield place, text
+
+
+def argument_texts(calls: Mapping[str, str]) -> Iterator[tuple[AnswerPath, str]]:
+    """Yield the texts and numbers among the arguments of tool calls, as people write them.
+
+    >>> calls = {"book[0]": "call 1", "book[0].people": '"2"', "book[0].pets": "false"}
+    >>> [text for _, text in argument_texts(calls)]
+    ['2']
+    """
+    for path, text in arguments_in(calls):
+        value = value_of(text)
+        said = isinstance(value, str | int | float) and not isinstance(value, bool)
+        if said and str(value).strip():
+            yield path, str(value)
 
 
 #: An argument: its text, or the parts of a list or of an object.

@@ -9,7 +9,13 @@ from itertools import chain
 from typing import Any, Final
 
 from pytest_dstfuzz.dialogue import normalise
-from pytest_dstfuzz.dialogue.calls import AnswerPath, ToolCall, calls_outcome, members_of, value_of
+from pytest_dstfuzz.dialogue.calls import (
+    ToolCall,
+    arguments_in,
+    calls_outcome,
+    members_of,
+    value_of,
+)
 from pytest_dstfuzz.dialogue.dialogues import (
     DONTCARE,
     BeliefState,
@@ -215,10 +221,8 @@ def recorded_values(dialogue: Dialogue) -> Iterator[tuple[str, object]]:
     """
     labels = (turn.calls for turn in dialogue.turns if turn.calls)
     for calls in chain(labels, (calls_outcome([call]) for call in recorded(dialogue))):
-        for path, text in calls.items():
-            taken = AnswerPath.of(path)
-            if taken.in_call and not taken.is_call:
-                yield taken.part[1], value_of(text)
+        for path, text in arguments_in(calls):
+            yield path.part[1], value_of(text)
 
 
 def recorded(dialogue: Dialogue) -> Iterator[ToolCall]:

@@ -28,7 +28,7 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
 from pytest_dstfuzz.config.parsers import over, percent
-from pytest_dstfuzz.dialogue.calls import REPLY, AnswerPath, Outcome
+from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, diff_states
 from pytest_dstfuzz.gate.baseline import (
     Asked,
@@ -54,9 +54,7 @@ from pytest_dstfuzz.gate.baseline import (
 from pytest_dstfuzz.gate.verdict import LimitFinding, Part, Verdict
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
-from pytest_dstfuzz.kinds.kind import Words
-from pytest_dstfuzz.kinds.replies import REPLIES
-from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
+from pytest_dstfuzz.kinds.kind import AnswerKind, Words
 from pytest_dstfuzz.totals.troubles import failure_text
 from pytest_dstfuzz.weaknesses.groups import WeaknessTally, member_id
 
@@ -314,6 +312,7 @@ class CleanPair:
     before: State
     after: State
     label: State | None = None
+    kind: AnswerKind = BELIEF_STATES
 
     @property
     def changed(self) -> bool:
@@ -434,7 +433,7 @@ def judge_drift(
     ``compared``, where anything is to be said of it.
     """
     share, allowed = drift.share, f"{percent(limit)} are allowed"
-    words = _words(drift)
+    words = (drift.moved[0].kind if drift.moved else BELIEF_STATES).words
     what = f"{words.slot}s"
     if not drift.turns:
         reason = "no turn was answered in both builds"
@@ -481,16 +480,6 @@ def _silenced_text(drift: Drift, words: Words) -> str:
         return ""
     named = f" ({'; '.join(drift.failures)})" if drift.failures else ""
     return f"; at {drift.silenced:,} that the baseline answers {words.who} failed{named}"
-
-
-def _words(drift: Drift) -> Words:
-    """Return the words for the answers that changed, told by their paths."""
-    paths = {path for pair in drift.moved for path in (*pair.before, *pair.after)}
-    if paths <= {REPLY} and drift.moved:
-        return REPLIES.words
-    return (
-        TOOL_CALLS if any(AnswerPath.of(path).in_call for path in paths) else BELIEF_STATES
-    ).words
 
 
 def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
@@ -867,7 +856,7 @@ def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair 
             label = dict(after)
         elif right is not None and how.folding.agree(right, said, asked):
             label = dict(before)
-    return CleanPair(turn.id, turn.dialogue_id, before, after, label)
+    return CleanPair(turn.id, turn.dialogue_id, before, after, label, turn.kind)
 
 
 def _possible(old: TurnOutcomes, turn: TurnResult) -> int:

@@ -11,6 +11,7 @@ from pytest_dstfuzz.dialogue.calls import (
     History,
     Outcome,
     argument_texts,
+    arguments_in,
     text_of,
     value_of,
 )
@@ -35,17 +36,16 @@ def spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
     Of a further call of a tool, and of a list, the slot has a number.
     """
     found: dict[str, CallArgument] = {}
-    for path, text in calls.items():
-        place = AnswerPath.of(path)
-        value = spoken_value(value_of(text)) if place.in_call and not place.is_call else None
+    for path, text in arguments_in(calls):
+        value = spoken_value(value_of(text))
         if value is None:
             continue
-        slot = name = _slot_of(place)
+        slot = name = _slot_of(path)
         number = 1
         while slot in found:
             number += 1
             slot = f"{name}#{number}"
-        found[slot] = CallArgument(place, value, text)
+        found[slot] = CallArgument(path, value, text)
     return found
 
 
@@ -102,9 +102,8 @@ class ToolCalls(AnswerKind):
 
     def label_values(self, dialogue: Dialogue, index: int) -> Iterator[tuple[str, str]]:
         """Yield the arguments of the recorded calls."""
-        for path, text in (self.label(dialogue, index) or {}).items():
-            for value in argument_texts({path: text}):
-                yield AnswerPath.of(path).part[1], value
+        for path, text in argument_texts(self.label(dialogue, index) or {}):
+            yield path.part[1], text
 
     def slot_values(self, answer: Outcome) -> Mapping[str, str]:
         """Return the arguments of the calls."""
@@ -133,7 +132,7 @@ class ToolCalls(AnswerKind):
         """Yield the arguments of the calls that are recorded, and of those that are made."""
         del data
         for made in (turn.calls, clean):
-            yield from argument_texts(made or {})
+            yield from (text for _, text in argument_texts(made or {}))
 
 
 TOOL_CALLS: Final = ToolCalls()

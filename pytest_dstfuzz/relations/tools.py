@@ -16,6 +16,7 @@ from pytest_dstfuzz.dialogue.calls import (
     OutcomeKind,
     Tool,
     Transcript,
+    arguments_in,
     calls_outcome,
     canonical,
 )
@@ -241,12 +242,8 @@ def used_parameters(scene: Scene) -> frozenset[str]:
     dialogue = scene.dialogue
     made = [turn.calls or Outcome() for turn in dialogue.turns]
     made += (calls_outcome([call]) for call in recorded(dialogue))
-    found = set()
-    for path in chain(scene.now, *made):
-        place = AnswerPath.of(path)
-        if place.in_call and not place.is_call:
-            found.add(f"{place.tool}.{place[2]}")
-    return frozenset(found)
+    used = chain.from_iterable(map(arguments_in, (scene.now, *made)))
+    return frozenset(f"{path.tool}.{path[2]}" for path, _ in used)
 
 
 def _without(clean: Transcript, at: int, name: str) -> Told:

@@ -13,7 +13,14 @@ from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, not_corre
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, bare
 from pytest_dstfuzz.comparisons.facts import SameNames, SameNumbers
 from pytest_dstfuzz.comparisons.polarity import SamePolarity, is_fallback
-from pytest_dstfuzz.dialogue.calls import REPLY, AnswerPath, list_text, members_of, value_of
+from pytest_dstfuzz.dialogue.calls import (
+    REPLY,
+    AnswerPath,
+    arguments_in,
+    list_text,
+    members_of,
+    value_of,
+)
 from pytest_dstfuzz.dialogue.dates import CLOCK_TIME
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Difference, Exchange
 from pytest_dstfuzz.dialogue.normalise import CUE_WORDS
@@ -645,10 +652,9 @@ def _argument(
 def _replaced(change: Difference, turn: TurnResult, changes: Sequence[Difference]) -> str:
     """Return what goes wrong with an argument whose value becomes another."""
     before, after = change.before or "", change.after or ""
-    clean: Mapping[str, str] = turn.clean_state or {}
-    others = {path: text for path, text in clean.items() if not AnswerPath.of(path).is_call}
-    others |= {one.slot: one.before for one in changes if one.before is not None}
-    if any(text == after for path, text in others.items() if path != change.slot):
+    others = dict(arguments_in(turn.clean_state or {}))
+    others |= {one.path: one.before for one in changes if one.before is not None}
+    if any(text == after for path, text in others.items() if path != change.path):
         return "arguments-mixed-up"
     if _has_digits(before) or _has_digits(after):
         return "number-in-argument"
