@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
+from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.config.secret import (
@@ -419,9 +420,10 @@ def reports(value: str) -> tuple[str, ...]:
     if not found:
         raise ValueError("is empty")
     for path in found:
-        if not path.lower().endswith(REPORT_FORMS):
+        if PurePath(path).suffix.lower() not in REPORT_FORMS:
             raise ValueError(
-                f"is no path of a report: its name must end in {', '.join(REPORT_FORMS)}"
+                "is no path of a report: write a name that ends in "
+                f"{', '.join(REPORT_FORMS)}, such as report.html"
             )
     return found
 

@@ -258,8 +258,7 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         raise UserError("remember writes what was said, redact keeps it back: choose one of them")
     if "variant" in given and "variants" in given:
         check_variant(settings.variant)
-    if given.get("votes") is not None:
-        _refuse_vote_and_test(settings.tracker)
+    _refuse_two_deciders(settings.tracker, given.get("votes"))
     if settings.tracker.repeatable:
         _refuse_test_without_wobble(settings.tracker)
     refuse_without_replies(settings.reply)
@@ -285,9 +284,16 @@ def default_search(settings: Settings) -> str:
     return _BEST.get((model.model or "", chosen.validity), chosen.search)
 
 
-def _refuse_vote_and_test(tracker: TrackerSettings) -> None:
-    """Refuse a vote of so many answers where a sequential test decides how many it takes."""
-    for name in ("noise_floor", "error_rate"):
+def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:
+    """Refuse settings of two deciders: a vote, a sequential test, one answer each."""
+    if tracker.error_rate == ():
+        given = {"votes": votes not in (None, 1), "noise_floor": tracker.noise_floor is not None}
+        for name in (option(name).spelled for name, is_given in given.items() if is_given):
+            raise UserError(
+                f"--dst-error-rate=no asks once, and {name} is about repeated answers: leave "
+                f"{name} out, or --dst-error-rate=no"
+            )
+    for name in ("noise_floor", "error_rate") if votes is not None else ():
         if getattr(tracker, name):
             raise UserError(
                 f"dst_votes is a vote of so many answers, and {option(name).spelled} has "

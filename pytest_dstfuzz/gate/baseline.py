@@ -33,6 +33,7 @@ from pytest_dstfuzz.campaign.results import (
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
 from pytest_dstfuzz.config import Settings, names_of, settings_json
+from pytest_dstfuzz.config.options import BY_NAME
 from pytest_dstfuzz.dialogue.calls import AnswerPath
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
 from pytest_dstfuzz.errors import DataError
@@ -364,6 +365,11 @@ def changes(
         # A baseline of a version without an option of names has named nothing.
         if old != new and (name in before or new != []):
             called = _NAMES.get(name, name.replace("_", "-"))
+            if name not in {**after, **BY_NAME}:
+                found.append(
+                    f"{called}: the baseline is of a version with this setting, which is gone now"
+                )
+                continue
             found.append(f"{called}: {_shown(old)} in the baseline, {_shown(new)} now")
     return found
 

@@ -228,6 +228,8 @@ def test_what_does_not_change_variants_may_differ() -> None:
         assert changes(identity(), identity(grown)) == []
     policies = (identity(search="agent:/here/a.safetensors"), identity(search="agent:b"))
     assert changes(*policies) == []
+    (gone,) = changes({**identity(), "only": []}, identity())
+    assert gone.startswith("only: the baseline is of a version with this setting")
     assert changes({"seed": 0}, {"seed": 0, "design": 1}) == ["design: none in the baseline, 1 now"]
 
 

@@ -180,6 +180,27 @@ def test_a_list_may_begin_anew_on_the_command_line(pytester: pytest.Pytester) ->
     assert found.variant.lock == ("c",)
 
 
+@pytest.mark.parametrize("path", [".html", "out/.json", "page.txt", "page"])
+def test_a_report_has_a_name_and_a_suffix(pytester: pytest.Pytester, path: str) -> None:
+    with pytest.raises(UserError, match=r"--dst-report: .* such as report\.html"):
+        settings(pytester, "", f"--dst-report={path}")
+
+
+@pytest.mark.parametrize(
+    ("ini", "words", "dropped"),
+    [
+        ("dst_votes = 5", ["--dst-error-rate=no"], "dst_votes"),
+        ("", ["-odst_noise_floor=4", "--dst-error-rate=no"], "dst_noise_floor"),
+        ("dst_error_rate = no\ndst_noise_floor = 4", [], "dst_noise_floor"),
+    ],
+)
+def test_one_answer_each_has_no_vote(
+    pytester: pytest.Pytester, ini: str, words: list[str], dropped: str
+) -> None:
+    with pytest.raises(UserError, match=f"{dropped}.*leave"):
+        settings(pytester, ini, *words)
+
+
 def test_a_limit_of_the_table_is_taken_back_too(pytester: pytest.Pytester) -> None:
     pytester.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-failure-rate = '5%'\n")
     assert settings(pytester, "").gate.fail_on == "gate"
