@@ -1,1 +1,1 @@
-"""Internal: What is tested: the tracker protocol, adapters, lookup by name, checks and accuracy."""
+"""Internal: Systems under test: the tracker protocol, adapters, lookup, checks and accuracy."""

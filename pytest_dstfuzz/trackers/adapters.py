@@ -1,7 +1,7 @@
-"""Make a tracker of what a team already has: a function, an object with state, ConvLab-3's.
+"""Build a tracker from a function, from an object with state, or from a ConvLab-3 tracker.
 
-The shortest tracker is a function that takes a `Context` and returns slot -> value. It may be
-``async``, as all that is adapted here::
+The shortest tracker is a function that takes a `Context` and returns slot -> value. Every
+function and method that is adapted here may be ``async``::
 
     # mybot.py                                  pytest --dst-model=mybot:track
     def track(context):
@@ -12,9 +12,9 @@ The shortest tracker is a function that takes a `Context` and returns slot -> va
                     state["pizza-size"] = size
         return state
 
-An object with ``reset()`` and ``update(system, user)`` is replayed from the start of the
-dialogue for each context, so that no state leaks from one context into the next. So is a
-tracker of ConvLab-3, which is known by its ``init_session()``.
+For each context, an object with ``reset()`` and ``update(system, user)`` replays the dialogue from
+its start, so that no state leaks from one context into the next. The same holds for a ConvLab-3
+tracker, which is recognised by its ``init_session()``.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from pytest_dstfuzz.trackers.calls import as_caller
 from pytest_dstfuzz.trackers.replies import as_replier, first_parameter
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 
-#: What to do about a system that replies where a belief state is expected.
+#: Advice if a system returns a reply instead of a belief state.
 REPLIES: Final = "--dst-outcome=reply"
 
 
 class _StateAdapter(Adapter):
-    """Adapts what answers with slots and values, in any spelling."""
+    """An adapter of objects that return slots and values in any spelling."""
 
     def __init__(self, wrapped: object, *, normalisation: str = "plain") -> None:
         super().__init__(wrapped)
@@ -45,7 +45,7 @@ class _StateAdapter(Adapter):
 
 
 class CallableTracker(FunctionAdapter):
-    """A tracker made of a function ``Context -> {slot: value}`` (or ``-> Prediction``)."""
+    """A tracker made from a function ``Context -> {slot: value}`` (or ``-> Prediction``)."""
 
     def __init__(self, wrapped: object, *, normalisation: str = "plain") -> None:
         super().__init__(wrapped)
@@ -59,7 +59,7 @@ class CallableTracker(FunctionAdapter):
 
 
 class StatefulAdapter(_StateAdapter):
-    """A tracker made of an object with ``reset()`` and ``update(system, user)``."""
+    """A tracker made from an object with ``reset()`` and ``update(system, user)``."""
 
     def _ask(self, context: Context) -> Prediction:
         self._waited(self.wrapped.reset())
@@ -69,23 +69,22 @@ class StatefulAdapter(_StateAdapter):
 
 
 class ConvLabAdapter(_StateAdapter):
-    """A tracker made of a dialogue state tracker of ConvLab-3.
+    """A tracker made from a dialogue state tracker of ConvLab-3.
 
-    The interface is ``convlab.dst.dst.DST`` of github.com/ConvLab/ConvLab-3 and what its
-    agents (``convlab/dialog_agent/agent.py``) do with it. ``init_session()`` begins a
-    dialogue. Then, for each turn, the one of two methods that the tracker has written
-    itself (the base class has both, and they do nothing):
+    The adapter follows ``convlab.dst.dst.DST`` of github.com/ConvLab/ConvLab-3 and its use in
+    ``convlab/dialog_agent/agent.py``. ``init_session()`` begins a dialogue. The base class defines
+    both of the following methods, and they do nothing. For each turn, the adapter calls the one
+    that the tracker overrides:
 
-    - ``update_turn(sys_utt, user_utt)``; ``sys_utt`` is ``None`` where the system
-      has said nothing yet.
+    - ``update_turn(sys_utt, user_utt)``. ``sys_utt`` is ``None`` if the system has not spoken yet.
     - ``update(user_act)`` with the utterance, for trackers that read text (SetSUMBT, TripPy,
-      TRADE, T5). What was said goes to ``state["history"]`` before, as ``[speaker, text]``,
-      and to ``state["user_action"]``. ``state["system_action"]`` stays as the tracker leaves
-      it: dialogues have no dialogue acts, and none are made up.
+      TRADE, T5). Before the call, the adapter appends ``[speaker, text]`` entries to
+      ``state["history"]`` and sets ``state["user_action"]``. It does not change
+      ``state["system_action"]``, because the dialogues have no dialogue acts.
 
-    A tracker that reads dialogue acts (the rule-based ones) needs its NLU in front of it: a
-    function ``Context -> state`` that calls both. The answer is ``{domain: {slot: value}}``,
-    or a state that has it as its ``belief_state``.
+    A tracker that reads dialogue acts (the rule-based ones) needs an NLU in front of it. Write a
+    function ``Context -> state`` that calls both. The answer is ``{domain: {slot: value}}``, or a
+    state that has this mapping as its ``belief_state``.
     """
 
     def __init__(self, wrapped: object, *, normalisation: str = "plain") -> None:
@@ -103,9 +102,9 @@ class ConvLabAdapter(_StateAdapter):
         return self.wrapped.update_turn(system or None, user)
 
     def _take_text(self, system: str, user: str) -> object:
-        # An update may put a new state in the place of the old one: looked up each time.
+        # Read the state each time, because an update may replace it.
         state = self.wrapped.state
-        # "null" is what ConvLab's agents write where the system has said nothing.
+        # ConvLab's agents write "null" if the system has not spoken yet.
         state["history"] += [["sys", system or "null"], ["user", user]]
         state["user_action"] = user
         return self.wrapped.update(user)
@@ -118,15 +117,19 @@ def as_tracker(
     outcome: OutcomeKind = "state",
     history: History = "recorded",
 ) -> Tracker:
-    """Return ``candidate`` as a `Tracker`, adapted where necessary; else it is a `UserError`.
+    """Return ``candidate`` as a `Tracker`, with an adapter if necessary.
 
-    What is tested is its ``outcome``; of systems that reply, whose ``history`` may be their own,
-    see `as_replier`.
+    Args:
+        candidate: a tracker, an object with ``reset`` and ``update``, a ConvLab-3 tracker, a
+            function
+            from context to state, or a class of one of these that needs no arguments.
+        normalisation: that of the data. It converts the values that functions and stateful objects
+            return, which may be numbers and lists, to strings.
+        outcome: the kind of answer under test.
+        history: for systems that reply or call tools, see `as_replier` and `as_caller`.
 
-    It may be a tracker, an object with ``reset`` and ``update``, a tracker of ConvLab-3, a function
-    from context to state, or a class of one of these that needs no arguments. What functions and
-    stateful objects return may be numbers and lists; ``normalisation``, that of the data, makes
-    strings of them.
+    Raises:
+        UserError: ``candidate`` cannot be adapted.
     """
     if outcome == "reply":
         return as_replier(candidate, history)
@@ -138,7 +141,7 @@ def as_tracker(
         return callable(declared(candidate, name))
 
     if has("init_session") and (has("update_turn") or has("update")):
-        # Before `Tracker`: some of them have a ``predict`` too, which takes features.
+        # Check this before `Tracker`: some ConvLab-3 trackers have a ``predict`` for features.
         return ConvLabAdapter(candidate, normalisation=normalisation)
     if has("predict"):
         return as_it_is(candidate)
@@ -156,9 +159,10 @@ def as_tracker(
 
 
 def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
-    """Return the belief state of a tracker that is not checked yet as a prediction.
+    """Return the answer of a tracker as a prediction, not validated yet.
 
-    A prediction stays as it is; of slot -> value see `normalise_state`. ``who`` returned it.
+    A prediction is returned unchanged. A mapping slot -> value goes through `normalise_state`.
+    ``who`` names the function that returned the answer, for messages.
     """
     if isinstance(answer, Prediction):
         return answer
@@ -174,15 +178,15 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
 
 
 def _written_last(tracker: object, *methods: str) -> str:
-    """Return the method that the most derived class (or the object itself) has."""
+    """Return the method that the object itself or the most derived class defines."""
     written = [getattr(tracker, "__dict__", {}), *map(vars, type(tracker).__mro__)]
-    # A proxy has none of them written down.
+    # The classes of a proxy define none of the methods.
     written.append({name: None for name in methods if hasattr(tracker, name)})
     return next(name for names in written for name in methods if name in names)
 
 
 def _joined_slots(answer: object, who: str) -> dict[str, object]:
-    """Return the belief state of ConvLab-3, ``domain -> slot -> value``, as one mapping."""
+    """Flatten a ConvLab-3 belief state ``domain -> slot -> value`` to ``domain-slot -> value``."""
     belief = answer.get("belief_state", answer) if isinstance(answer, Mapping) else answer
     if not isinstance(belief, Mapping):
         raise TrackerError(

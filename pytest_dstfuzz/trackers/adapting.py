@@ -1,4 +1,4 @@
-"""What all adapters of systems in this process share, async ones included."""
+"""Shared parts of the adapters of in-process systems, including async ones."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from pytest_dstfuzz.trackers.validation import (
     raised_in,
 )
 
-#: Takes the place of a context in the batch, and what would stand there.
+#: Callback that takes the place of a context in the batch and the answer for it.
 Take: TypeAlias = Callable[[int, object], None]
 
-#: The tracker that is asked, and who takes its answers.
+#: The tracker that is asked, and the callback that takes its answers.
 _TAKER: ContextVar[tuple[object, Take] | None] = ContextVar("taker", default=None)
 
 
 @contextmanager
 def arriving(tracker: object, take: Take) -> Iterator[None]:
-    """Let someone take the answers of a tracker, in the thread that asks it, while it is asked."""
+    """Pass the answers of a tracker to ``take`` as they arrive, in the thread that asks."""
     token = _TAKER.set((tracker, take))
     try:
         yield
@@ -51,25 +51,25 @@ def arriving(tracker: object, take: Take) -> Iterator[None]:
 
 
 def taker_of(tracker: object) -> Take:
-    """Return who takes the answers of a tracker; nobody does unless it is the one that is asked.
+    """Return the callback for the answers of a tracker, or a no-op if it is not the one asked.
 
-    A tracker that asks others for parts of a batch knows their places alone.
+    If the asked tracker asks other trackers for parts of a batch, it alone knows the places.
     """
     found = _TAKER.get()
     return found[1] if found is not None and found[0] is tracker else _ignore
 
 
 def _ignore(_: int, __: object) -> None:
-    """Do nothing with an answer."""
+    """Ignore an answer."""
 
 
-#: Takes a place and a result, or the exception that there is instead.
+#: Callback that takes a place and a result, or the exception raised instead.
 Tell: TypeAlias = Callable[[int, object], None]
-#: Makes something to wait for, at the end of a loop.
+#: Makes the coroutine to await at the end of a loop.
 AtEnd: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-#: Seconds that whatever is cancelled has to end.
+#: Seconds for cancelled tasks to end.
 _GRACE: Final = 1.0
-#: In the place of a result: all is over.
+#: Place that marks the end of the results.
 _END: Final = -1
 
 
@@ -77,9 +77,10 @@ _OF_THREAD: Final = threading.local()
 
 
 def event_loop() -> EventLoop:
-    """Return the event loop of the bots of this thread.
+    """Return the event loop for the bots of this thread.
 
-    A bot that is tested twice has one loop, so that its clients and locks serve both times.
+    A bot that is tested twice runs in the same loop both times, so its clients and locks stay
+    valid.
     """
     found = getattr(_OF_THREAD, "loop", None)
     if found is None:
@@ -88,14 +89,16 @@ def event_loop() -> EventLoop:
 
 
 class EventLoop:
-    """An event loop for callers that are not ``async``; it runs while they wait.
+    """An event loop for synchronous callers. It runs while they wait.
 
-    Clients that are kept from call to call belong to it. ``at_end`` closes them: it must not refer
-    to the loop, which is closed when nobody refers to it.
+    Clients that stay open between calls belong to the loop. ``at_end`` closes them. It must not
+    refer to the loop, which is closed when it is no longer referenced.
 
-    It runs in the thread that waits, as a bot of the user expects. If it is ``apart``, it runs in a
-    thread of its own: what a handler of a signal raises reaches the thread that waits, and is not
-    lost in a callback of asyncio. Several threads that wait take turns.
+    The loop runs in the waiting thread, as a user's bot expects. If ``apart`` is true, it runs in
+    its
+    own thread. An exception from a signal handler then reaches the waiting thread and is not lost
+    in
+    an asyncio callback. If several threads wait, they take turns.
     """
 
     def __init__(self, at_end: AtEnd | None = None, *, apart: bool = False) -> None:
@@ -106,23 +109,24 @@ class EventLoop:
         self._turn = threading.RLock()
 
     def _new(self) -> asyncio.Runner:
-        # With a factory of its own it leaves alone what asyncio calls the loop of the thread.
+        # With an explicit factory, the runner does not change asyncio's event loop of the thread.
         runner = asyncio.Runner(loop_factory=_new_loop if self._apart else asyncio.new_event_loop)
         weakref.finalize(self, _close, runner, self._at_end)
         return runner
 
     def result(self, awaitable: Awaitable[object]) -> object:
-        """Return what there is to wait for; an exception passes through."""
+        """Return the result of an awaitable. Exceptions propagate."""
         found: list[object] = []
         self._run(_told(awaitable), lambda _, result: found.append(result))
         return found[0]
 
     def results(self, jobs: Sequence[Callable[[], object]], at_once: int, take: Tell) -> None:
-        """Do jobs that may return something to wait for, so many at once.
+        """Run jobs that may return an awaitable, at most ``at_once`` at a time.
 
-        Each result is handed to ``take`` as it comes, in this thread, and so is an exception, but
-        for one that is no failure of the bot: it passes through. What ``take`` raises cancels the
-        jobs that are left.
+        Each result goes to ``take`` in this thread as soon as it is there. Exceptions go to
+        ``take``
+        too, except those that do not come from the bot, which propagate. If ``take`` raises, the
+        remaining jobs are cancelled.
         """
         self._run(lambda tell: _all_of(jobs, at_once, tell), take)
 
@@ -138,7 +142,7 @@ class EventLoop:
                 raise
 
     def _run_elsewhere(self, work: Callable[[Tell], Coroutine[Any, Any, None]], take: Tell) -> None:
-        """Run the loop in a thread of its own, and take the results in this one."""
+        """Run the loop in its own thread, and take the results in this one."""
         arrived: queue.SimpleQueue[tuple[int, object]] = queue.SimpleQueue()
         begun: list[asyncio.Task[Any]] = []
         left = threading.Event()
@@ -157,7 +161,7 @@ class EventLoop:
                 error = raised
             arrived.put((_END, error))
 
-        # A daemon: a run that is interrupted must not wait for a bot that hangs.
+        # A daemon thread, so that an interrupted run does not wait for a bot that hangs.
         thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
         thread.start()
         try:
@@ -172,9 +176,10 @@ class EventLoop:
             raise found[1]
 
     def _leave(self, thread: threading.Thread, begun: Sequence[asyncio.Task[Any]]) -> None:
-        """Cancel what runs in a thread; if it does not end, it is left to itself.
+        """Cancel the tasks of a thread, and abandon the thread if it does not end.
 
-        That alone is cancelled: the loop may come to it only when it runs something else.
+        Only the given tasks are cancelled, because the loop may already run something else when it
+        processes the cancellation.
         """
         loop = self._runner.get_loop()
         for task in begun:
@@ -185,10 +190,10 @@ class EventLoop:
 
 
 class _LookUps(ThreadPoolExecutor):
-    """Threads that look up names of hosts: at its end, the process does not wait for them."""
+    """Threads for host name lookups. The process does not wait for them when it exits."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Do a job in a thread of its own."""
+        """Run a job in its own daemon thread."""
         future: Future[Any] = Future()
 
         def work() -> None:
@@ -212,10 +217,10 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 def _close(runner: asyncio.Runner, at_end: AtEnd | None) -> None:
-    """Close a loop, which a thread with a running one cannot do itself."""
+    """Close a loop. Use another thread if a loop is running in this one."""
 
     def close() -> None:
-        # Of one that was left to itself nothing can be closed.
+        # The runner of an abandoned thread cannot be closed.
         with suppress(RuntimeError):
             if at_end is not None:
                 runner.run(at_end())
@@ -268,7 +273,7 @@ async def _all_of(jobs: Sequence[Callable[[], object]], at_once: int, tell: Tell
 
 
 async def _cancelled() -> None:
-    """Cancel what is still there of a run that an exception ended."""
+    """Cancel the tasks left over from a run that raised an exception."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
@@ -276,19 +281,19 @@ async def _cancelled() -> None:
         await asyncio.wait(others, timeout=_GRACE)
 
 
-#: Calls of an async function at once: as many as requests of a service.
+#: Concurrent calls of an async function, the same number as for requests to a service.
 CONCURRENCY: Final = 16
 
 
 class Adapter(ABC):
-    """Asks what it adapts for one context after the other, and waits for what is ``async``."""
+    """Ask the wrapped object for one context after the other, and await async results."""
 
     def __init__(self, wrapped: object) -> None:
         self.wrapped: Any = wrapped
         self._loop: EventLoop | None = None
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return the answer to each context; what ends a run loses none that is there."""
+        """Return the answer to each context. An interrupted run keeps the answers so far."""
         answers: dict[int, Prediction] = {}
         try:
             self._answer(contexts, answers, taker_of(self))
@@ -310,14 +315,14 @@ class Adapter(ABC):
         try:
             return self._ask(context)
         except MalformedAnswerError as error:
-            # An error may stand in the place of an answer, as `Tracker` says.
+            # `Tracker` allows an error in place of an answer.
             return cast("Prediction", error.with_traceback(None))
 
     @abstractmethod
     def _ask(self, context: Context) -> Prediction: ...
 
     def _waited(self, result: object) -> object:
-        """Return what a call returned, once it is there."""
+        """Return the result of a call, awaited if necessary."""
         return self._event_loop.result(result) if isinstance(result, Awaitable) else result
 
     @property
@@ -328,24 +333,24 @@ class Adapter(ABC):
 
 
 class FunctionAdapter(Adapter):
-    """Asks a function that keeps nothing from call to call.
+    """An adapter of a function that keeps no state between calls.
 
-    Of one that is ``async`` several calls run at once, ``concurrency`` of them at most.
+    If the function is ``async``, up to ``concurrency`` calls run at once.
     """
 
     def __init__(self, wrapped: object) -> None:
         super().__init__(wrapped)
         self.concurrency = CONCURRENCY
-        #: Whether it has answered, and what it returned had to be waited for.
+        #: Whether the function has returned an awaitable that led to an answer.
         self._is_async = False
 
     @abstractmethod
     def _call(self, context: Context) -> object:
-        """Return what the function returns, which may have to be waited for."""
+        """Return the result of the function, which may be an awaitable."""
 
     @abstractmethod
     def _read(self, answer: object) -> Prediction:
-        """Return the answer of the function as a prediction."""
+        """Return the result of the function as a prediction."""
 
     def _ask(self, context: Context) -> Prediction:
         result = self._call(context)
@@ -356,7 +361,8 @@ class FunctionAdapter(Adapter):
     def _answer(
         self, contexts: Sequence[Context], answers: dict[int, Prediction], take: Take
     ) -> None:
-        # One that never answered is asked alone, so that what it raises ends the batch.
+        # Until its first answer, call the function sequentially, so that an exception ends the
+        # batch.
         while not self._is_async and len(answers) < len(contexts):
             place = len(answers)
             answers[place] = self._ask_or_malformed(contexts[place])
@@ -364,7 +370,7 @@ class FunctionAdapter(Adapter):
         first = len(answers)
 
         def arrived(number: int, result: object) -> None:
-            # An error may stand in the place of an answer, as `Tracker` says.
+            # `Tracker` allows an error in place of an answer.
             answers[first + number] = cast("Prediction", self._read_or_failure(result))
             take(first + number, answers[first + number])
 

@@ -1,4 +1,4 @@
-"""Assistants that call tools: adapters, recorded messages, evaluation."""
+"""Assistants that call tools: their adapters and their evaluation on recorded messages."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _GIVEN: Final = (
 
 
 class CallFunction(FunctionAdapter):
-    """An assistant made of a function from messages and tools to its next message."""
+    """An assistant made from a function that maps messages and tools to its next message."""
 
     def __init__(self, wrapped: object) -> None:
         super().__init__(wrapped)
         self._takes_context = first_parameter(wrapped) == "context"
         self._takes_tools = _parameters(wrapped) != 1
-        #: For the message of one that does not take what it is given.
+        #: Hint for the error message if the function does not accept its arguments.
         self.asked_with = "" if self._takes_context else _GIVEN
 
     def _call(self, context: Context) -> object:
@@ -59,10 +59,15 @@ class CallFunction(FunctionAdapter):
 
 
 def as_caller(candidate: object, history: History = "recorded") -> Tracker:
-    """Return what calls tools as a `Tracker`, adapted where necessary; else it is a `UserError`.
+    """Return an assistant that calls tools as a `Tracker`, with an adapter if necessary.
 
-    It may be a tracker whose predictions have `Prediction.calls`, a function from messages and
-    tools to a message, or a class of one of these that needs no arguments.
+    Args:
+        candidate: a tracker whose predictions have `Prediction.calls`, a function from messages and
+            tools to a message, or a class of one of these that needs no arguments.
+        history: if it is not the recorded one, the result is a `RollingCalls`.
+
+    Raises:
+        UserError: ``candidate`` cannot be adapted.
     """
     found = made(candidate)
     if callable(declared(found, "predict")):
@@ -73,7 +78,7 @@ def as_caller(candidate: object, history: History = "recorded") -> Tracker:
         raise _no_caller(found)
     if history == "recorded" or isinstance(caller, RollingCalls):
         return caller
-    # An error may stand in the place of an answer, as `Tracker` says.
+    # `Tracker` allows an error in place of an answer.
     return cast("Tracker", RollingCalls(caller))
 
 
@@ -85,7 +90,7 @@ def _no_caller(found: object) -> UserError:
 
 
 def as_calls(message: object) -> Prediction:
-    """Return the next message of an assistant as a prediction of its tool calls and its text."""
+    """Return the next message of an assistant as a prediction with its tool calls and text."""
     if isinstance(message, Prediction):
         return message
     if isinstance(message, str):
@@ -99,10 +104,10 @@ def as_calls(message: object) -> Prediction:
 
 
 def _parameters(function: object) -> int:
-    """Return how many positional arguments a function takes; 2 where nobody knows."""
+    """Return the number of positional arguments of a function, or 2 if it cannot be determined."""
     try:
         found = inspect.signature(cast("type[object]", function)).parameters.values()
-    except (TypeError, ValueError):  # Of some objects that are not written in Python.
+    except (TypeError, ValueError):  # Some objects implemented in C.
         return 2
     if any(one.kind is one.VAR_POSITIONAL for one in found):
         return 2
@@ -113,21 +118,22 @@ def _parameters(function: object) -> int:
 
 
 class CallJudge(NamedTuple):
-    """Who says which calls are the recorded ones."""
+    """A comparison of an assistant's tool calls with the recorded ones."""
 
-    #: As figures show it.
+    #: The name shown with the figures.
     name: str
-    #: Of a context, what was recorded and what was found: what was found, with the paths and the
-    #: values of what was recorded where it says the same.
+    #: Takes a context, the recorded calls and the found calls. Returns the found calls, with paths
+    #: and
+    #: values replaced by the recorded ones if they mean the same.
     aligned: Callable[[Context, Outcome, Outcome], Outcome]
 
 
-#: Calls are the recorded ones where they are equal.
+#: Calls match if they are equal.
 EQUAL_CALLS = CallJudge("equality", lambda _context, _recorded, found: found)
 
 
 class ToolFigures(NamedTuple):
-    """The recorded calls of one tool: those that are made as recorded, and their arguments."""
+    """Counts for one tool: recorded calls, recorded arguments, and the correct ones of both."""
 
     tool: str
     calls: int
@@ -138,20 +144,20 @@ class ToolFigures(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallEvaluation(RecordedFigures):
-    """At which of the turns that are recorded an assistant made the recorded calls."""
+    """The number of recorded turns at which an assistant made the recorded calls."""
 
-    #: Those of the turns with calls in their message.
+    #: Turns whose recorded message has calls.
     turns_with_calls: int
     right_with_calls: int
     tools: tuple[ToolFigures, ...]
 
     @property
     def right_messages(self) -> float:
-        """Share of the turns whose message makes the recorded calls, and no others."""
+        """Share of the turns whose message makes exactly the recorded calls."""
         return self.share
 
     def figures(self) -> list[tuple[str, str]]:
-        """Return what the figures are called, with their values as text."""
+        """Return the names of the figures with their values as text."""
         found = [("right messages", f"{percent(self.right_messages)} of {self.turns} turns")]
         if self.turns_with_calls:
             share = percent(self.right_with_calls / self.turns_with_calls)
@@ -159,7 +165,7 @@ class CallEvaluation(RecordedFigures):
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary, rates rounded to 4 decimals."""
+        """Return a plain dictionary with rates rounded to 4 decimals."""
         return {
             **self.common_json(),
             "right_messages": round(self.right_messages, 4),
@@ -201,7 +207,7 @@ def evaluate_calls(
 
     Raises:
         UserError: no turn has a recorded message after it.
-        TrackerError: the assistant answers nothing.
+        TrackerError: the assistant answers none of the turns.
     """
     turns = recorded_turns(data, TOOL_CALLS)
     _refuse_unrecorded(data, turns)
@@ -245,7 +251,7 @@ def score_calls(
 
 
 def _count(label: Outcome, found: Outcome, counts: dict[str, Counter[str]]) -> None:
-    """Count the recorded calls and arguments of one message by tool, and those that are right."""
+    """Count by tool the recorded calls and arguments of one message, and the correct ones."""
     wrong = set()
     for path in {**label, **found}:
         taken = AnswerPath.of(path)

@@ -1,4 +1,4 @@
-"""Trackers by name, by attribute, and by address."""
+"""Look up trackers by name, by attribute and by address."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ __all__ = ["TrackerMaker", "tracker_for"]
 
 
 def load_attribute(name: str, search_path: tuple[str, ...], kind: str) -> object:
-    """Return the attribute of a module, looked for in some folders and on Python's path.
+    """Import the attribute of a module from some folders or from Python's path.
 
     Args:
-        name: ``package.module:attribute``, the attribute with dots where it is one of an object.
-        search_path: folders, which stay on Python's path; empty = the working folder.
-        kind: what messages call what is named: ``tracker``.
+        name: ``package.module:attribute``. The attribute may be a dotted path.
+        search_path: folders, which stay on Python's path. Empty means the working directory.
+        kind: the noun for messages, such as ``tracker``.
 
     Raises:
         UserError: there is no such module or attribute, or the module cannot be imported.
@@ -50,7 +50,7 @@ def load_attribute(name: str, search_path: tuple[str, ...], kind: str) -> object
     module_name, _, path = name.partition(":")
     if not module_name or not path or module_name.startswith("."):
         raise UserError(f"{name!r} is no {kind} name: write package.module:attribute")
-    # Kept on the path: it may import more of its package when it is first used.
+    # The folders stay on the path, because the module may import more of its package later.
     sys.path[:0] = [folder for folder in search_path if folder not in sys.path]
     target: object = _import_module(module_name, name, search_path, kind)
     for part in path.split("."):
@@ -84,7 +84,7 @@ def _import_module(module_name: str, whole: str, search_path: tuple[str, ...], k
 _SWITCH: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 
-#: Name of an annotation -> how a text is read, and what it must be.
+#: Name of an annotation -> parser of the text, and the expected value for messages.
 _READERS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
     "int": (int, "a whole number"),
     "float": (float, "a number"),
@@ -99,10 +99,16 @@ def call_factory(
     offered: Mapping[str, object],
     keys: Mapping[str, str],
 ) -> object:
-    """Return what a factory makes.
+    """Call a factory and return the result.
 
-    ``who`` it is begins messages. It need not take what is ``offered``; of the user's ``keys`` none
-    may be left over.
+    Args:
+        factory: receives those arguments of ``offered`` that it names.
+        who: the subject of error messages.
+        offered: arguments that the factory need not accept.
+        keys: the user's arguments as text. The factory must accept all of them.
+
+    Raises:
+        UserError: a key is unknown or malformed, or a required parameter has no key.
     """
     parameters = parameters_of(factory)
     own = {
@@ -126,16 +132,16 @@ def call_factory(
 
 
 def takes(factory: Callable[..., object], name: str) -> bool:
-    """Whether a factory has a parameter for an argument that it is offered."""
+    """Return whether a factory has a parameter of this name, or takes any keyword."""
     parameters = parameters_of(factory)
     return name in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
 def parameters_of(factory: Callable[..., object]) -> Mapping[str, Parameter]:
-    """Return the parameters of a factory by their names."""
+    """Return the parameters of a factory by name."""
     try:
         return inspect.signature(factory).parameters
-    except (TypeError, ValueError):  # Of some objects that are not written in Python.
+    except (TypeError, ValueError):  # Some objects implemented in C.
         return {}
 
 
@@ -149,29 +155,29 @@ def _read(parameter: Parameter, text: str, where: str) -> object:
         raise UserError(f"{where} must be {expected}") from None
 
 
-#: Packages bring a tracker by an entry point of this group that names its factory.
+#: The entry point group through which packages add a tracker. An entry point names its factory.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.trackers"
-#: Called with those of ``checkpoint``, ``device`` and ``batch_size`` that it names, and with its
-#: own keys. Whatever `as_tracker` takes may be returned.
+#: Receives those of ``checkpoint``, ``device`` and ``batch_size`` that it names, and its own keys.
+#: May return anything that `as_tracker` accepts.
 TrackerFactory = Callable[..., object]
 
 
 class TrackerMaker(ABC):
-    """A factory of trackers that knows something of them before it makes one.
+    """A tracker factory that answers questions about a tracker before it makes one.
 
-    A package registers an instance in the place of a plain factory.
+    A package can register an instance instead of a plain factory.
     """
 
     __call__: TrackerFactory
 
     def refusal(self, outcome: OutcomeKind) -> str:  # noqa: ARG002 - for those that refuse some
-        """Say why a kind of answer cannot be tested of its trackers; ``""`` if it can."""
+        """Return the reason that this kind of answer cannot be tested, or ``""`` if it can."""
         return ""
 
     def fingerprint(self, checkpoint: str | None, device: str) -> str:  # noqa: ARG002 - likewise
-        """Return that of the tracker it would make; ``""`` if it is not known before.
+        """Return the fingerprint of the tracker it would make, or ``""`` if it is not known yet.
 
-        A tracker with one is made when it is first asked for what no cache knows.
+        A tracker with a fingerprint is made only when an answer is missing from the cache.
         """
         return ""
 
@@ -180,20 +186,20 @@ TRACKERS: Final[Registry[TrackerFactory]] = Registry(
     "tracker", ENTRY_POINT_GROUP, expects="a class or a function that makes one", fits=callable
 )
 _DEFAULT_DEVICE: Final = "cpu"
-#: Kinds of address behind which a belief state is asked for, and nothing else.
+#: Schemes that can only be asked for a belief state.
 _SLOTS_ALONE: Final = ("rasa+http", "rasa+https")
 
 
 def register_tracker(name: str, factory: TrackerFactory) -> None:
-    """Make a tracker known by a name, such as in a ``conftest.py``.
+    """Register a tracker under a name, for example in a ``conftest.py``.
 
     Args:
-        name: that the option ``model`` takes.
-        factory: a class or a function that returns the tracker: called with those of
-            ``checkpoint``, ``device`` and ``batch_size`` that it names, and with its own keys.
+        name: the value for the option ``model``.
+        factory: a class or function that returns the tracker. It receives those of ``checkpoint``,
+            ``device`` and ``batch_size`` that it names, and its own keys.
 
     Raises:
-        UserError: one that ships has this name, or it is none.
+        UserError: a shipped tracker has this name, or the name is invalid.
     """
     TRACKERS.register(name, factory)
 
@@ -206,11 +212,17 @@ def tracker_for(
     *,
     later: bool = False,
 ) -> Tracker:
-    """Return the tracker that settings name, for the dialogues that it is asked about.
+    """Return the tracker of the settings, for the given dialogues.
 
-    Their ``model`` is a name or an address; an adapter may need the slots and the normalisation
-    of the data. A service is not waited for after the deadline. ``later``: a shipped network may be
-    an `UnloadedTracker`.
+    Args:
+        settings: their ``model`` is a name or an address.
+        data: an adapter may need its slots and its normalisation.
+        search_path: folders to import the tracker from, see `load_attribute`.
+        deadline: the time after which a service is no longer waited for.
+        later: whether a shipped network may be an `UnloadedTracker`.
+
+    Raises:
+        UserError: there is no such tracker, it cannot be made, or an option does not apply to it.
     """
     if settings.tracker.model is None:
         raise UserError(
@@ -227,7 +239,7 @@ def tracker_for(
                 f"({forms}), not for {settings.tracker.model!r}"
             )
     if "://" in name:
-        # No argument of any call holds credentials: pytest --full-trace shows arguments.
+        # Pass no credentials as plain arguments, because pytest --full-trace shows arguments.
         return _at_address(Address(name), settings, data, deadline)
     found = resolve_tracker(
         name,
@@ -279,9 +291,9 @@ def _at_address(
     except BaseException as error:
         if isinstance(error, DstFuzzError) or passes_through(error):
             raise
-        # Not from the error: its message may hold what the address keeps to itself.
+        # No `raise from`: the message of the error may contain secrets of the address.
         cause = cause_of(error).replace(address.full, address)
-        with suppress(ValueError):  # Of what is no address there are no parts to look for.
+        with suppress(ValueError):  # A malformed address has no parts to redact.
             cause = secrets_of(address.full, keys.values()).redact(cause)
         raise UserError(f"the tracker at {address} cannot be made: {cause}") from None
     return as_tracker(
@@ -290,9 +302,10 @@ def _at_address(
 
 
 def _keys(settings: TrackerSettings, factory: Callable[..., object] | None) -> dict[str, str]:
-    """Return the keys that are for a factory alone, as the user wrote them.
+    """Return the keys for the factory, as the user wrote them.
 
-    A factory of others may have a parameter that is called as a key of the shipped services.
+    A user's factory may have a parameter with the name of a shipped service option. Its value
+    becomes a key too.
     """
     found = {key.name: key.read() for key in settings.tracker}
     if not isinstance(factory, HttpScheme | None):
@@ -319,10 +332,13 @@ def resolve_tracker(  # noqa: PLR0913 - all but the first are given by their nam
 ) -> Tracker:
     """Return the tracker called ``name``: a registered one, or ``package.module:attribute``.
 
-    An attribute is anything that `as_tracker` takes, to which ``normalisation``, ``outcome`` and
-    ``history`` go; its module is looked for in ``search_path``, by default the working folder. All
-    else is for the factory of a registered tracker, see `call_factory`, and for ``later`` see
-    `tracker_for`.
+    An attribute may be anything that `as_tracker` accepts with ``normalisation``, ``outcome`` and
+    ``history``. Its module is searched in ``search_path``, by default the working directory. The
+    other arguments are for the factory of a registered tracker, see `call_factory`. For ``later``
+    see `tracker_for`.
+
+    Raises:
+        UserError: there is no such tracker, it cannot be made, or an option does not apply to it.
     """
     adapted = partial(as_tracker, normalisation=normalisation, outcome=outcome, history=history)
     if ":" in name:

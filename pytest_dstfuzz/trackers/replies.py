@@ -1,4 +1,4 @@
-"""Bots that reply: adapters, messages, evaluation."""
+"""Bots that reply: their adapters and their evaluation on recorded answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pytest_dstfuzz.trackers.evaluate import (
 from pytest_dstfuzz.trackers.rolling import RollingReplies
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 
-#: What to do about a system that is asked for replies and has none.
+#: Advice if a system should reply but cannot.
 LEAVE_OUT: Final = "leave --dst-outcome=reply out"
 _MESSAGES: Final = (
     '; your function gets a list of messages, of which the question is messages[-1]["content"]'
@@ -36,12 +36,12 @@ _OWN_HISTORY: Final = (
 
 
 class ReplyFunction(FunctionAdapter):
-    """A system made of a function from messages (see `messages_of`) to the reply to the last."""
+    """A system made from a function that maps messages (see `messages_of`) to the next reply."""
 
     def __init__(self, wrapped: object) -> None:
         super().__init__(wrapped)
         self._takes_context = first_parameter(wrapped) == "context"
-        #: For the message of one that does not take what it is given.
+        #: Hint for the error message if the function does not accept its arguments.
         self.asked_with = "" if self._takes_context else _MESSAGES
 
     def _call(self, context: Context) -> object:
@@ -52,12 +52,12 @@ class ReplyFunction(FunctionAdapter):
 
 
 class StatefulReply(Adapter):
-    """A system made of an object with ``reset()`` and ``reply(user)``.
+    """A system made from an object with ``reset()`` and ``reply(user)``.
 
-    What was recorded of the system cannot be put into it: its own replies are the history.
+    The recorded system utterances cannot be fed to it. Its own replies form the history.
     """
 
-    #: For the user, see `notes_of`.
+    #: Shown to the user, see `notes_of`.
     notes = (_OWN_HISTORY,)
 
     def _ask(self, context: Context) -> Prediction:
@@ -67,16 +67,24 @@ class StatefulReply(Adapter):
 
 
 def as_replier(candidate: object, history: History = "recorded") -> Tracker:
-    """Return what replies as a `Tracker`, adapted where necessary; else it is a `UserError`.
+    """Return a system that replies as a `Tracker`, with an adapter if necessary.
 
-    It may be a tracker whose predictions have a `Prediction.reply`, an object with ``reset`` and
-    ``reply``, one with ``reply`` alone, a function from messages to text, or a class of one of
-    these that needs no arguments. Where the ``history`` is its own, it is a `RollingReplies`.
+    Args:
+        candidate: a tracker whose predictions have a `Prediction.reply`, an object with ``reset``
+            and
+            ``reply``, an object with ``reply`` alone, a function from messages to text, or a class
+            of
+            one of these that needs no arguments.
+        history: if it is not the recorded one, the result is a `RollingReplies`. An object with
+            ``reset`` and ``reply`` always has its own history.
+
+    Raises:
+        UserError: ``candidate`` cannot be adapted.
     """
     found = _adapted(made(candidate))
     if history == "recorded" or isinstance(found, RollingReplies | StatefulReply):
         return found
-    # An error may stand in the place of an answer, as `Tracker` says.
+    # `Tracker` allows an error in place of an answer.
     return cast("Tracker", RollingReplies(found))
 
 
@@ -102,7 +110,7 @@ def _adapted(candidate: object) -> Tracker:
 
 
 def as_reply(said: object, who: str) -> Prediction:
-    """Return the reply of a system as a prediction, not checked yet; ``who`` returned it."""
+    """Return the reply of a system as a prediction, not validated. ``who`` returned the reply."""
     if isinstance(said, Prediction):
         return said
     if isinstance(said, str):
@@ -117,13 +125,13 @@ def first_parameter(function: object) -> str:
     """Return the name of the first parameter of a function, or ``""``."""
     try:
         names = [*inspect.signature(cast("type[object]", function)).parameters]
-    except (TypeError, ValueError):  # Of some objects that are not written in Python.
+    except (TypeError, ValueError):  # Some objects implemented in C.
         return ""
     return names[0] if names else ""
 
 
 class RepliedTurn(NamedTuple):
-    """A turn with a recorded answer, and what the system replied to it."""
+    """A turn with its recorded answer and the reply of the system."""
 
     context: Context
     recorded: str
@@ -131,35 +139,35 @@ class RepliedTurn(NamedTuple):
 
 
 class ReplyJudge(NamedTuple):
-    """Who says which replies say the same as what was recorded."""
+    """A comparison that decides which replies mean the same as the recorded answers."""
 
-    #: As figures show it.
+    #: The name shown with the figures.
     name: str
     agree: Callable[[Sequence[RepliedTurn]], Sequence[bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyEvaluation(RecordedFigures):
-    """At which of the turns that have a recorded answer a system replied the same.
+    """The number of turns with a recorded answer at which a system replied the same.
 
-    Turns that are recorded as having none are in no figure.
+    Turns without a recorded answer are not counted in any figure.
     """
 
-    #: Dialogues that are right at every turn with a recorded answer, in data order.
+    #: Dialogues whose replies match at every turn with a recorded answer, in data order.
     right_dialogues: tuple[str, ...]
 
     @property
     def right_replies(self) -> float:
-        """Share of the turns whose reply says what was recorded."""
+        """Share of the turns whose reply matches the recorded answer."""
         return self.share
 
     def figures(self) -> list[tuple[str, str]]:
-        """Return what the figure is called, with its value as text."""
+        """Return the name of the figure with its value as text."""
         of = f"{self.turns} turns{' with recorded answers' if self.unlabelled else ''}"
         return [("right replies", f"{percent(self.right_replies)} of {of}")]
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary, rates rounded to 4 decimals."""
+        """Return a plain dictionary with rates rounded to 4 decimals."""
         return {
             **self.common_json(),
             "right_replies": round(self.right_replies, 4),
@@ -187,7 +195,7 @@ def evaluate_replies(
 
     Raises:
         UserError: no turn has a recorded answer.
-        TrackerError: the system replies to nothing.
+        TrackerError: the system replies to none of the turns.
     """
     turns = recorded_turns(data, REPLIES.name)
     _refuse_none(data, turns)
@@ -198,10 +206,10 @@ def evaluate_replies(
 def score_replies(
     data: DialogueSet, answers: Sequence[Prediction | TrackerError], judge: ReplyJudge
 ) -> ReplyEvaluation:
-    """Compare answers, one for each turn of ``data`` with a recorded answer, with what that is.
+    """Compare replies, one for each turn of ``data`` with a recorded answer, with these answers.
 
     Raises:
-        UserError: no turn has one.
+        UserError: no turn has a recorded answer.
     """
     labelled = recorded_turns(data, REPLIES.name)
     _refuse_none(data, labelled)

@@ -1,9 +1,9 @@
-"""Kinds of address: what comes before ``://``, and who makes the tracker behind it.
+"""Address schemes: the part before ``://``, and the factory of the tracker at the address.
 
-A package brings one by an entry point of the group ``pytest_dstfuzz.schemes``, a suite by
-`register_scheme` in its ``conftest.py``: a factory, called with those of ``address``, ``data``,
-``service`` and ``settings`` that it names; what else it names are keys of its own
-(``--dst-tracker KEY=VALUE``), see `trackers.registry`.
+A package adds a scheme through an entry point of the group ``pytest_dstfuzz.schemes``. A test suite
+calls `register_scheme` in its ``conftest.py``. The scheme is a factory. It receives those of the
+arguments ``address``, ``data``, ``service`` and ``settings`` that it names as parameters. Its other
+parameters are its own keys (``--dst-tracker KEY=VALUE``), see `trackers.registry`.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ from pytest_dstfuzz.trackers.validation import Deadline
 
 __all__ = ["ServiceSettings"]
 
-#: The environment variable of the token of the tested system.
+#: The environment variable that holds the token for the tested system.
 TOKEN_VARIABLE: Final = "DSTFUZZ_TOKEN"  # noqa: S105 - the name of a variable, no token
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """How often, how fast and with which headers a service is asked.
+    """Limits and headers of the requests to a service.
 
     Attributes:
-        timeout: seconds that one attempt may take, from sending to the end of the answer, for
-            each dialogue that it asks about.
-        retries: attempts after the first one, where the failure may pass.
+        timeout: seconds for one attempt, from sending to the end of the answer, for each dialogue
+            in the request.
+        retries: attempts after the first one, if the failure may be temporary.
         concurrency: requests in flight at once.
-        rate_limit: requests a second of this process; ``None`` = no limit.
-        headers: sent with every request; see `Header` on their values.
-        dead_after: requests in a row that nobody answered, after which the service is taken for
-            dead; 0 = never.
-        deadline: when nobody waits any more.
-        token: the environment variable whose value, where it has one, is sent as ``Authorization:
+        rate_limit: requests per second of this process, or ``None`` for no limit.
+        headers: sent with every request. See `Header` for their values.
+        dead_after: number of consecutive unanswered requests after which the service counts as
+            dead.
+            0 means never.
+        deadline: the time after which requests are no longer waited for.
+        token: the environment variable whose value, if set, is sent as ``Authorization:
             Bearer ...``.
     """
 
@@ -55,22 +56,24 @@ class ServiceSettings:
 
     @classmethod
     def of(cls, settings: TrackerSettings, deadline: Deadline | None = None) -> ServiceSettings:
-        """Take from the settings of a run what concerns the service."""
+        """Return the service settings that a run's tracker settings contain."""
         same = "timeout", "retries", "concurrency", "rate_limit", "dead_after"
         taken: dict[str, Any] = {name: getattr(settings, name) for name in same}
         return cls(headers=settings.header, deadline=deadline or Deadline(), **taken)
 
 
-#: Packages bring a kind of address by an entry point of this group that names its factory.
+#: The entry point group through which packages add a scheme. An entry point names its factory.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.schemes"
 
 
 @dataclass(frozen=True, slots=True)
 class HttpScheme:
-    """A kind of address that ships: ``KIND+http(s)://``, or ``http(s)://`` for the own contract.
+    """A shipped scheme: ``KIND+http(s)://``, or plain ``http(s)://`` for the own contract.
 
-    In ``folder`` of `trackers`, ``tracker.create(address, service, data, settings)`` returns the
-    tracker; it needs the packages of ``extra``. Messages say ``about`` whom its own options are.
+    ``tracker.create(address, service, data, settings)`` in the subpackage ``folder`` of `trackers`
+    returns the tracker. It needs the packages of the extra ``extra``. Error messages name the
+    targets
+    of its options with ``about``.
     """
 
     kind: str
@@ -81,12 +84,12 @@ class HttpScheme:
 
     @property
     def prefix(self) -> str:
-        """How its addresses begin."""
+        """The prefix of its addresses."""
         return f"{self.kind}+" if self.kind else ""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The options that say how it is asked."""
+        """The tracker options that apply to this scheme."""
         return tuple(item.name for item in TRACKER_KEYS if self.kind in item.kinds)
 
     def __call__(
@@ -107,7 +110,7 @@ _SHIPPED: Final = (
     HttpScheme("openai", "chat", "chat", _CHAT, about="chat models"),
     HttpScheme("anthropic", "anthropic", "chat", _CHAT, about="chat models"),
 )
-#: Called as said above; whatever `as_tracker` takes may be returned.
+#: Called as described in the module docstring. May return anything that `as_tracker` accepts.
 SchemeFactory = Callable[..., object]
 SCHEMES: Final[Registry[SchemeFactory]] = Registry(
     "kind of address",
@@ -117,21 +120,21 @@ SCHEMES: Final[Registry[SchemeFactory]] = Registry(
 
 
 def register_scheme(name: str, factory: Callable[..., Any]) -> None:
-    """Make a kind of address known, such as in a ``conftest.py``.
+    """Register an address scheme, for example in a ``conftest.py``.
 
     Args:
-        name: what comes before ``://``, in lower case.
-        factory: of the tracker at such an address: called with those of ``address``, ``data``,
-            ``service`` and ``settings`` that it names, and with its own keys.
+        name: the part before ``://``, in lower case.
+        factory: returns the tracker at such an address. It receives those of the arguments
+            ``address``, ``data``, ``service`` and ``settings`` that it names, and its own keys.
 
     Raises:
-        UserError: one that ships has this name, or it is none.
+        UserError: a shipped scheme has this name, or the name is invalid.
     """
     SCHEMES.register(name, factory)
 
 
 def option_owners() -> dict[str, tuple[HttpScheme, ...]]:
-    """Return the options that are for some kinds of address alone, with those kinds."""
+    """Return the options that apply to some schemes only, with those schemes."""
     return {
         item.name: tuple(scheme for scheme in _SHIPPED if scheme.kind in item.kinds)
         for item in TRACKER_KEYS

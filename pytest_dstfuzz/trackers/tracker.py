@@ -1,4 +1,4 @@
-"""The protocol of a tracker, and what may be wrong with its answers."""
+"""The tracker protocol and checks of tracker answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Prediction", "Tracker", "fingerprint_of"]
 
 #: The name of a tracker that a fixture of the suite makes without one.
 NAMELESS: Final = "the suite's own tracker"
-#: What to do about a tracker that cannot repeat itself.
+#: Advice for a tracker that gives different answers to the same context.
 VOTE: Final = (
     'say so (repeatable = False on it, "repeatable": false in the description of a service, or '
     "--dst-repeatable=no), and its answers are put to the vote"
@@ -26,29 +26,29 @@ VOTE: Final = (
 
 
 def gini_impurity(distribution: Sequence[float]) -> float:
-    """Gini impurity ``1 - sum p_i^2`` of a probability distribution, in [0, 1).
+    """Return the Gini impurity ``1 - sum p_i^2`` of a probability distribution, in [0, 1).
 
     Public, for trackers that build their own `Prediction.impurities`.
     """
-    # By rounding, the distribution of a certain tracker may add up to more than 1. What is not
-    # a number stays so, to be refused: `max` keeps its first argument where nothing compares.
+    # Rounding can make the probabilities of a confident tracker add up to more than 1. NaN
+    # must survive so that it is rejected later: `max` returns its first argument if that is NaN.
     return max(1.0 - sum(p * p for p in distribution), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a system answers to a context: what it believes then, replies, or calls."""
+    """The answer of a system to a context: a belief state, a reply or tool calls."""
 
     state: Outcome
-    #: Slot -> Gini impurity, averaged over the slot's distributions (gate, tokens);
-    #: ``None`` where the tracker has no probabilities.
+    #: Slot -> Gini impurity, averaged over the slot's distributions (gate, tokens).
+    #: ``None`` if the tracker has no probabilities.
     impurities: Mapping[str, float] | None = None
-    #: What it says to the user; ``None`` where it says nothing.
+    #: The reply to the user, or ``None`` if there is none.
     reply: str | None = None
-    #: The tool calls of its next message, see `calls_outcome`; ``None`` where it says nothing of
-    #: them.
+    #: The tool calls of the next message, see `calls_outcome`. ``None`` if the tracker does not
+    #: report calls.
     calls: Outcome | None = None
-    #: How many answers came before it that could not be read: the campaign counts them.
+    #: Number of malformed answers before this one. The campaign counts them.
     malformed: int = field(default=0, compare=False, repr=False)
 
     @classmethod
@@ -57,10 +57,9 @@ class Prediction:
     ) -> Prediction:
         """Build a prediction from each slot's probability distributions.
 
-        Public, for the adapter of a tracker that has probabilities (TRADE computes its
-        impurities on its device).
-        Only the impurity is kept: a campaign holds many thousand predictions, and
-        a distribution over a vocabulary is large.
+        Public, for adapters of trackers that have probabilities. (TRADE computes its impurities on
+        its device.) Only the impurities are stored, because a campaign holds many thousands of
+        predictions and a distribution over a vocabulary is large.
         """
         impurities = {
             slot: sum(gini_impurity(d) for d in parts) / len(parts)
@@ -77,26 +76,26 @@ class Tracker(Protocol):
     def predict(self, contexts: Sequence[Context]) -> Sequence[Prediction]:
         """Return one prediction for each context, in their order.
 
-        Must be deterministic, and independent of what else is in the batch and of what
-        was asked before. A mapping slot -> value is a prediction without probabilities.
-        States need no care with spellings: whoever asks brings them to the normalisation
-        of the data, which leaves out ``none`` and its like.
+        The result must be deterministic. It must not depend on the rest of the batch or on
+        earlier calls. A mapping slot -> value counts as a prediction without probabilities.
+        Trackers need not normalise their states: the caller applies the normalisation of the data,
+        which also drops values such as ``none``.
 
-        Where the tracker has no answer to one context of the batch, a `TrackerError` may
-        stand in the place of that prediction: it is the failure of that context alone. An
-        exception that is raised is one of the whole batch, and parts of it are asked again.
+        If the tracker cannot answer one context of the batch, it may return a `TrackerError` in
+        place of that prediction, and only that context fails. If it raises an exception, the whole
+        batch fails, and the caller asks again for parts of it.
         """
         ...
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C came while a batch was asked for.
+    """Ctrl-C during a batch.
 
-    A tracker that asks for the contexts of a batch one by one raises it in the place of the
+    A tracker that asks for the contexts of a batch one by one raises this in place of
     ``KeyboardInterrupt``, so that no answer is lost.
 
     Attributes:
-        answers: place in the batch -> what would stand there.
+        answers: place in the batch -> the answer for that place.
     """
 
     def __init__(self, answers: Mapping[int, object]) -> None:
@@ -106,19 +105,19 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the answers of a service took, as the service counts it."""
+    """The answers, tokens and cost of a service, as the service counts them."""
 
     answers: int = 0
-    #: Answers for which the service gave no counts.
+    #: Answers for which the service returned no token counts.
     uncounted: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    #: Money, in the currency of the prices; ``None`` where those are not known.
+    #: In the currency of the prices. ``None`` if the prices are not known.
     cost: float | None = None
 
     @property
     def tokens(self) -> int:
-        """Tokens of prompts and answers together."""
+        """Number of prompt and completion tokens together."""
         return self.prompt_tokens + self.completion_tokens
 
     def __add__(self, other: Usage) -> Usage:
@@ -133,9 +132,9 @@ class Usage:
 
 
 def declared(thing: object, name: str, default: object = None) -> object:
-    """Return an attribute that a tracker may have; the default where it cannot be read.
+    """Return an optional attribute of a tracker, or the default if it cannot be read.
 
-    In a tracker of a user an attribute of that name may be a property that raises.
+    In a user's tracker, the attribute may be a property that raises.
     """
     try:
         return getattr(thing, name, default)
@@ -144,20 +143,20 @@ def declared(thing: object, name: str, default: object = None) -> object:
 
 
 def usage_of(tracker: object) -> Usage | None:
-    """Return what all answers of a tracker took, a preflight's too, by its attribute ``usage``."""
+    """Return the usage of a tracker from its attribute ``usage``, with that of preflight calls."""
     usage = declared(tracker, "usage")
-    # An attribute of that name may be anything in a tracker that is not ours.
+    # In a tracker that is not ours, the attribute may be anything.
     return usage if isinstance(usage, Usage) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """How often a tracker that need not be repeatable answered one context in several ways."""
+    """How often a non-repeatable tracker gave different answers to the same context."""
 
-    #: Contexts that it was asked for, ``answers`` times each, and answered each time.
+    #: Contexts for which the tracker was asked ``answers`` times and answered each time.
     contexts: int
     answers: int
-    #: Those with answers that were not all the same.
+    #: Contexts whose answers were not all the same.
     differed: int
 
     def __add__(self, other: Disagreement) -> Disagreement:
@@ -169,13 +168,13 @@ class Disagreement:
 def is_repeatable(
     tracker: object, said: bool | None = None, outcome: OutcomeKind = "state"
 ) -> bool:
-    """Whether a tracker must give the same answer to the same context.
+    """Return whether a tracker must give the same answer to the same context.
 
-    All must, but for one that says of itself, or of what it adapts, ``repeatable = False``: a
-    service that cannot be made to. How often it disagrees with itself is measured. Of systems that
-    reply or call tools only those must that say ``repeatable = True``.
+    A state tracker must, unless it or the object that it adapts sets ``repeatable = False``. That
+    is for services that cannot be made repeatable. Their disagreement is measured instead. A system
+    that replies or calls tools must be repeatable only if it sets ``repeatable = True``.
 
-    What the user ``said`` of it counts more; ``None`` = nothing.
+    The user's own statement ``said`` overrides the attribute, unless it is ``None``.
     """
     if said is not None:
         return said
@@ -184,30 +183,31 @@ def is_repeatable(
 
 
 def says_repeatable(tracker: object) -> bool | None:
-    """Return what a tracker, or what it adapts, says of repeating itself; ``None`` = nothing."""
+    """Return ``repeatable`` of a tracker or of the object that it adapts, or ``None``."""
     things = (tracker, declared(tracker, "wrapped", tracker))
     told = [declared(thing, "repeatable") for thing in things]
     return False if False in told else True if True in told else None
 
 
 def fingerprint_of(tracker: object) -> str | None:
-    """Return what a tracker declares as its identity, in its attribute ``fingerprint``.
+    """Return the identity that a tracker declares in its attribute ``fingerprint``.
 
-    A text that is another one whenever the tracker might give another answer to any context:
-    the hash of its weights and of the code that reads them, or the version of a service.
-    Trackers with the same name and fingerprint share what was predicted, from run to run.
-    ``None`` where neither the tracker nor what it adapts declares one: nothing that it
-    predicted is used in another run.
+    The text must change whenever the tracker might give another answer to some context. Examples
+    are the hash of its weights and of the code that reads them, or the version of a service.
+    Trackers with the same name and fingerprint share cached predictions across runs.
+    Return ``None`` if neither the tracker nor the object that it adapts declares one. Its
+    predictions are then never reused in another run.
     """
     texts = (declared(one, "fingerprint") for one in (tracker, declared(tracker, "wrapped")))
-    # An attribute of that name may be anything in a tracker that is not ours.
+    # In a tracker that is not ours, the attribute may be anything.
     return next((text for text in texts if isinstance(text, str) and text), None)
 
 
 def fingerprint_problem(tracker: object) -> str:
-    """Return why the attribute ``fingerprint`` of a tracker is none, or ``""``.
+    """Return the reason that the attribute ``fingerprint`` of a tracker is unusable, or ``""``.
 
-    ``""`` too where it has no such attribute, or one that says that it has none: ``None``, "".
+    A missing attribute, ``None`` and ``""`` are not problems: they mean that there is no
+    fingerprint.
     """
     for thing in (tracker, declared(tracker, "wrapped")):
         try:
@@ -220,9 +220,9 @@ def fingerprint_problem(tracker: object) -> str:
 
 
 def notes_of(tracker: object) -> tuple[str, ...]:
-    """Return the sentences that a tracker has for the user, in its attribute ``notes``."""
+    """Return the sentences for the user in the attribute ``notes`` of a tracker."""
     notes = declared(tracker, "notes", ())
-    # An attribute of that name may be anything in a tracker that is not ours.
+    # In a tracker that is not ours, the attribute may be anything.
     return tuple(n for n in notes if isinstance(n, str)) if isinstance(notes, tuple) else ()
 
 
@@ -235,34 +235,40 @@ class StatefulTracker(Protocol):
         ...
 
     def update(self, system: str, user: str) -> Mapping[str, str]:
-        """Take in one exchange and return the belief state after it."""
+        """Process one exchange and return the belief state after it."""
         ...
 
 
 class UnloadedTracker:
-    """Stands for a tracker until it is asked for something.
+    """A placeholder for a tracker that is loaded at the first prediction.
 
-    Where all answers are kept from an earlier run it never is, and neither its weights nor their
-    library, which takes seconds, are loaded.
+    If all answers are cached from an earlier run, the tracker is never loaded. That saves the
+    seconds for its weights and for their library.
     """
 
     def __init__(self, fingerprint: str, load: Callable[[], Tracker]) -> None:
-        """Take what tells the tracker from others, and what makes it."""
+        """Store the fingerprint of the tracker and the function that loads it."""
         self.fingerprint = fingerprint
         self._load = load
         self._loaded: Tracker | None = None
 
     def load(self) -> Tracker:
-        """Return the tracker, made once; a `UserError` where that cannot be done."""
+        """Return the tracker, loaded once.
+
+        Raises:
+            UserError: the tracker cannot be loaded.
+        """
         if self._loaded is None:
             self._loaded = self._load()
         return self._loaded
 
     def predict(self, contexts: Sequence[Context]) -> Sequence[Prediction]:
-        """Let the tracker predict; a `GivenUpError` where it cannot be loaded any more.
+        """Predict with the loaded tracker.
 
-        Whoever tests a tracker loads it before: of one that was tested and does not load, nothing
-        more is to be expected.
+        Raises:
+            GivenUpError: the tracker cannot be loaded. Callers load it before the test, so there is
+                no
+                point in another attempt.
         """
         try:
             tracker = self.load()
@@ -271,15 +277,15 @@ class UnloadedTracker:
         return tracker.predict(contexts)
 
 
-#: Characters of a slot or a value: every variant's state is kept, compared and reported.
+#: Most characters of a slot or a value. The state of every variant is stored and reported.
 _LONGEST_TEXT: Final = 10_000
 _LONGEST_REPLY: Final = 100_000
-#: How far below 0 the impurity of a certain slot may come out in single precision.
+#: How far below 0 the impurity of a certain slot may be in single precision.
 _ROUNDING: Final = 1e-6
 
 
 def reply_problem(text: object) -> str:
-    """Return what is wrong with a reply, or ``""``."""
+    """Return the problem with a reply, or ``""``."""
     if text is None:
         return "no reply"
     if not isinstance(text, str):
@@ -295,7 +301,7 @@ def reply_problem(text: object) -> str:
 
 
 def state_problem(state: object) -> str:
-    """Return what is wrong with a belief state, or ``""``."""
+    """Return the problem with a belief state, or ``""``."""
     if not isinstance(state, Mapping):
         return f"{kind_of(state)} where a belief state is expected"
     for slot, value in state.items():
@@ -316,7 +322,7 @@ def state_problem(state: object) -> str:
 
 
 def impurity_problem(impurities: object) -> str:
-    """Return what is wrong with the impurities of a prediction, or ``""``."""
+    """Return the problem with the impurities of a prediction, or ``""``."""
     if impurities is None:
         return ""
     if not isinstance(impurities, Mapping):
@@ -324,14 +330,14 @@ def impurity_problem(impurities: object) -> str:
     for slot, value in impurities.items():
         if not isinstance(slot, str):
             return f"an impurity of {slot!r}, which is {kind_of(slot)}; slots are strings"
-        # numpy's scalars are numbers too, and no tracker should have to convert them.
+        # Accept numpy scalars too, so that no tracker has to convert them.
         if not isinstance(value, Real) or not _is_share(value):
             return f"{value!r} as the impurity of {slot!r}; impurities are from 0 to 1"
     return ""
 
 
 def encodable(text: str) -> str:
-    """Return a text that can be sent to another process and written to a report."""
+    """Return the text with lone surrogates escaped, so that it can be encoded as UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -1,1 +1,1 @@
-"""Trackers behind an address: the contract over HTTP, its server, and the shared transport."""
+"""Trackers at an address: the contract over HTTP, its server, and the shared transport."""
