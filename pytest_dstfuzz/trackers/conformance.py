@@ -1,4 +1,4 @@
-"""The conformance kit: checks of the contract of a tracker."""
+"""The conformance kit: checks that a tracker fulfils its contract."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from pytest_dstfuzz.trackers.validation import (
 __all__ = ["CHECKS", "Check", "Conformance", "Finding", "check_tracker"]
 
 
-#: ``warned`` is no failure; ``skipped`` says nothing about the tracker.
+#: ``warned`` is not a failure. ``skipped`` means that the check does not apply.
 Status = Literal["passed", "failed", "warned", "skipped"]
 
 
 class CheckOutcome(NamedTuple):
-    """What a check says of a tracker."""
+    """The result of one check."""
 
     status: Status
-    #: What was seen, in one sentence.
+    #: The observation, in one sentence.
     message: str
-    #: What to do about it; ``""`` where nothing has to be done.
+    #: Advice for the user, or ``""`` if nothing has to be done.
     advice: str = ""
 
 
@@ -54,19 +54,19 @@ failed: Final = partial(CheckOutcome, "failed")
 warned: Final = partial(CheckOutcome, "warned")
 skipped: Final = partial(CheckOutcome, "skipped")
 
-#: Of what a check finds several of, so many are shown.
+#: Most findings of the same kind that a message lists.
 _SHOWN: Final = 3
 
 
 def first_few(texts: Sequence[str], sign: str = "; ") -> str:
-    """Return some of what a check found, with a sign between, and how many more there are."""
+    """Join the first few texts, and append the number of the others."""
     more = [f"and {len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
     return sign.join([*texts[:_SHOWN], *more])
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The outcome of one check of a tracker."""
+    """The named result of one check of a tracker."""
 
     check: str
     status: Status
@@ -84,14 +84,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Conformance:
-    """What all checks said of one tracker."""
+    """The results of all checks of one tracker."""
 
     findings: tuple[Finding, ...]
-    #: Batch size -> contexts answered in a second, as the clock had it on that machine.
+    #: Batch size -> contexts answered per second, by wall-clock time on this machine.
     throughput: Mapping[int, float]
-    #: Accuracy by the labels; ``None`` where the data has none, or a turn has no answer.
+    #: Accuracy on the labels. ``None`` if the data has no labels or a turn has no answer.
     evaluation: Evaluation | ReplyEvaluation | CallEvaluation | None
-    #: Contexts that the tracker was asked for, repetitions included.
+    #: Number of contexts sent to the tracker, including repetitions.
     asked: int
 
     @property
@@ -105,7 +105,7 @@ class Conformance:
         return not self.failures
 
     def headline(self) -> str:
-        """Return how many checks failed, warned, passed and could not be judged."""
+        """Return the numbers of checks by status, such as failed and passed."""
         counts = Counter(finding.status for finding in self.findings)
         parts = [
             f"{counts[status]} {status}"
@@ -115,16 +115,16 @@ class Conformance:
         return f"{len(self.findings)} checks: {', '.join(parts)}"
 
     def assert_passed(self) -> None:
-        """Raise an `AssertionError` when a check failed: which, why, and what to do about it."""
+        """Raise an `AssertionError` with the reason and advice if a check failed."""
         if not self.passed:
             raise AssertionError(self.explain())
 
     def explain(self) -> str:
-        """Return the failed checks with their advice, one below the other."""
+        """Return the failed checks with their advice, one per line."""
         return "\n".join([self.headline(), *map(str, self.failures)])
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary: what was found, and the figures."""
+        """Return the findings and the figures as a plain dictionary."""
         accuracy = self.evaluation
         figures: dict[str, Any] = {"turns": accuracy and accuracy.turns}
         if isinstance(accuracy, ReplyEvaluation):
@@ -147,43 +147,43 @@ class Conformance:
         }
 
 
-#: Batch sizes that are tried, beside that of the run; 7 fills no batch of a usual size.
+#: Batch sizes to try in addition to the configured one. 7 does not divide the usual sizes.
 SIZES = (1, 2, 7, 64)
-#: Dialogues, and turns of each, that are asked for again and again.
+#: Number of dialogues, and of turns of each, that are asked repeatedly.
 _DIALOGUES, _TURNS = 4, 4
-#: How often the same batch is asked for. What a tracker remembers of other contexts may
-#: change its second answer; after that only chance does.
+#: Number of times that the same batch is asked. If a tracker remembers other contexts, its second
+#: answer may differ from its first. Later differences are due to chance.
 REPEATS = 4
 
 _Item = TypeVar("_Item")
 
 
 class ProbeTurn(NamedTuple):
-    """A turn of the data as a tracker is asked for it."""
+    """A turn of the data as a context for the tracker."""
 
-    #: How messages call it.
+    #: The name in messages.
     name: str
     dialogue: str
     context: Context
 
 
 class Answer(NamedTuple):
-    """A sound answer."""
+    """A valid answer."""
 
     prediction: Prediction
-    #: Slots and values as the tracker wrote them.
+    #: Slots and values in the tracker's own spelling.
     written: Mapping[str, str]
 
 
 class Sized(NamedTuple):
-    """The answers of a tracker that was asked in batches of one size."""
+    """The answers of a tracker to batches of one size."""
 
     predictions: list[Prediction]
     seconds: float
 
 
 class TrackerProbe:
-    """Asks a tracker, and remembers what it said; for the arguments, see `check_tracker`."""
+    """Ask a tracker and store its answers. See `check_tracker` for the arguments."""
 
     def __init__(
         self,
@@ -211,28 +211,29 @@ class TrackerProbe:
         self._progress = progress
 
     def raw(self, batch: Sequence[Context]) -> list[object]:
-        """Return one unchecked answer for each context; see `ask_raw`."""
+        """Return one unchecked answer for each context, see `ask_raw`."""
         self.asked += len(batch)
         answers = ask_raw(self.tracker, batch, self.kind.name)
         self._progress(self.asked)
         return answers
 
     def checked(self, answer: object) -> Prediction:
-        """Return an answer as a sound prediction; see `check_prediction`."""
+        """Return an answer as a valid prediction, see `check_prediction`."""
         how = self.data.normalisation
         return check_prediction(answer, normalisation=how, outcome=self.kind.name)
 
     def ask(self, turns: Sequence[ProbeTurn]) -> list[Prediction]:
-        """Return the answers to turns that are asked for in one batch."""
-        # A list of its own: a tracker may do to it what it likes.
+        """Return the answers to turns that are asked in one batch."""
+        # Pass a new list, because a tracker may modify it.
         return [self.checked(answer) for answer in self.raw([turn.context for turn in turns])]
 
     @cached_property
     def survey(self) -> dict[int, Answer | DstFuzzError]:
-        """Place of a turn -> the answer to it, alone where its batch failed as a whole.
+        """Map the place of each turn to its answer, or to its error.
 
-        Where the whole first batch fails, no more is asked for: a service that is down would
-        cost many seconds a turn.
+        If a batch fails, its contexts are asked one by one. If the first batch has no valid answer
+        at
+        all, the survey stops, because each request to a dead service would take many seconds.
         """
         found: dict[int, Answer | DstFuzzError] = {}
         contexts = [turn.context for turn in self.turns]
@@ -260,15 +261,15 @@ class TrackerProbe:
 
     @cached_property
     def answers(self) -> dict[int, Answer]:
-        """Place of a turn -> the sound answer to it."""
+        """Map the place of a turn to its valid answer."""
         return {place: a for place, a in self.survey.items() if isinstance(a, Answer)}
 
     @cached_property
     def few(self) -> list[ProbeTurn]:
-        """Turns of some dialogues: of those in which the answers change most.
+        """Turns of the dialogues whose answers vary most.
 
-        A tracker that knows one domain alone says the same to most turns, which shows
-        nothing.
+        A tracker that covers only one domain gives the same answer to most turns, and such turns
+        reveal nothing.
         """
         by_dialogue: dict[str, list[int]] = {}
         for place in self.answers:
@@ -282,25 +283,25 @@ class TrackerProbe:
 
     @cached_property
     def few_alone(self) -> list[Prediction]:
-        """The answers to ``few`` one by one, asked for in a mixed order."""
+        """The answers to ``few``, asked one by one in a shuffled order."""
         order = stream(0, "conformance", "order").permutation(len(self.few)).tolist()
         found = {place: self.ask([self.few[place]])[0] for place in order}
         return [found[place] for place in range(len(self.few))]
 
     @cached_property
     def repeats(self) -> list[list[Prediction]]:
-        """The answers to ``few`` as one batch, asked for ``REPEATS`` times in a row."""
+        """The answers to ``few`` as one batch, asked ``REPEATS`` times in a row."""
         return [self.ask(self.few) for _ in range(REPEATS)]
 
     @cached_property
     def many(self) -> list[ProbeTurn]:
-        """Turns of all over the data, enough for the largest batch."""
+        """Turns from all over the data, enough for the largest batch."""
         most = max(*SIZES, self.batch_size)
         return [self.turns[place] for place in spread(list(self.answers), most)]
 
     @cached_property
     def sized(self) -> dict[int, Sized | DstFuzzError]:
-        """Batch size -> the answers to ``many`` in batches of it, or why there are none."""
+        """Map each batch size to the answers to ``many`` in such batches, or to the error."""
         sizes = {min(size, len(self.many)) for size in (*SIZES, self.batch_size)}
         return {size: self._in_batches(size) for size in sorted(sizes)}
 
@@ -316,7 +317,7 @@ class TrackerProbe:
         return Sized(predictions, time.perf_counter() - began)
 
     def throughput(self) -> dict[int, float]:
-        """Return batch size -> contexts answered in a second, where all were."""
+        """Map each batch size without an error to contexts answered per second."""
         return {
             size: len(found.predictions) / max(found.seconds, 1e-9)
             for size, found in self.sized.items()
@@ -325,9 +326,9 @@ class TrackerProbe:
 
 
 def state_of(answer: object) -> Mapping[str, str]:
-    """Return the state of a sound answer as the tracker gave it, not copied.
+    """Return the state of a valid answer as the tracker returned it, not copied.
 
-    A reply that is a text alone has none.
+    A plain text reply has no state.
     """
     if isinstance(answer, str):
         return {}
@@ -335,19 +336,19 @@ def state_of(answer: object) -> Mapping[str, str]:
 
 
 def spread(items: Sequence[_Item], count: int) -> list[_Item]:
-    """Return at most ``count`` items, evenly spread, the last one among them."""
+    """Return at most ``count`` evenly spaced items, including the last one."""
     count = min(count, len(items))
     return [items[(number + 1) * len(items) // count - 1] for number in range(count)]
 
 
-#: In fewer letters two words that are alike are two words (``east``, ``west``).
+#: Two similar words with fewer letters are different words (``east``, ``west``).
 _LETTERS = 5
-#: A value that is misspelt in one dialogue alone was probably copied from a typing error.
+#: A misspelling in fewer dialogues was probably copied from a user's typo.
 _SYSTEMATIC = 2
 
 
 def slots(probe: TrackerProbe) -> CheckOutcome:
-    """Every slot of an answer is one that the data has."""
+    """Check that the data has every slot of the answers."""
     ontology = probe.data.ontology
     if ontology is None or not ontology.complete:
         return skipped("the data does not say which slots there are")
@@ -362,7 +363,7 @@ def slots(probe: TrackerProbe) -> CheckOutcome:
 
 
 def values(probe: TrackerProbe) -> CheckOutcome:
-    """No value is a known one in another spelling."""
+    """Check that no value is a known value in another spelling."""
     ontology = probe.data.ontology
     if ontology is None:
         return skipped("the data knows no values")
@@ -376,7 +377,7 @@ def values(probe: TrackerProbe) -> CheckOutcome:
         known = ontology.values.get(slot, ())
         meant = None if value == DONTCARE or value in known else meant_value(value, known)
         if meant is not None:
-            # A tracker that also writes it as it should be copies what users mistype.
+            # If the tracker also writes the right spelling, it copies the typos of users.
             copied = len(where) < _SYSTEMATIC or (slot, meant) in dialogues
             count = counted(len(where), "dialogue")
             shown = f"{slot} {value!r} where the data has {meant!r} (in {count})"
@@ -403,10 +404,12 @@ def values(probe: TrackerProbe) -> CheckOutcome:
 
 
 def meant_value(value: str, known: Iterable[str]) -> str | None:
-    """Return the known value of which ``value`` is another spelling, if it is one.
+    """Return the known value that ``value`` is another spelling of, or ``None``.
 
-    That is: the same letters and digits (``09.30``, ``guest-house``), or the same number of
-    words, each the same or a long word misspelt. Numbers are never alike.
+    Two spellings match if they have the same letters and digits (``09.30``, ``guest-house``), or if
+    they have the same number of words and each word is the same or a long word with one typo.
+    Numbers
+    never match by similarity.
     """
     for candidate in known:
         if _letters(candidate) == _letters(value) != "":
@@ -424,7 +427,7 @@ def _letters(text: str) -> str:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether two words are the same, or long and one typing error apart (``cheep``)."""
+    """Return whether two words are equal, or are long and differ by one typo (``cheep``)."""
     if one == other:
         return True
     if min(len(one), len(other)) < _LETTERS or not (one + other).isalpha():
@@ -433,7 +436,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _rewritten(probe: TrackerProbe) -> Iterator[str]:
-    """Yield what the tracker writes otherwise than it is read; absence may be written."""
+    """Yield values that change under normalisation. Absence may be spelled in any way."""
     rules = probe.data.normalisation
     for answer in probe.answers.values():
         for slot, value in answer.written.items():
@@ -445,7 +448,7 @@ def _rewritten(probe: TrackerProbe) -> Iterator[str]:
 
 #: An utterance of 2,000 characters.
 LONG = ("we would like a quiet table near the window, and then a taxi; " * 40)[:2000]
-#: What messages call it -> the utterance.
+#: Name in messages -> utterance.
 UTTERANCES = {
     "an empty utterance": "",
     "blanks alone": " \t ",
@@ -457,7 +460,7 @@ UTTERANCES = {
     "capitals": "I NEED A CHEAP HOTEL IN THE NORTH",
     "punctuation alone": "?!... --",
 }
-#: What to do, by what is tested.
+#: Advice by outcome.
 _NOTHING_SAID = {
     "state": "Users send these. Answer with the state so far where there is nothing to understand.",
     REPLY: (
@@ -476,7 +479,7 @@ _RETURNED = {
 
 
 def odd_utterances(probe: TrackerProbe) -> CheckOutcome:
-    """Odd utterances are answered, as the first turn and as a later one, alone and together."""
+    """Check that odd utterances are answered, as first and later turns, alone and in a batch."""
     turns = _odd_turns(probe.few[0].context.exchanges[0])
     kinds = len({turn.name for turn in turns})
     refused: dict[str, str] = {}
@@ -502,7 +505,7 @@ def odd_utterances(probe: TrackerProbe) -> CheckOutcome:
 
 
 def _odd_turns(opening: Exchange) -> list[ProbeTurn]:
-    """Return each odd utterance as a first turn and as the one after ``opening``."""
+    """Return each odd utterance as a first turn and as a turn after ``opening``."""
     said: list[tuple[str, Exchange, tuple[Exchange, ...]]] = [
         (name, Exchange(system, text), before)
         for system, before in (("", ()), ("Anything else?", (opening,)))
@@ -513,7 +516,7 @@ def _odd_turns(opening: Exchange) -> list[ProbeTurn]:
 
 
 def eval_mode(probe: TrackerProbe) -> CheckOutcome:
-    """No module that the tracker keeps is in training mode."""
+    """Check that no module of the tracker is in training mode."""
     if in_training_mode(probe.tracker):
         return failed(
             f"{probe.kind.words.who} is in training mode, where dropout changes its answers",
@@ -523,7 +526,7 @@ def eval_mode(probe: TrackerProbe) -> CheckOutcome:
 
 
 def clean_turns(probe: TrackerProbe) -> CheckOutcome:
-    """Every turn of the data has a sound answer."""
+    """Check that every turn of the data has a valid answer."""
     errors = [(place, a) for place, a in probe.survey.items() if not isinstance(a, Answer)]
     total = len(probe.survey)
     if not errors:
@@ -537,7 +540,7 @@ def clean_turns(probe: TrackerProbe) -> CheckOutcome:
 
 
 def batch_sizes(probe: TrackerProbe) -> CheckOutcome:
-    """Batches of every size have one answer for each context."""
+    """Check that batches of every size have one answer for each context."""
     broken = {size: e for size, e in probe.sized.items() if isinstance(e, DstFuzzError)}
     if broken:
         what = "; ".join(f"of {size}: {error}" for size, error in broken.items())
@@ -551,7 +554,7 @@ def batch_sizes(probe: TrackerProbe) -> CheckOutcome:
 
 
 def input_kept(probe: TrackerProbe) -> CheckOutcome:
-    """The batch is as it was, and may be a tuple as well as a list."""
+    """Check that the tracker does not modify the batch, and accepts a tuple as well as a list."""
     contexts = [turn.context for turn in probe.few]
     before = [context.exchanges for context in contexts]
     batch = list(contexts)
@@ -573,7 +576,7 @@ def input_kept(probe: TrackerProbe) -> CheckOutcome:
 
 
 def own_states(probe: TrackerProbe) -> CheckOutcome:
-    """An answer is nobody else's: no two contexts share one, and later calls change none."""
+    """Check that no two contexts share an answer, and that later calls do not change any."""
     answers = probe.raw([turn.context for turn in probe.few])
     kept = [probe.checked(answer) for answer in answers]
     states = [state_of(answer) for answer in answers]
@@ -595,9 +598,9 @@ def own_states(probe: TrackerProbe) -> CheckOutcome:
 
 
 def deterministic(probe: TrackerProbe) -> CheckOutcome:
-    """The same batch has the same answers, however often it is asked for.
+    """Check that the same batch always has the same answers.
 
-    The first answers may differ from the others for another reason: `memory` looks at them.
+    The first answers may differ from the others for another reason, which `memory` checks.
     """
     _, second, *others = probe.repeats
     if not probe.repeatable:
@@ -614,7 +617,7 @@ def deterministic(probe: TrackerProbe) -> CheckOutcome:
 
 
 def _disagreement(probe: TrackerProbe) -> CheckOutcome:
-    """Say how often a tracker that need not be repeatable disagrees with itself."""
+    """Report how often a tracker that need not be repeatable disagrees with itself."""
     states = [{p.state for p in answers} for answers in zip(*probe.repeats, strict=True)]
     differed = sum(len(answers) > 1 for answers in states)
     times = f"asked {len(probe.repeats)} times"
@@ -629,7 +632,7 @@ def _disagreement(probe: TrackerProbe) -> CheckOutcome:
 
 
 def batch_order(probe: TrackerProbe) -> CheckOutcome:
-    """The answers to a batch come in the order of its contexts."""
+    """Check that the answers to a batch are in the order of its contexts."""
     alone, together = probe.few_alone, probe.repeats[-1]
     moved = sum(one.state != other.state for one, other in zip(alone, together, strict=True))
     if moved and _states(alone) == _states(together):
@@ -643,7 +646,7 @@ def batch_order(probe: TrackerProbe) -> CheckOutcome:
 
 
 def memory(probe: TrackerProbe) -> CheckOutcome:
-    """An answer does not depend on what was asked before it."""
+    """Check that an answer does not depend on earlier contexts."""
     turns = probe.few
     forwards = [probe.ask([turn])[0] for turn in turns]
     backwards = probe.ask(turns[::-1])[::-1]
@@ -664,7 +667,7 @@ def memory(probe: TrackerProbe) -> CheckOutcome:
 
 
 def batch_alone(probe: TrackerProbe) -> CheckOutcome:
-    """A context has the same answer alone, in batches of any size, and beside a long one."""
+    """Check that a context has the same answer alone, in any batch, and beside a long context."""
     advice = (
         "Mask the padding in attention, recurrence and pooling, and cut no context for the sake "
         "of the longest one."
@@ -682,7 +685,7 @@ def batch_alone(probe: TrackerProbe) -> CheckOutcome:
     try:
         beside = probe.ask([*probe.few, long])[:-1]
     except DstFuzzError:
-        # That the tracker fails on it is for the check of odd utterances to say.
+        # The check of odd utterances reports this failure.
         beside = probe.few_alone
     if moved := _moved(beside, probe.few_alone, probe.few):
         return failed(
@@ -701,7 +704,7 @@ def _states(predictions: Iterable[Prediction]) -> Counter[object]:
     return Counter(prediction.state for prediction in predictions)
 
 
-#: What to do, where states are tested, and where replies are.
+#: Advice if states are tested, and if replies or calls are tested.
 _READS = (
     (
         "Look at what it is given (context.user is the newest utterance, context.exchanges all of "
@@ -715,7 +718,7 @@ _READS = (
 
 
 def evaluation(probe: TrackerProbe) -> Evaluation | ReplyEvaluation | CallEvaluation | None:
-    """Return the accuracy on the turns with labels, where every turn has an answer."""
+    """Return the accuracy on the labelled turns, or ``None`` if some turn has no answer."""
     if not _has_labels(probe) or len(probe.answers) < len(probe.turns):
         return None
     answers = [answer.prediction for answer in probe.answers.values()]
@@ -732,7 +735,7 @@ def evaluation(probe: TrackerProbe) -> Evaluation | ReplyEvaluation | CallEvalua
 
 
 def accuracy(probe: TrackerProbe) -> CheckOutcome:
-    """The tracker predicts something, not always the same, and is right now and then."""
+    """Check that the tracker predicts something, varies its answers, and is sometimes right."""
     states = {answer.prediction.state for answer in probe.answers.values()}
     turns = f"{len(probe.answers)} turns"
     words, reads = probe.kind.words, _READS[not probe.kind.has_slots]
@@ -767,15 +770,15 @@ def _label(probe: TrackerProbe, turn: tuple[Dialogue, int]) -> Outcome | None:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question about a tracker."""
+    """One check of a tracker."""
 
     name: str
     run: Callable[[TrackerProbe], CheckOutcome]
-    #: Earlier checks whose failure alone makes this one fail too.
+    #: Earlier checks whose failure makes this one fail too.
     explained_by: tuple[str, ...] = ()
-    #: Whether it can be asked of a tracker that answered nothing.
+    #: Whether the check applies to a tracker without any valid answer.
     unanswered: bool = False
-    #: Whether it is about slots and values.
+    #: Whether the check is about slots and values.
     of_slots: bool = False
 
 
@@ -783,8 +786,8 @@ _BATCHES = ("batch-sizes",)
 _OBJECTS = (*_BATCHES, "input-kept", "own-states")
 _CHANCE = (*_OBJECTS, "eval-mode", "deterministic")
 
-#: All checks. Of a tracker that answers at random other checks fail too: a failure that an
-#: earlier one explains is not counted again.
+#: All checks. If a tracker answers at random, several checks fail. A failure that an earlier check
+#: explains is not counted again.
 CHECKS = (
     Check("eval-mode", eval_mode, unanswered=True),
     Check("clean-turns", clean_turns, unanswered=True),
@@ -812,14 +815,15 @@ def check_tracker(
     outcome: OutcomeKind = "state",
     judge: ReplyJudge | CallJudge | None = None,
 ) -> Conformance:
-    """Put every check to a tracker.
+    """Run every check on a tracker.
 
-    It is asked for each turn of the data once, and for some of them again and again: some
-    500 contexts more.
+    The tracker is asked for each turn of the data once, and for some 500 more contexts in repeated
+    calls.
 
-    ``progress`` is told how many contexts were asked for so far; ``repeatable`` is what the user
-    says of the tracker, see `is_repeatable`. Where the ``outcome`` is a reply, ``judge`` says which
-    are right; ``None`` = that is not looked at, or of tool calls, those that are equal.
+    ``progress`` receives the number of contexts asked so far. ``repeatable`` is the user's own
+    statement, see `is_repeatable`. ``judge`` compares replies or calls with the recorded ones. If
+    it is
+    ``None``, replies are not compared, and calls are compared by equality.
     """
     probe = TrackerProbe(
         tracker, data, batch_size, progress, repeatable=repeatable, outcome=outcome, judge=judge
@@ -836,7 +840,7 @@ def check_tracker(
 
 
 def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Finding:
-    """Return the finding of a check, ``skipped`` where an earlier one explains its failure."""
+    """Return the finding of a check, ``skipped`` if an earlier one explains its failure."""
     if not (check.unanswered or probe.answers):
         return Finding(check.name, "skipped", "not asked: no clean turn has an answer")
     try:
@@ -844,7 +848,7 @@ def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Fin
     except DstFuzzError as error:
         advice = "It answered the same contexts before: look for what is not the same each time."
         finding = Finding(check.name, "failed", f"{probe.kind.words.who} failed: {error}", advice)
-    # A tracker that warns of chance need not be deterministic: all the same it explains.
+    # A warned check explains failures too: a non-deterministic tracker may only be warned.
     found = {earlier.check for earlier in before if earlier.status in ("failed", "warned")}
     cause = next((name for name in check.explained_by if name in found), None)
     if finding.status == "failed" and cause is not None:

@@ -1,4 +1,4 @@
-"""How often a tracker is right by the labels."""
+"""The accuracy of a tracker on the labels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction, descri
 __all__ = ["Evaluation", "evaluate"]
 
 
-#: The context, the label and the predicted state -> this state with the values of the label that
-#: say the same.
+#: Takes the context, the label and the predicted state. Returns the predicted state, with values
+#: replaced by equivalent values of the label.
 InWordsOf = Callable[[Context, Outcome, Outcome], Outcome]
-#: Called with the contexts predicted so far and their number in all.
+#: Called with the number of contexts predicted so far and the total.
 Progress = Callable[[int, int], None]
 
 
@@ -28,8 +28,9 @@ Progress = Callable[[int, int], None]
 class DomainAccuracy:
     """Joint goal accuracy on the slots of one domain.
 
-    Counted over all turns of the dialogues whose labels name the domain anywhere; a
-    turn is right when every slot of that domain is.
+    It covers all turns of the dialogues whose labels contain the domain. A turn is right if every
+    slot
+    of the domain is right.
     """
 
     domain: str
@@ -44,29 +45,29 @@ class DomainAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a tracker got right, at the turns that have labels."""
+    """The accuracy of a tracker on the turns that have labels."""
 
     data: str
     split: str
-    #: Those with labels, and the turns that have them.
+    #: Dialogues and turns that have labels.
     dialogues: int
     turns: int
     #: Turns whose whole state is right.
     right: int
-    #: Slots that the slot accuracy counts at each turn.
+    #: Number of slots that the slot accuracy counts at each turn.
     slots: int
-    #: (turn, slot) pairs that are right, absence where the label has none included.
+    #: Number of right (turn, slot) pairs, including slots that label and state both leave out.
     right_slots: int
     domains: tuple[DomainAccuracy, ...]
     #: Dialogues that are right at every turn with a label, in data order.
     right_dialogues: tuple[str, ...]
-    #: Layout the data was read in, normalisation of its values, and what else reading chose.
+    #: Layout of the data, normalisation of its values, and notes about how it was read.
     layout: str
     normalisation: str
     notes: tuple[str, ...]
-    #: Why the tracker had no answer, for each turn at which it had none; those count as wrong.
+    #: The reason for each turn without an answer. These turns count as wrong.
     unanswered: tuple[str, ...] = ()
-    #: Turns without a label: not asked for, and in no figure.
+    #: Turns without a label. They are not asked, and no figure counts them.
     unlabelled: int = 0
 
     @property
@@ -80,7 +81,7 @@ class Evaluation:
         return self.right_slots / (self.turns * self.slots)
 
     def figures(self) -> list[tuple[str, str]]:
-        """Return what the figures are called, each with its value as text."""
+        """Return the names of the figures with their values as text."""
         of = f"{self.turns} turns{' with labels' if self.unlabelled else ''}"
         return [
             ("joint goal accuracy", f"{percent(self.joint_goal_accuracy)} of {of}"),
@@ -88,7 +89,7 @@ class Evaluation:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary, rates rounded to 4 decimals."""
+        """Return a plain dictionary with rates rounded to 4 decimals."""
         return {
             "data": self.data,
             "split": self.split,
@@ -156,13 +157,15 @@ def evaluate(
     progress: Progress | None = None,
     in_words_of: InWordsOf | None = None,
 ) -> Evaluation:
-    """Predict the turns of ``data`` that have a label, and compare with it.
+    """Predict the labelled turns of ``data``, and compare the predictions with the labels.
 
-    Rules of slots, ``in_words_of``, say which values count as those of the label.
+    ``in_words_of`` applies the rules of slots, which decide which values count as equal to the
+    label.
+    A turn for which the tracker reports no answer counts as wrong.
 
-    A turn at which the tracker says that it has no answer is wrong; a few such are no reason to
-    lose all others. No turns, and none with a label, are a `UserError`; an answer to nothing is a
-    `TrackerError`.
+    Raises:
+        UserError: the data has no turns, or none with a label.
+        TrackerError: the tracker has no answer to any turn.
     """
     labels = _labels(data)
     contexts = [
@@ -201,7 +204,7 @@ def score(data: DialogueSet, predictions: Sequence[Prediction]) -> Evaluation:
 
 
 def _labels(data: DialogueSet) -> list[list[BeliefState]]:
-    """Return the labels of each dialogue; an empty list where it has none."""
+    """Return the labels of each dialogue, with an empty list if it has none."""
     if not data.turn_count():
         raise UserError(f"{data.name!r} has no turns in its split {data.split!r}")
     labels = [
@@ -224,11 +227,10 @@ def predict_all(
     normalisation: str = "plain",
     outcome: OutcomeKind = "state",
 ) -> list[Prediction | TrackerError]:
-    """Predict contexts in batches of similar length; the answers keep their order.
+    """Predict contexts in batches of similar length, and return the answers in the given order.
 
-    They are checked for what is tested, their ``outcome``; states are brought to ``normalisation``.
-    An error stands in the place of an answer
-    where the tracker put one there.
+    Answers are checked for their ``outcome``, and states are normalised. If the tracker returned a
+    `TrackerError` in place of an answer, the error is kept.
     """
     answers: dict[int, Prediction | TrackerError] = {}
     for chunk in similar_lengths(contexts, batch_size):
@@ -246,7 +248,7 @@ def predict_all(
 
 
 def similar_lengths(contexts: Sequence[Context], batch_size: int) -> Iterator[list[int]]:
-    """Yield the places of the contexts of each batch, the shortest contexts first."""
+    """Yield the places of the contexts in each batch, shortest contexts first."""
     order = sorted(range(len(contexts)), key=lambda index: contexts[index].size())
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]
@@ -257,12 +259,12 @@ def _count(
     labels: list[list[BeliefState]],
     answers: Sequence[Prediction | TrackerError],
 ) -> Evaluation:
-    # None where there was no answer, which no label is equal to.
+    # None stands for no answer. No label equals it.
     states = iter([answer.state if isinstance(answer, Prediction) else None for answer in answers])
     pairs = [[(label, next(states)) for label in turns] for turns in labels]
     every = [pair for turns in pairs for pair in turns]
     named = {slot for label, _ in every for slot in label}
-    # Without an ontology the slots are those that the labels name.
+    # Without an ontology, the slots are those of the labels.
     slots = set(data.ontology.slots) if data.ontology is not None else named
     slots |= {slot for _, state in every for slot in state or ()}
     return Evaluation(
@@ -314,7 +316,7 @@ def _by_domain(
 
 
 class RecordedTurn(NamedTuple):
-    """A turn, and what the recorded system did at it."""
+    """A turn and the recorded action of the system."""
 
     dialogue: str
     context: Context
@@ -322,7 +324,7 @@ class RecordedTurn(NamedTuple):
 
 
 def recorded_turns(data: DialogueSet, outcome: OutcomeKind) -> list[RecordedTurn]:
-    """Return the turns of which the data says what is right, in data order."""
+    """Return the turns with a recorded outcome, in data order."""
     return [
         RecordedTurn(dialogue.id, dialogue.context(turn.index), label)
         for dialogue in data.dialogues
@@ -338,10 +340,10 @@ def ask_recorded(
     batch_size: int,
     progress: Progress | None,
 ) -> list[Prediction | TrackerError]:
-    """Return the answer to each turn, or why there is none.
+    """Return the answer to each turn, or the error in its place.
 
     Raises:
-        TrackerError: there is no answer to any of them.
+        TrackerError: no turn has an answer.
     """
     contexts = [turn.context for turn in turns]
     answers = predict_all(tracker, contexts, batch_size, progress, outcome=outcome)
@@ -353,31 +355,31 @@ def ask_recorded(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedFigures:
-    """At how many of the turns that are recorded a system did what was recorded."""
+    """The number of recorded turns at which a system did what was recorded."""
 
     data: str
     split: str
-    #: Those with recorded turns, and these turns.
+    #: Dialogues and turns with a recorded outcome.
     dialogues: int
     turns: int
     right: int
-    #: What said so.
+    #: Name of the comparison.
     comparison: str
-    #: Layout the data was read in, and what else reading chose.
+    #: Layout of the data, and notes about how it was read.
     layout: str
     notes: tuple[str, ...]
-    #: Why there was no answer, for each turn at which there was none; those count as wrong.
+    #: The reason for each turn without an answer. These turns count as wrong.
     unanswered: tuple[str, ...] = ()
-    #: Turns of which nothing is recorded: in no figure.
+    #: Turns without a recorded outcome. No figure counts them.
     unlabelled: int = 0
 
     @property
     def share(self) -> float:
-        """Share of the turns at which it did."""
+        """Share of the turns that are right."""
         return self.right / self.turns
 
     def common_json(self) -> dict[str, Any]:
-        """Return the first keys of a plain dictionary."""
+        """Return the keys that all kinds of figures share, as a plain dictionary."""
         return {
             "data": self.data,
             "split": self.split,
@@ -392,12 +394,12 @@ class RecordedFigures:
         }
 
     def common_lines(self, recorded: str, where: str, answer: str) -> list[str]:
-        """Return the first lines of text.
+        """Return the lines that all kinds of figures share.
 
         Args:
-            recorded: what is recorded, of many: ``recorded answers``.
+            recorded: plural name of the recorded outcomes, such as ``recorded answers``.
             where: ``on`` or ``after`` the turns.
-            answer: what a system gives.
+            answer: name of a system's answer, such as ``reply``.
         """
         source = f"{self.data}, split {self.split}"
         rows = [
@@ -420,5 +422,5 @@ class RecordedFigures:
 
 
 def reasons(answers: Sequence[Prediction | TrackerError]) -> tuple[str, ...]:
-    """Return why there was no answer, for each that is none."""
+    """Return the reason for each answer that is an error."""
     return tuple(describe_error(answer) for answer in answers if isinstance(answer, TrackerError))

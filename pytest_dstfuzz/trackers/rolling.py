@@ -1,11 +1,12 @@
-"""A system in whose history its own answers stand, not those that were recorded.
+"""Systems whose history consists of their own answers instead of the recorded ones.
 
-It is asked utterance by utterance: what it said to one stands before the next. A perturbed sequence
-of n questions so costs n requests, and questions that have the same ones before them share those.
+The system is asked utterance by utterance, and each answer becomes part of the history for the next
+one. A sequence of n questions therefore costs n requests. Sequences with a common prefix share its
+requests.
 
-An assistant that calls tools goes through a dialogue by itself. What it calls is answered, until it
-speaks: with what was recorded for the same tool and the same arguments, else with an error. The
-answer to a context is the end state, all calls that took effect so far (`end_state`).
+An assistant that calls tools runs through a dialogue without recorded messages. Each call gets the
+result that was recorded for the same tool and arguments, or else an error, until the assistant
+replies. The answer to a context is the end state: all calls that took effect so far (`end_state`).
 """
 
 from __future__ import annotations
@@ -44,21 +45,21 @@ from pytest_dstfuzz.trackers.validation import Overrun, as_list, check_predictio
 
 __all__ = ["RollingReplies"]
 
-#: Utterances whose answers are kept, the newest ones.
+#: Most utterances whose answers stay in memory. The oldest are dropped first.
 MEMORY: Final = 50_000
-#: Messages with calls after one utterance; the next utterance follows then.
+#: Most messages with calls after one utterance. The next utterance follows then.
 MOST_STEPS: Final = 8
-#: What a tool returns of which the recording has no such call.
+#: The result of a call that the recording does not contain.
 NOT_RECORDED: Final = canonical({"error": "no result of this call was recorded"})
-#: Errors in the place of an answer that mean something to whoever asked.
+#: Errors in place of an answer that the caller must receive unchanged.
 _TOLD: Final = (GivenUpError, MalformedAnswerError)
-#: All that the answers to an utterance depend on: what came before the first one (for calls the
-#: tools and names too), the utterances so far, and which repetition of them it is.
+#: Everything that the answers to an utterance depend on: the opening (for calls, also the tools
+#: and their names), the utterances so far, and the number of the repetition.
 _Key: TypeAlias = tuple[str, tuple[str, ...], int]
 
 
 class _RolledTurn(NamedTuple):
-    """What came of one utterance: the last text, and of calls the messages after it, and these."""
+    """The result of one utterance: the last text, and for assistants the messages and calls."""
 
     said: str
     messages: tuple[str, ...] = ()
@@ -66,19 +67,20 @@ class _RolledTurn(NamedTuple):
 
 
 class OwnHistory(ABC):
-    """A system that is asked with a history of its own.
+    """A system that is asked with its own history.
 
-    The beginnings that dialogues share are remembered, the last utterance is answered each time:
-    how far a system agrees with itself shows. A repetition (`Again`) has a history of its own.
+    Answers to shared prefixes of dialogues are cached. The last utterance is always asked again, so
+    that disagreement of a system with itself is visible. A repetition (`Again`) has a separate
+    history.
 
     Attributes:
         wrapped: the system.
-        requests: how many contexts it was asked for.
-        note: says to the user what that means.
+        requests: number of contexts sent to it.
+        note: explains the own history to the user.
     """
 
     note: ClassVar[str]
-    #: What is said of an utterance without an answer that others follow; then comes its number.
+    #: Message prefix for an earlier utterance without an answer. Its number follows.
     unanswered: ClassVar[str]
 
     def __init__(self, wrapped: Tracker, memory: int = MEMORY) -> None:
@@ -89,7 +91,7 @@ class OwnHistory(ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What there is to say to the user."""
+        """The notes for the user."""
         return (self.note, *notes_of(self.wrapped))
 
     @property
@@ -99,12 +101,12 @@ class OwnHistory(ABC):
 
     @property
     def repeatable(self) -> bool | None:
-        """What the system says about whether it repeats itself; ``None`` = nothing."""
+        """The system's own statement about repeatability, or ``None``."""
         return says_repeatable(self.wrapped)
 
     @property
     def usage(self) -> Usage:
-        """What its answers took; of a system that counts no tokens, how many there were."""
+        """The usage of the system. If it counts no tokens, only the number of requests."""
         counted = usage_of(self.wrapped)
         return Usage(self.requests, self.requests) if counted is None else counted
 
@@ -112,7 +114,7 @@ class OwnHistory(ABC):
     def _open(self, context: Context) -> _Rollout: ...
 
     def predict(self, contexts: Sequence[Context]) -> list[object]:
-        """Return the answer to the end of each context, or why there is none."""
+        """Return the answer to the last utterance of each context, or an error in its place."""
         rolls = {place: self._open(context) for place, context in enumerate(contexts)}
         answers: dict[int, object] = {}
         hand_on = taker_of(self)
@@ -127,7 +129,7 @@ class OwnHistory(ABC):
     def _go_on(
         self, depth: int, rolls: Mapping[int, _Rollout], answers: dict[int, object], hand_on: Take
     ) -> None:
-        """Say one utterance to each rollout: the last ones are answered, others are history."""
+        """Ask for the next utterance of each rollout. A last utterance yields its answer."""
         ends: dict[_Key, list[int]] = {}
         for place, roll in rolls.items():
             if roll.ends_at(depth):
@@ -158,12 +160,12 @@ class OwnHistory(ABC):
                 answers[place] = why
 
     def _add(self, roll: _Rollout, depth: int, failure: TrackerError | None) -> TrackerError | None:
-        """Let a rollout go on with what came of an utterance; return why it cannot."""
+        """Add the result of an utterance to a rollout, or return the error if there is none."""
         key = roll.key(depth)
         if isinstance(failure, GivenUpError):
             return failure
         if key not in self._known:
-            # A malformed answer stays one: whoever asked asks again.
+            # Keep the type of a malformed answer, because the caller then asks again.
             kind = (
                 MalformedAnswerError if isinstance(failure, MalformedAnswerError) else TrackerError
             )
@@ -173,7 +175,7 @@ class OwnHistory(ABC):
         return None
 
     def _answer(self, turns: Mapping[_Key, _OpenTurn], done: Callable[[_Key], None]) -> None:
-        """Let the system answer utterances, and its calls, until it speaks."""
+        """Ask the system for each utterance, and return results for its calls, until it replies."""
         for _ in range(MOST_STEPS):
             waiting = [key for key, turn in turns.items() if not turn.done]
             if not waiting:
@@ -184,13 +186,13 @@ class OwnHistory(ABC):
                 done(key)
 
     def _ask(self, turns: Mapping[_Key, _OpenTurn], done: Callable[[_Key], None]) -> None:
-        """Ask once at each utterance."""
+        """Ask once for each utterance."""
         left = dict(enumerate(turns))
         batch = [turn.context() for turn in turns.values()]
         count = len(batch)
 
         def take(place: int, answer: object) -> None:
-            # An answer comes alone, and again with the batch.
+            # An answer arrives on its own, and again with the batch.
             if (key := left.pop(place, None)) is not None:
                 turns[key].take(answer)
                 if turns[key].done:
@@ -209,7 +211,7 @@ class OwnHistory(ABC):
 
 
 class RollingReplies(OwnHistory):
-    """Asks a system that replies, with its own replies in the history."""
+    """A system that replies, with its own replies in the history."""
 
     note = (
         "The history of each question is the bot's own replies (--dst-history=own): it is asked "
@@ -222,7 +224,7 @@ class RollingReplies(OwnHistory):
 
 
 class RollingCalls(OwnHistory):
-    """Asks an assistant that calls tools, with its own messages in the history."""
+    """An assistant that calls tools, with its own messages in the history."""
 
     note = (
         "Full rollouts (--dst-history=own): the user's utterances are said in their order, a call "
@@ -237,41 +239,41 @@ class RollingCalls(OwnHistory):
 
 
 class _Rollout:
-    """The utterances of one context, and what came of them so far."""
+    """The utterances of one context, and their results so far."""
 
     def __init__(self, context: Context) -> None:
         self.users = context.user_utterances
         self._opening = context.exchanges[0].system
         self._repetition = getattr(context, "repetition", 0)
-        #: What tells one beginning from another.
+        #: Distinguishes different beginnings.
         self._begun = self._opening
         self._before: list[_RolledTurn] = []
 
     def key(self, depth: int) -> _Key:
-        """Return what is remembered of an utterance, counted from 1, under."""
+        """Return the cache key of an utterance, counted from 1."""
         return self._begun, self.users[:depth], self._repetition
 
     def ends_at(self, depth: int) -> bool:
-        """Whether an utterance is the one that the context ends with."""
+        """Return whether an utterance is the last one of the context."""
         return depth == len(self.users)
 
     def add(self, turn: _RolledTurn) -> None:
-        """Go on with what came of an utterance."""
+        """Add the result of an utterance to the history."""
         self._before.append(turn)
 
     def turn(self, depth: int) -> _OpenTurn:
-        """Return an utterance, to be answered."""
+        """Return an utterance that waits for its answer."""
         return _OpenTurn(self, depth)
 
     def context(self, depth: int, after: Sequence[str] = ()) -> Context:
-        """Return what the system sees at an utterance, with what it did for it already."""
+        """Return the context for an utterance, with the messages already sent after it."""
         del after
         systems = (self._opening, *(turn.said for turn in self._before))
         return Context(tuple(map(Exchange, systems[:depth], self.users[:depth])))
 
 
 class _OpenTurn:
-    """One utterance that is being answered, by a reply."""
+    """One utterance that waits for a reply."""
 
     def __init__(self, roll: _Rollout, depth: int) -> None:
         self._roll, self._depth = roll, depth
@@ -282,20 +284,20 @@ class _OpenTurn:
 
     @property
     def answer(self) -> object:
-        """The answer of the system if the utterance is the last one."""
+        """The answer of the system, used if the utterance is the last one."""
         return self._answer
 
     @property
     def came_of_it(self) -> _RolledTurn:
-        """What others go on with."""
+        """The result that continues the history."""
         return _RolledTurn(self._said)
 
     def context(self) -> Context:
-        """Return what the system sees next."""
+        """Return the context for the next request."""
         return self._roll.context(self._depth)
 
     def take(self, answer: object) -> None:
-        """Take what the system said."""
+        """Process the reply of the system."""
         self._answer, self.done = answer, True
         try:
             self._said = check_prediction(answer, outcome=REPLIES.name).reply or ""
@@ -304,7 +306,7 @@ class _OpenTurn:
 
 
 class _CallRollout(_Rollout):
-    """One with tools."""
+    """A rollout of an assistant with tools."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -320,15 +322,15 @@ class _CallRollout(_Rollout):
 
     @property
     def calls(self) -> list[ToolCall]:
-        """All calls so far, under the names that the tools have here."""
+        """All calls so far, under the names that the tools have in this dialogue."""
         return [call for turn in self._before for call in turn.calls]
 
     def turn(self, depth: int) -> _OpenTurn:
-        """Return an utterance, to be answered."""
+        """Return an utterance that waits for its answer."""
         return _CallTurn(self, depth)
 
     def context(self, depth: int, after: Sequence[str] = ()) -> Context:
-        """Return what the assistant sees at an utterance, with what it did for it already."""
+        """Return the context for an utterance, with the messages already sent after it."""
         first = self.transcript.before[0] if self.transcript.before else None
         own = (first, *(turn.messages for turn in self._before))
         return Context(
@@ -340,7 +342,7 @@ class _CallRollout(_Rollout):
 
 
 class _CallTurn(_OpenTurn):
-    """One utterance that is being answered, by calls and a text."""
+    """One utterance that waits for calls and a text."""
 
     _roll: _CallRollout
 
@@ -351,7 +353,7 @@ class _CallTurn(_OpenTurn):
 
     @property
     def answer(self) -> object:
-        """The end state after the utterance, or why there is none."""
+        """The end state after the utterance, or the error in its place."""
         if self.failure is not None:
             return self.failure
         state = end_state([*self._roll.calls, *self._calls], self._roll.transcript.tools)
@@ -359,15 +361,15 @@ class _CallTurn(_OpenTurn):
 
     @property
     def came_of_it(self) -> _RolledTurn:
-        """What others go on with."""
+        """The result that continues the history."""
         return _RolledTurn(self._said, tuple(self._messages), tuple(self._calls))
 
     def context(self) -> Context:
-        """Return what the assistant sees next."""
+        """Return the context for the next request."""
         return self._roll.context(self._depth, self._messages)
 
     def take(self, answer: object) -> None:
-        """Take the assistant's next message: answer its calls, or be done."""
+        """Process the assistant's next message: run its calls, or finish if it has none."""
         try:
             made = made_calls(check_prediction(answer, outcome=TOOL_CALLS).state)
         except TrackerError as error:
@@ -391,7 +393,7 @@ class _CallTurn(_OpenTurn):
 
 
 class _Stubs:
-    """Tools that return what was recorded for a call, or for one with the same `loose_key`."""
+    """Tools that return the recorded result of a call with the same `loose_key`."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._names = transcript.names
@@ -403,7 +405,7 @@ class _Stubs:
             self._results.setdefault(key, []).append(result)
 
     def result(self, call: ToolCall, earlier: Iterable[ToolCall]) -> str:
-        """Return what a call returns; made again, what the next such call returned, if one did."""
+        """Return the result of a call. A repeated call gets the next recorded result, if any."""
         key = self._key(call)
         found = self._results.get(key)
         if found is None:
@@ -412,7 +414,7 @@ class _Stubs:
         return found[min(again, len(found) - 1)]
 
     def _key(self, call: ToolCall) -> str:
-        """Return what a call is looked up by, under the names of the recording."""
+        """Return the key of a call, under the tool names of the recording."""
         if self._names:
             (call,) = made_calls(in_own_names(calls_outcome([call]), self._names))
         return loose_key(call, self._left_out)

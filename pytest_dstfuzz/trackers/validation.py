@@ -1,4 +1,4 @@
-"""Asking a tracker in time, checks of what it returned, and the preflight."""
+"""Requests to a tracker within a deadline, checks of its answers, and the preflight."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ __all__ = ["preflight"]
 
 
 class Deadline:
-    """The end of a run, shared by whoever asks and whoever waits for answers.
+    """The end of a run, shared by the code that asks and the code that waits for answers.
 
     Args:
-        seconds: from the start; ``None`` = there is no end.
-        what: of which the end is told, such as "the budget of 20 seconds".
-        spent: seconds that were over before this process began to count.
+        seconds: from the start, or ``None`` for no end.
+        what: the name of the limit, such as "the budget of 20 seconds".
+        spent: seconds that had passed before this process began to count.
         clock: monotonic clock in seconds.
     """
 
@@ -71,29 +71,29 @@ class Deadline:
         self._what = what
         self._clock = clock
         self._started: float | None = None
-        #: A closer end for a part of the run, and what it is the end of.
+        #: An earlier end for a part of the run, and the name of that limit.
         self._closer: tuple[float, str] | None = None
 
     def start(self) -> float:
-        """Begin to count, unless that was done before; whatever is asked of it begins as well."""
+        """Start the clock unless it runs already. Any other use of the deadline starts it too."""
         if self._started is None:
             self._started = self._clock()
         return self._started
 
     @property
     def left(self) -> float:
-        """Seconds until the end, 0 once it is over; ``inf`` where there is none."""
+        """Seconds until the end: 0 after it, ``inf`` if there is none."""
         return max(0.0, self._end()[0] - self._clock())
 
     @property
     def ended(self) -> str:
-        """What is over, such as "the budget of 20 seconds ended"; ``""`` before the end."""
+        """A message such as "the budget of 20 seconds ended", or ``""`` before the end."""
         end, what = self._end()
         return f"{what} ended" if self._clock() >= end else ""
 
     @contextmanager
     def within(self, seconds: float, what: str) -> Iterator[None]:
-        """Let a part of the run have an end of its own, where that is the sooner one."""
+        """Set an additional limit for a part of the run. The earlier of the two ends applies."""
         self._closer = self._clock() + seconds, what
         try:
             yield
@@ -106,35 +106,36 @@ class Deadline:
         return end if closer is None or end[0] <= closer[0] else closer
 
 
-#: Seconds that a call has to come back by itself: who waits for a service ends in time too.
+#: Seconds for a call to return by itself. A wait for a service also ends in time.
 _GRACE: Final = 0.5
-#: Seconds until the exception is raised again, where a tracker caught it.
+#: Seconds until the exception is raised again if a tracker caught it.
 _AGAIN: Final = 0.25
 
 
 class Overrun(BaseException):
-    """The time is over, and the call has not come back.
+    """Raised inside a call that has not returned when the time is over.
 
-    Like ``KeyboardInterrupt`` none that ``except Exception`` catches.
+    Like ``KeyboardInterrupt``, it is not caught by ``except Exception``.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        #: Place in the batch -> what was answered before.
+        #: Place in the batch -> the answer received before.
         self.answers: Mapping[int, object] = {}
 
 
 def can_end_calls() -> bool:
-    """Whether a call of this thread that hangs can be ended."""
+    """Return whether a hanging call of this thread can be interrupted."""
     return sys.platform != "win32" and threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
 def ended_with(deadline: Deadline | None) -> Iterator[None]:
-    """End what is done inside by an `Overrun`, soon after a deadline, where that can be.
+    """Raise an `Overrun` inside the block soon after a deadline, if the platform allows it.
 
-    Another timer of the process (as of pytest-timeout) goes on afterwards, and where it goes off
-    before the deadline, it is left alone.
+    Another timer of the process, such as that of pytest-timeout, continues afterwards. If it
+    expires
+    before the deadline, the block runs without a limit.
     """
     if deadline is None or not math.isfinite(deadline.left) or not can_end_calls():
         yield
@@ -149,7 +150,7 @@ def ended_with(deadline: Deadline | None) -> Iterator[None]:
     inside = True
 
     def end(_: int, __: FrameType | None) -> None:
-        # A clock of tests may stand still.
+        # The clock of a test may stand still.
         if inside and deadline.left <= 0.0:
             raise Overrun
 
@@ -169,10 +170,10 @@ def ended_with(deadline: Deadline | None) -> Iterator[None]:
 
 
 _LONGEST_REASON = 300
-#: How often a context is asked again whose answer cannot be read, if no setting says it.
+#: Default number of retries for a malformed answer.
 RETRIES: Final = 4
 _REPLIES = "; for a system that replies add --dst-outcome=reply"
-#: The folder of this package.
+#: The directory of this package.
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -182,7 +183,7 @@ def check_predictions(
     normalisation: str = "plain",
     outcome: OutcomeKind = "state",
 ) -> list[Prediction]:
-    """Return what ``Tracker.predict`` returned as ``expected`` sound predictions."""
+    """Return the result of ``Tracker.predict`` as ``expected`` valid predictions."""
     return [
         check_prediction(answer, normalisation=normalisation, outcome=outcome)
         for answer in as_list(answered, expected)
@@ -190,7 +191,7 @@ def check_predictions(
 
 
 def as_list(answered: object, expected: int) -> list[object]:
-    """Return the predictions of a batch, so many, as a list; all else is a `TrackerError`."""
+    """Return the predictions of a batch as a list, or raise a `TrackerError` if it is malformed."""
     if isinstance(answered, str | bytes | Mapping) or not isinstance(answered, Iterable):
         raise TrackerError(
             f"the tracker returned {kind_of(answered)} where a sequence of predictions is expected"
@@ -211,13 +212,17 @@ def check_prediction(
     normalisation: str = "plain",
     outcome: OutcomeKind = "state",
 ) -> Prediction:
-    """Return what a tracker answered to one context: as its ``state``, what of it is tested.
+    """Return the answer to one context as a prediction whose ``state`` is the tested part.
 
-    That is the belief state in the normalisation of the data, the ``reply`` under the path of
-    that name, or the tool calls as in `calls_outcome`. The answer may be a prediction, slot ->
-    value, which is taken for one without probabilities, a text where replies are tested, or the
-    `TrackerError` that stands in the place of one; anything else raises such an error. Where the
-    ontology is ``None`` or not complete, any slot will do.
+    That is the belief state in the normalisation of the data, the reply under the path ``reply``,
+    or
+    the tool calls as in `calls_outcome`. The answer may be a prediction, a mapping slot -> value
+    (a prediction without probabilities), or a text if replies are tested. If the ontology is
+    ``None``
+    or not complete, every slot is accepted.
+
+    Raises:
+        TrackerError: the answer is malformed, or is itself a `TrackerError`.
     """
     if isinstance(answered, TrackerError):
         raise TrackerError(describe_error(answered))
@@ -240,7 +245,7 @@ def check_prediction(
         state = _normalised(raw, normalisation) if not problem else BeliefState({})
         problem = problem or unknown_slot(state, ontology) or impurity_problem(impurities)
     except Exception as error:
-        # The mapping is the tracker's, and may be one that computes what it is asked for.
+        # The tracker's mapping may compute its items, and so may raise.
         raise TrackerError(
             f"the tracker returned {kind_of(raw)} that cannot be read: {describe_error(error)}"
         ) from error
@@ -252,7 +257,7 @@ def check_prediction(
 
 
 def _checked_reply(answered: object) -> Prediction:
-    """Return what a system replied as a prediction of that alone."""
+    """Return the reply of a system as a prediction with nothing else."""
     text = answered.reply if isinstance(answered, Prediction) else answered
     if text is None and isinstance(answered, Prediction) and answered.state:
         text = answered.state
@@ -268,7 +273,7 @@ def _checked_reply(answered: object) -> Prediction:
 
 
 def _checked_calls(answered: object) -> Prediction:
-    """Return what an assistant called as a prediction of that alone."""
+    """Return the calls of an assistant as a prediction with nothing else."""
     calls = answered.calls if isinstance(answered, Prediction) else answered
     if not isinstance(calls, Mapping):
         raise TrackerError(
@@ -282,10 +287,10 @@ def _checked_calls(answered: object) -> Prediction:
 
 
 def _normalised(state: Mapping[str, str], normalisation: str) -> BeliefState:
-    """Return a state in the normalisation of the data; one that is, as it is.
+    """Return a state in the normalisation of the data. A canonical state is not rebuilt.
 
-    A campaign asks for every prediction: what is canonical already costs two look-ups a
-    slot, as both functions remember.
+    A campaign calls this for every prediction. A canonical state costs two cached look-ups per
+    slot.
     """
     for slot, value in state.items():
         if (
@@ -297,7 +302,7 @@ def _normalised(state: Mapping[str, str], normalisation: str) -> BeliefState:
 
 
 def unknown_slot(state: Mapping[str, str], ontology: Ontology | None) -> str:
-    """Return which slot of a state a complete ontology does not have, or ``""``."""
+    """Return a description of a slot that a complete ontology lacks, or ``""``."""
     if ontology is None or not ontology.complete:
         return ""
     for slot in state:
@@ -309,33 +314,35 @@ def unknown_slot(state: Mapping[str, str], ontology: Ontology | None) -> str:
 
 
 def passes_through(error: BaseException) -> bool:
-    """Whether an exception from a user's tracker is for Python or pytest, and no failure of it.
+    """Return whether an exception from a user's tracker belongs to Python or pytest.
 
-    Not everything else is an `Exception`: a panic in Rust (tokenizers, safetensors)
-    reaches Python as a `BaseException` of its own, and ``sys.exit()`` in a tracker, or in the
-    script that it was, ends nothing but that call.
+    All other exceptions are failures of the tracker, even if they are not an `Exception`. A panic
+    in
+    Rust (tokenizers, safetensors) reaches Python as a `BaseException`. ``sys.exit()`` in a tracker
+    ends
+    only that call.
     """
     if isinstance(error, KeyboardInterrupt | GeneratorExit | Overrun):
         return True
-    # pytest's own (exit, skip, fail: also what stops a test that takes too long).
+    # pytest's own exceptions: exit, skip, fail, and the one that stops a test that takes too long.
     return any(kind.__module__.split(".")[0] == "_pytest" for kind in type(error).__mro__)
 
 
 def describe_error(error: BaseException) -> str:
     """Return type and message of an exception in one line that is the same in every run.
 
-    Of a `TrackerError` the message alone: it was written to be read.
+    A `TrackerError` is described by its message alone, which is written for users.
     """
     message = " ".join(message_of(error).split())
     if not isinstance(error, TrackerError):
         message = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    # An address is another one in the next run, and reports are compared byte by byte.
+    # Memory addresses change from run to run, but reports are compared byte by byte.
     return shortened(encodable(ADDRESS.sub("0x...", message)), _LONGEST_REASON)
 
 
 @contextmanager
 def as_user_error(what: str) -> Iterator[None]:
-    """Turn an exception of the user's code into a `UserError`: what failed, and where."""
+    """Convert an exception of the user's code to a `UserError` that names its cause and place."""
     try:
         yield
     except BaseException as error:
@@ -350,17 +357,18 @@ def cause_of(error: BaseException) -> str:
 
 
 def raised_at(error: BaseException) -> str:
-    """Return the innermost place of an exception, to be put after its message."""
-    # The first frame is that of whoever called the user's code, which need not have been reached.
+    """Return the innermost place of an exception, to append to its message."""
+    # The first frame is our own, because the user's code may not have been reached.
     frames = traceback.extract_tb(error.__traceback__)[1:]
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 
 def raised_in(error: BaseException) -> str:
-    """Return the innermost line outside this package that an exception came through.
+    """Return the innermost line outside this package that an exception passed through.
 
-    Without the folder: reports are compared byte by byte. ``""`` for a `TrackerError`, whose
-    message says all, and where there is no such line.
+    The directory is left out, because reports are compared byte by byte. Return ``""`` if there is
+    no
+    such line, or for a `TrackerError`, whose message is sufficient.
     """
     if isinstance(error, TrackerError):
         return ""
@@ -372,26 +380,28 @@ def raised_in(error: BaseException) -> str:
     return outside[-1] if outside else ""
 
 
-#: Impurities may differ by so much: padding changes the order of float additions.
+#: Tolerated difference of impurities: padding changes the order of float additions.
 _TOLERANCE = 1e-3
-#: Where trackers keep the module that has a training mode; adapters, what they adapt.
+#: Attributes that may hold the module with the training mode. Adapters use ``wrapped``.
 _INNER = ("model", "module", "network", "net", "wrapped")
 
 
 class TrackerRaisedError(TrackerError):
-    """The tracker raised something of its own, which is the cause of this error."""
+    """The tracker raised an exception of another type, which is the cause of this error."""
 
 
 def ask_raw(
     tracker: Tracker, batch: Sequence[Context], outcome: OutcomeKind = "state"
 ) -> list[object]:
-    """Return what a tracker answers to a batch, one unchecked answer for each context.
+    """Return one unchecked answer of a tracker for each context of a batch.
 
-    It is given the batch itself, and may take contexts off it or sort it. A `TrackerRaisedError`:
-    it raised; another `TrackerError`: it said itself that it failed, or returned no sequence of so
-    many.
+    The tracker receives the batch itself, and may modify it.
+
+    Raises:
+        TrackerRaisedError: the tracker raised an exception.
+        TrackerError: the tracker raised this itself, or did not return one answer per context.
     """
-    # Counted before: a tracker may take contexts off the list.
+    # Counted first, because a tracker may remove contexts from the list.
     expected = len(batch)
     try:
         answers = as_list(tracker.predict(batch), expected)
@@ -411,7 +421,7 @@ def ask_raw(
 
 
 class AskedAgain(NamedTuple):
-    """The answers to a batch, and how many malformed ones came before each or stand there."""
+    """The answers to a batch, and for each the number of malformed answers received."""
 
     answers: list[object]
     malformed: list[int]
@@ -420,10 +430,10 @@ class AskedAgain(NamedTuple):
 def ask_malformed_again(
     tracker: Tracker, batch: Sequence[Context], answers: Sequence[object], retries: int = RETRIES
 ) -> AskedAgain:
-    """Ask for those contexts of a batch again whose answers are a `MalformedAnswerError`.
+    """Ask again for the contexts of a batch whose answers are a `MalformedAnswerError`.
 
-    All that are left are asked together, ``retries`` times at most. What ends the run passes
-    through with the answers that can be read.
+    All remaining contexts are asked together, at most ``retries`` times. If an interrupt or the
+    deadline ends the run, the exception propagates with the well-formed answers.
     """
     found = list(answers)
     counts = [int(isinstance(answer, MalformedAnswerError)) for answer in found]
@@ -442,7 +452,7 @@ def ask_malformed_again(
         except BaseException as error:
             if passes_through(error):
                 raise
-            break  # What it wrote first is what is told.
+            break  # Report the first malformed answers.
         for place, answer in zip(left, again, strict=True):
             found[place] = answer
             counts[place] += isinstance(answer, MalformedAnswerError)
@@ -455,23 +465,23 @@ def ask(
     normalisation: str = "plain",
     outcome: OutcomeKind = "state",
 ) -> list[Prediction]:
-    """Return one sound prediction for each context, in the normalisation of the data."""
+    """Return one valid prediction for each context, in the normalisation of the data."""
     answers = ask_raw(tracker, list(batch), outcome)
     return check_predictions(answers, len(answers), normalisation, outcome)
 
 
 def in_training_mode(tracker: object) -> bool:
-    """Whether the tracker, what it adapts, or a module they keep says that it is training."""
+    """Return whether a tracker, its wrapped object, or one of their modules is in training mode."""
     things = (tracker, declared(tracker, "wrapped"))
     inner = (declared(thing, name) for thing in things for name in _INNER)
-    # Compared by identity: a method called ``training`` is no mode.
+    # Compare by identity, because ``training`` may be a method.
     return any(declared(thing, "training") is True for thing in (*things, *inner))
 
 
 def difference(
     one: Sequence[Prediction], other: Sequence[Prediction], names: Iterable[str] | None = None
 ) -> str:
-    """Describe the first difference between two predictions of a context, or return ``""``."""
+    """Describe the first difference between predictions for the same contexts, or return ``""``."""
     called = names if names is not None else (f"context {at + 1}" for at in range(len(one)))
     for name, left, right in zip(called, one, other, strict=True):
         if changes := diff_states(left.state, right.state):
@@ -486,10 +496,10 @@ def difference(
 
 T = TypeVar("T")
 
-#: How many contexts the preflight predicts; enough to fill a batch of mixed lengths.
+#: Number of contexts that the preflight predicts: enough for a batch of mixed lengths.
 PREFLIGHT_CONTEXTS = 8
-#: The order in which contexts are predicted one by one: neither forwards nor backwards,
-#: however many of the eight there are (of two, backwards).
+#: The order for predictions one by one. It is neither forwards nor backwards for any number of
+#: contexts from three to eight. For two contexts, it is backwards.
 _MIXED = (1, 6, 3, 0, 5, 2, 7, 4)
 
 
@@ -503,19 +513,20 @@ def preflight(
     outcome: OutcomeKind = "state",
     spend: Callable[[int], None] | None = None,
 ) -> Disagreement | None:
-    """Predict a small batch twice and one by one, and refuse a tracker that cannot be tested.
+    """Ask for a small batch in several orders, and reject a tracker that cannot be tested.
 
-    Each time in another order, none of them but the first that of the dialogue: a run asks in the
-    order of length, where state that is left from the turn before does harm. The first eight
-    contexts are used. ``spend`` is told how many contexts are about to be asked for.
+    The first eight contexts are asked one by one, as a batch, and as a batch backwards. A campaign
+    asks
+    in the order of length, so a tracker that keeps state from the turn before would give wrong
+    answers. ``spend`` receives the number of contexts before each request.
 
-    Returned is how often a tracker that need not be repeatable disagreed with itself: all others
-    are refused where they do.
+    Return how often a tracker that need not be repeatable disagreed with itself. All other trackers
+    must not disagree.
 
     Raises:
-        OutOfReachError: its time was over, or nobody answered any more.
-        NoAnswerError: it has a sound answer to none of the contexts.
-        UserError: the tracker is in training mode, raises, returns nonsense, is not
+        OutOfReachError: the time was over, or nobody answered any more.
+        NoAnswerError: the tracker has no valid answer to any of the contexts.
+        UserError: the tracker is in training mode, raises, returns malformed answers, is not
             deterministic, or answers differently in another order or batch.
     """
     if isinstance(tracker, UnloadedTracker):
@@ -548,7 +559,7 @@ def preflight(
 
 
 def _changes_its_mind(who: str, moved: str, again: str) -> str:
-    """Say why a batch asked for backwards gave other answers; the very same one did ``again``."""
+    """Describe a difference for a reversed batch. ``again`` is that for the same batch, if any."""
     if not again:
         return (
             f"{who}'s answer depends on what it was asked before: the same batch "
@@ -564,7 +575,11 @@ def _changes_its_mind(who: str, moved: str, again: str) -> str:
 
 @contextmanager
 def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
-    """Let making and testing a tracker of this process end in time, by an `OutOfReachError`."""
+    """Limit the time to make and test a tracker in this process.
+
+    Raises:
+        OutOfReachError: the time was over.
+    """
     option = "dst_preflight_seconds; dstfuzz: --preflight-seconds"
     with deadline.within(seconds, f"the {seconds:g} seconds for testing the tracker ({option})"):
         try:
@@ -577,7 +592,7 @@ def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
 
 
 class _Asker(NamedTuple):
-    """Asks a tracker as long as there is time; whatever goes wrong is a reason to refuse it."""
+    """Ask a tracker until the deadline, and turn each failure into a reason to reject it."""
 
     tracker: Tracker
     normalisation: str
@@ -587,11 +602,11 @@ class _Asker(NamedTuple):
 
     @property
     def who(self) -> str:
-        """What messages call the tracker."""
+        """The name of the tracker in messages."""
         return KINDS[self.outcome].words.who
 
     def sound(self, batch: list[Context]) -> list[Prediction]:
-        """Return a sound prediction for each context."""
+        """Return a valid prediction for each context."""
         way = partial(ask, normalisation=self.normalisation, outcome=self.outcome)
         return self._asked(way, batch)
 
@@ -628,7 +643,7 @@ def _disagreement(
 ) -> Disagreement:
     """Ask twice more, and count the contexts whose answers are not all the same.
 
-    One that was not answered each time is left out: such a tracker may fail now and then.
+    A context without an answer each time is left out, because such a tracker may fail sometimes.
     """
     rounds: list[list[object]] = [[*singles], asker.raw(batch), asker.raw(batch[::-1])[::-1]]
     answered, differed, failure = 0, 0, ""
@@ -651,7 +666,7 @@ def _disagreement(
 
 
 def refuse_training_mode(tracker: Tracker) -> None:
-    """Refuse a tracker whose dropout is at work, by what it says; it is not asked anything."""
+    """Reject a tracker that declares training mode, without a request to it."""
     if in_training_mode(tracker):
         raise UserError(
             "the tracker is in training mode (dropout changes its answers): call .eval() first"
@@ -661,11 +676,12 @@ def refuse_training_mode(tracker: Tracker) -> None:
 def _answered_alone(
     asker: _Asker, contexts: Sequence[Context]
 ) -> tuple[list[Context], list[Prediction]]:
-    """Return the contexts that the tracker has an answer to, and the answers.
+    """Return the contexts that the tracker can answer, and the answers.
 
-    They are asked for in a mixed order, and returned in their own. A tracker that fails
-    on some contexts can be tested: the campaign reports those. One that fails on every
-    one of them cannot.
+    The contexts are asked one by one in a mixed order, and returned in their own order. A tracker
+    that
+    fails on some contexts can be tested, and the campaign reports them. A tracker that fails on all
+    of them cannot.
     """
     answers: dict[int, Prediction] = {}
     failure: UserError | None = None
