@@ -1,1 +1,1 @@
-"""Internal: Metamorphic relations: what must hold between two predictions."""
+"""Internal: Metamorphic relations between the predictions on related inputs."""

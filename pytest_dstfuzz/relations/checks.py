@@ -1,4 +1,4 @@
-"""Checks of relations: laws, guards, and to how many turns one applies."""
+"""Checks of relations: rules for rewrites, locks, and the number of turns that one applies to."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ __all__ = ["CheckedRelation", "reasons_by_label"]
 
 
 def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str] = ()) -> str:
-    """Return the lock that edits of the utterance of a turn break; ``""`` = none.
+    """Return the name of the lock that edits of an utterance break, or ``""`` if they break none.
 
-    Every locked word must be left as it is, those that must only not get lost have to stand
-    somewhere, nothing is put into what is one expression, and no word is put in that has a lock
+    Every locked word must stay in its place. Words that may move but must not get lost have to
+    occur somewhere. No edit inserts into a locked expression, and no inserted word may have a lock
     of its own (`Locks.guard_of`).
 
     Args:
-        scene: of the turn.
-        text: what the utterance became.
-        edits: that lead from the utterance to ``text``.
-        allowed: words that may be put in though they have a lock, in lower case.
+        scene: the scene of the turn.
+        text: the edited utterance.
+        edits: the edits from the utterance to ``text``.
+        allowed: words in lower case that may be inserted even if they have a lock.
 
     Returns:
-        The name of the lock, ``glued`` for something put into one expression, ``edits`` where the
+        The name of the lock, ``glued`` for an insertion into one expression, or ``edits`` if the
         edits do not lead to ``text``.
     """
     try:
@@ -78,7 +78,7 @@ def veto(scene: Scene, text: str, edits: Sequence[Edit], allowed: Collection[str
 
 
 def _touched(scene: Scene, changed: Sequence[Hunk], now: Sequence[Word]) -> str:
-    """Return the lock of a word that is not there any more."""
+    """Return the lock of a word that was removed, or ``""``."""
     mask, standing = scene.guarded, {(word.start, word.text) for word in now}
     kept: Counter[str] = Counter()
     reason_of: dict[str, str] = {}
@@ -95,7 +95,7 @@ def _touched(scene: Scene, changed: Sequence[Hunk], now: Sequence[Word]) -> str:
 
 
 def _moved(word: Word, changed: Sequence[Hunk]) -> int | None:
-    """Return where a word of the utterance is now; ``None`` = within what was changed."""
+    """Return the new position of a word, or ``None`` if an edit overlaps it."""
     shift = 0
     for hunk in changed:
         if hunk.end <= word.start:
@@ -106,7 +106,7 @@ def _moved(word: Word, changed: Sequence[Hunk]) -> int | None:
 
 
 def _parted(scene: Scene, changed: Sequence[Hunk]) -> str:
-    """Say whether something stands within an expression of locked words."""
+    """Return ``glued`` if an edit inserts into an expression of locked words, else ``""``."""
     parts, mask = scene.parts, scene.guarded
     for index in range(1, len(parts.words)):
         locked = mask.reasons[index - 1] and mask.reasons[index]
@@ -120,7 +120,7 @@ def _parted(scene: Scene, changed: Sequence[Hunk]) -> str:
 def _brought(
     scene: Scene, changed: Sequence[Hunk], now: Sequence[Word], allowed: Collection[str]
 ) -> str:
-    """Return the lock that a word brings which was put in."""
+    """Return the lock of an inserted word, or ``""``."""
     for word in now:
         new = any(hunk.new_start < word.end and word.start < hunk.new_end for hunk in changed)
         if new and word.lower not in allowed and (reason := scene.guards.guard_of(word.text)):
@@ -130,25 +130,25 @@ def _brought(
 
 @dataclass
 class LockShare:
-    """Values of labels: how many users say word by word, and how many of those are locked."""
+    """Counts of label values: how many users say literally, and how many of them are locked."""
 
-    #: Turns that were looked at, and those of the data with a label that has a value.
+    #: Turns examined, and turns of the data whose label has a value.
     turns: int = 0
     of_turns: int = 0
     values: int = 0
-    #: That stand in the user's utterance of the turn, and in an earlier one alone.
+    #: Values in the user's utterance of the turn, and values only in an earlier utterance.
     here: int = 0
     before: int = 0
-    #: Of all that stand somewhere: locked as in a run; and by their form alone, as dates, numbers
-    #: and names are, where no label and no schema has the value.
+    #: Of the values found in an utterance: those locked as in a run, and those locked by their form
+    #: alone (dates, numbers, names), without labels and schema.
     locked: int = 0
     by_form: int = 0
-    #: Slots of values that stand somewhere and are not locked.
+    #: Slots of values that are found but not locked.
     loose: Counter[str] = field(default_factory=Counter)
 
     @property
     def said(self) -> int:
-        """Values that stand in an utterance of the user."""
+        """Number of values found in an utterance of the user."""
         return self.here + self.before
 
 
@@ -159,10 +159,10 @@ def lock_share(
     user: Sequence[str] = (),
     most: int = 1000,
 ) -> LockShare:
-    """Look at the values of the labels of at most ``most`` turns, spread evenly over the data.
+    """Count the label values of at most ``most`` turns, spread evenly over the data.
 
-    A value counts where its words stand in an utterance one after the other. It is locked where
-    all of them are. ``user`` are the user's own locks.
+    A value counts as found if its words occur in an utterance one after the other. It is locked if
+    all these words are. ``user`` holds the user's own locks.
     """
     guards = Locks(lexicon, data.ontology, data.cue_words, user)
     plain = Locks(lexicon, None, (), user)
@@ -196,7 +196,7 @@ def lock_share(
 
 
 def _mention(dialogue: Dialogue, index: int, value: str) -> tuple[int, range] | None:
-    """Return the last turn in which the user says a value, and which words of it those are."""
+    """Return the last turn in which the user says a value, and the indices of its words there."""
     wanted = word_list(value)
     for at in range(index, -1 if wanted else index, -1):
         words = [word.text.lower() for word in take_apart(dialogue.turns[at].user).words]
@@ -217,10 +217,11 @@ _MOST_REASONS = 3
 
 
 def reasons_by_label(relation: Relation, data: DialogueSet, scenes: Scenes) -> Iterator[str]:
-    """Yield why a relation says nothing about a turn, ``""`` where it says something.
+    """Yield why a relation does not apply to a turn, or ``""`` if it applies.
 
-    Of dialogues where every turn has a label: turn by turn, or at the last turn where the relation
-    edits whole dialogues. Of tool calls, which are no running total, at each turn that has one.
+    If answers accumulate over turns, only dialogues with a label on every turn count. A relation
+    that edits whole dialogues yields one reason, at the last turn. Tool calls do not accumulate, so
+    each turn with a label counts.
     """
     for dialogue in data.dialogues:
         last = len(dialogue.turns) - 1
@@ -234,9 +235,10 @@ def reasons_by_label(relation: Relation, data: DialogueSet, scenes: Scenes) -> I
 
 
 def why_hopeless(relation: Relation, data: DialogueSet, scenes: Scenes) -> str:
-    """Say why no turn of the data can satisfy a relation; ``""`` where one does, or may.
+    """Return why no turn of the data can satisfy a relation, or ``""`` if one does or may.
 
-    The first turn that does ends the search. Without labels only the data as a whole can tell.
+    The search ends at the first turn to which the relation applies. Without labels, only
+    `Relation.impossible` can decide.
     """
     if why := relation.impossible(data):
         return (
@@ -261,7 +263,7 @@ def why_hopeless(relation: Relation, data: DialogueSet, scenes: Scenes) -> str:
 
 
 _KINDS: Final = get_args(VerdictKind)
-#: What a relation says about itself in so many words, and what may be said.
+#: Attributes of a relation with a fixed set of values.
 _CHOICES: Final = {
     "edits": ("search", "own"),
     "side": ("should-not-change", "should-change"),
@@ -270,7 +272,10 @@ _CHOICES: Final = {
 
 
 class CheckedRelation(Relation):
-    """Somebody else's relation; its shape is checked before, what it answers here."""
+    """A wrapper that checks every result of a third-party relation.
+
+    The registry checks the shape of the relation before it is wrapped.
+    """
 
     name = inapplicable = expects = source = ""
     edits = "search"
@@ -307,18 +312,18 @@ class CheckedRelation(Relation):
                 f"one or more of {', '.join(map(repr, get_args(OutcomeKind)))}"
             )
         if getattr(relation, "side", "") == "should-change" and self.expects == super().expects:
-            # What the base class says is for the other side.
+            # The default sentence of the base class describes the other side.
             self.expects = "{changes} as each rewrite says"
         self.reasons = tuple(map(str, getattr(relation, "reasons", (self.inapplicable,))))
 
     def impossible(self, data: DialogueSet) -> str:
-        """Return why no turn of the data can satisfy it; nothing where it does not say."""
+        """Return why no turn of the data can satisfy the relation, or ``""``."""
         ask = getattr(self.wrapped, "impossible", super().impossible)
         with blamed(f"impossible() of the relation {self.name!r}"):
             return str(ask(data))
 
     def begin(self, scene: Scene) -> Begun:
-        """Return what it makes of a turn, if that is sound."""
+        """Return the result of the relation on a turn after checking it."""
         if not overrides(self.wrapped, "begin"):
             return super().begin(scene)
         with blamed(f"begin() of the relation {self.name!r}"):
@@ -346,7 +351,7 @@ class CheckedRelation(Relation):
             yield self.checked(rewrite, scene, "begin")
 
     def checked(self, rewrite: object, scene: Scene, method: str) -> Rewrite:
-        """Return a rewrite of a scene, if it is a sound one."""
+        """Return a rewrite of a scene if it is valid."""
         if not isinstance(rewrite, Rewrite):
             raise self._wrong(method, rewrite, "each of them must be a Rewrite")
         if wrong := unsound(rewrite, scene) or self._expects_nothing(rewrite):
@@ -354,7 +359,7 @@ class CheckedRelation(Relation):
         return rewrite
 
     def _expects_nothing(self, rewrite: Rewrite) -> str:
-        """Say that a rewrite which an unmoved tracker satisfies cannot be on the other side."""
+        """Return an error text if a should-change rewrite expects no change, else ``""``."""
         if self.side != "should-change" or not rewrite.expected.stays:
             return ""
         return (
@@ -368,13 +373,13 @@ class CheckedRelation(Relation):
         return UserError(f"{method}() of the relation {self.name!r} returned {shown}: {wrong}")
 
     def applies(self, clean: Outcome, label: Outcome | None) -> bool:
-        """Whether it applies; to every turn where it does not say."""
+        """Return whether the relation applies; by default it applies to every turn."""
         ask = getattr(self.wrapped, "applies", super().applies)
         with blamed(f"applies() of the relation {self.name!r}"):
             return bool(ask(clean, label))
 
     def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
-        """Return its verdict, if that is a sound one."""
+        """Return the relation's verdict after checking it."""
         return self._verdict(self.wrapped.judge, clean, perturbed, label)
 
     def _verdict(
@@ -397,7 +402,7 @@ class CheckedRelation(Relation):
         )
 
     def _of_side(self, verdict: Verdict, *, stayed: bool) -> Verdict:
-        """Return a verdict that fits the side of the relation, of an answer that stayed or not."""
+        """Return a verdict that fits the side of the relation, if the answer ``stayed`` or not."""
         if self.side != "should-change" or not stayed:
             return verdict
         if verdict.kind != "violation":
@@ -411,26 +416,26 @@ class CheckedRelation(Relation):
 
 
 class _CheckedTurnRelation(TurnRelation):
-    """The rewrites of one turn, by somebody else's relation."""
+    """A wrapper that checks the rewrites of one turn by a third-party relation."""
 
     def __init__(self, relation: CheckedRelation, begun: TurnRelation, scene: Scene) -> None:
         self._relation, self._begun, self._scene = relation, begun, scene
 
     def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:
-        """Return what it proposes, if that is a sound rewrite."""
+        """Return the proposed rewrite after checking it."""
         with blamed(f"propose() of the relation {self._relation.name!r}"):
             found = self._begun.propose(number, draw, seen)
         return None if found is None else self._relation.checked(found, self._scene, "propose")
 
 
 def overrides(relation: object, method: str) -> bool:
-    """Say whether somebody wrote a method of a relation, and did not only inherit it."""
+    """Return whether the class of a relation defines a method itself instead of inheriting it."""
     inherited = getattr(type(relation), method, None) is getattr(Relation, method)
     return not inherited and callable(getattr(relation, method, None))
 
 
 def unsound(rewrite: Rewrite, scene: Scene) -> str:
-    """Say what is wrong with a rewrite of a scene; ``""`` = nothing."""
+    """Return why a rewrite of a scene is invalid, or ``""`` if it is valid."""
     if not rewrite.seen.exchanges or not rewrite.reference.exchanges:
         return "nothing is left of the dialogue"
     if rewrite.between:
@@ -444,7 +449,7 @@ def unsound(rewrite: Rewrite, scene: Scene) -> str:
 
 
 def _unsound_between(rewrite: Rewrite) -> str:
-    """Say what is wrong with a rewrite whose reference is another one's."""
+    """Return why a rewrite whose reference is another rewrite is invalid, or ``""``."""
     if rewrite.seen == rewrite.reference:
         return "it asks the same as its reference"
     if rewrite.separable:
@@ -456,7 +461,7 @@ def _unsound_between(rewrite: Rewrite) -> str:
 
 def _wrong_edits(rewrite: Rewrite, scene: Scene) -> str:
     if not rewrite.edits:
-        # What was recorded beside the texts, such as the tools, may be another one.
+        # The recorded data besides the texts, such as the tools, may differ.
         unsaid = not rewrite.moves and rewrite.seen.exchanges != rewrite.reference.exchanges
         return "it has neither edits nor moves, and is not as its reference" if unsaid else ""
     try:
@@ -484,31 +489,31 @@ def _wrong_deltas(rewrite: Rewrite, scene: Scene, state: Outcome) -> str:
     return ""
 
 
-#: What is wrong is shown so many times at most.
+#: Maximum number of findings in the message.
 _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
 class RelationCheck:
-    """What a relation made of some dialogues, and what is wrong with it."""
+    """The results of checking a relation on some dialogues."""
 
     name: str
-    #: Turns, or dialogues, that it was asked about, and those that it says something about.
+    #: Turns or dialogues examined, and those to which the relation applies.
     asked: int
     applicable: int
     rewrites: int
-    #: Why it says nothing about the others -> how many, the most frequent first.
+    #: Reason why the relation does not apply -> count, the most frequent first.
     inapplicable: Mapping[str, int]
-    #: One sentence each, with the place; none where all is well.
+    #: One sentence for each broken rule, with its place; empty if there are none.
     findings: tuple[str, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the relation breaks no rule."""
         return not self.findings
 
     def assert_passed(self) -> None:
-        """Raise an `AssertionError` that says what is wrong, where anything is."""
+        """Raise an `AssertionError` that lists the findings, if there are any."""
         if self.findings:
             told = "\n".join(f"  {finding}" for finding in self.findings[:_SHOWN])
             count = len(self.findings)
@@ -522,12 +527,13 @@ def check_laws(
     seed: int,
     outcome: OutcomeKind | None = None,
 ) -> RelationCheck:
-    """Ask a relation about every turn of some dialogues, twice and in different orders.
+    """Run a relation on every turn of some dialogues, twice and in different orders.
 
-    Two askings must give the same; edits must lead to what is seen, references be clean contexts,
-    deltas begin with the state as it is; of what may come apart every single edit must be one that
-    can be left out; and a reason must be one that the relation lists. The labels are those of an
-    ``outcome``; ``None`` = the first that the relation can speak of.
+    Both passes must return the same result. Edits must lead to the text that the tracker sees.
+    References must be clean contexts. Deltas must start from the current state. If a rewrite is
+    separable, every single edit must be removable. The relation must list each reason that it
+    returns. The labels are those of ``outcome``; ``None`` means the first kind of answer that the
+    relation supports.
     """
     places = [
         (dialogue, turn.index)
@@ -569,19 +575,20 @@ def check_laws(
         applicable=len(places) - reasons.total(),
         rewrites=rewrites,
         inapplicable=dict(reasons.most_common()),
-        # What is raised at each asking is one fault.
+        # An error raised in both passes is one finding.
         findings=tuple(dict.fromkeys(findings)),
     )
 
 
-#: Rewrites, why there are none, or ``None``: the search has the turn, or asking raised.
+#: Rewrites, the reason why there are none, or ``None`` if the search edits the turn or the relation
+#: raised.
 _Made = list[Rewrite] | Inapplicable | None
 
 
 def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _Made:
-    """Return what a relation makes of a turn; what it raises is a finding."""
+    """Return the result of a relation on a turn, and add any error to the findings."""
     if scene.states[scene.index] is None:
-        # Nobody knows the answer.
+        # No answer is known for this turn.
         return None if relation.edits == "search" else Inapplicable(FAILED_EARLIER)
     try:
         begun = begin(relation, scene)
@@ -594,7 +601,7 @@ def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _Made:
 
 
 def _wrong(rewrite: Rewrite, scene: Scene) -> str:
-    """Say what is wrong with a rewrite; ``""`` = nothing."""
+    """Return why a rewrite is invalid, or ``""`` if it is valid."""
     if wrong := unsound(rewrite, scene):
         return f"{rewrite.about or 'a rewrite'}: {wrong}"
     if rewrite.separable:

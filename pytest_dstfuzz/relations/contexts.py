@@ -1,4 +1,4 @@
-"""Relations over earlier questions, and checks that a context is equivalent."""
+"""Relations on the context of a question, and checks that a context is equivalent."""
 
 from __future__ import annotations
 
@@ -61,37 +61,37 @@ __all__ = [
 
 
 class QuestionRound(NamedTuple):
-    """A question, and the answer that was recorded to it; ``""`` where there is none."""
+    """A question and its recorded answer, which is ``""`` if there is none."""
 
     question: str
     answer: str
 
 
 def opening_of(dialogue: Dialogue) -> str:
-    """Return what the system says before the first question: a title, a story, a greeting."""
+    """Return the system's text before the first question: a title, a story or a greeting."""
     return dialogue.turns[0].system
 
 
 def round_of(dialogue: Dialogue, index: int) -> QuestionRound:
-    """Return a round, counted from 0."""
+    """Return a round by its index from 0."""
     return QuestionRound(dialogue.turns[index].user, answer_of(dialogue, index) or "")
 
 
 def _said_after(dialogue: Dialogue, index: int) -> str:
-    """Return what the system said after a question; also that it knows no answer."""
+    """Return the system's text after a question, including a statement that it knows no answer."""
     following = dialogue.turns[index + 1 : index + 2]
     return following[0].system if following else answer_of(dialogue, index) or ""
 
 
 def asked(dialogue: Dialogue, order: Sequence[int]) -> Context:
-    """Return questions in an order, each with its recorded answer after it.
+    """Return questions in some order, each followed by its recorded answer.
 
-    The opening stays the first that the system says. The last of the questions is the newest
-    utterance of the user.
+    The opening remains the first system text. The last question in the order becomes the latest
+    user utterance.
 
     Args:
-        dialogue: whose rounds they are.
-        order: rounds of it, counted from 0, of which one may come several times; at least one.
+        dialogue: the dialogue with the rounds.
+        order: indices of rounds from 0, at least one; a round may occur several times.
     """
     said = [opening_of(dialogue), *(_said_after(dialogue, index) for index in order[:-1])]
     users = (dialogue.turns[index].user for index in order)
@@ -99,7 +99,7 @@ def asked(dialogue: Dialogue, order: Sequence[int]) -> Context:
 
 
 def without_opening(dialogue: Dialogue) -> Dialogue:
-    """Return a dialogue whose title, story or greeting is withheld."""
+    """Return a dialogue without its title, story or greeting."""
     first, *others = dialogue.turns
     return replace(dialogue, turns=(replace(first, system=""), *others))
 
@@ -108,8 +108,8 @@ def without_opening(dialogue: Dialogue) -> Dialogue:
 class AskedQuestion:
     """One question of a sequence.
 
-    ``order`` is the whole sequence, rounds of the dialogue counted from 0, and ``place`` where the
-    question stands in it.
+    ``order`` is the whole sequence, with rounds of the dialogue counted from 0. ``place`` is the
+    index of the question in it.
     """
 
     dialogue: Dialogue
@@ -119,42 +119,42 @@ class AskedQuestion:
 
     @property
     def turn(self) -> int:
-        """The round of the clean dialogue that the question is."""
+        """The index of the question in the clean dialogue."""
         return self.order[self.place]
 
     @property
     def question(self) -> str:
-        """What is asked."""
+        """The text of the question."""
         return self.dialogue.turns[self.turn].user
 
     @property
     def opening(self) -> str:
-        """What the system says before all."""
+        """The system's text before the first question."""
         return opening_of(self.dialogue)
 
     @property
     def before(self) -> tuple[int, ...]:
-        """The rounds before it in the sequence, in their order."""
+        """The rounds before the question in the sequence, in their order."""
         return self.order[: self.place]
 
     @property
     def clean(self) -> tuple[int, ...]:
-        """The rounds before it in the clean dialogue."""
+        """The rounds before the question in the clean dialogue."""
         return tuple(range(self.turn))
 
     def round(self, index: int) -> QuestionRound:
-        """Return a round of the clean dialogue."""
+        """Return a round of the clean dialogue by its index."""
         return round_of(self.dialogue, index)
 
     def context(self) -> Context:
-        """Return the sequence up to the question, as a system sees it."""
+        """Return the sequence up to the question, as the system under test sees it."""
         return asked(self.dialogue, self.order[: self.place + 1])
 
 
 PERSONS: Final = word_set("he him his himself she her hers herself")
 THINGS: Final = word_set("it its itself they them their theirs themselves")
 DEMONSTRATIVES: Final = word_set("this that these those")
-#: Words that ask, help, or mean next to nothing alone; beside the lexicon's stop words.
+#: Words that ask, help, or carry little meaning, in addition to the lexicon's stop words.
 _LIGHT: Final = word_set(
     "get got have has had do does did done be been make made go went gone happen happened become"
     " became know tell say said give gave also else ever any anything something anyone someone"
@@ -163,37 +163,37 @@ _LIGHT: Final = word_set(
 )
 _POSSESSIVE: Final = re.compile(r"['’]s?$")
 _SENTENCE_END: Final = re.compile(r"[.!?…]")
-#: ``that`` after one of these is no pointer: it begins a clause.
+#: ``that`` after one of these words is no pronoun; it begins a clause.
 _NOUN_LIKE: Final = word_set("anything something everything nothing all one ones someone anyone")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """What stands in a text."""
+    """The words of a text, by role."""
 
-    #: Words in lower case, in reading order, without a possessive ending.
+    #: Words in lower case, in reading order, without possessive endings.
     lowers: tuple[str, ...]
-    #: Those that are names, by place.
+    #: Indices of names.
     names: frozenset[int]
-    #: Those that are nouns, by place.
+    #: Indices of nouns.
     nouns: frozenset[int]
     #: Base forms of names, nouns and verbs, and numbers.
     units: frozenset[str]
-    #: Base forms of all words but stop words.
+    #: Base forms of all words except stop words.
     content: frozenset[str]
-    #: Of the units the names and what has a digit.
+    #: The units that are names or contain a digit.
     entities: frozenset[str]
-    #: Places of pronouns, possessives and demonstratives that point out of the text.
+    #: Indices of pronouns, possessives and demonstratives without an antecedent in the text.
     unresolved: tuple[int, ...] = ()
 
     def pointers(self) -> frozenset[str]:
-        """Return the pronouns, possessives and demonstratives that point out of the text."""
+        """Return the pronouns, possessives and demonstratives without an antecedent in the text."""
         return frozenset(self.lowers[place] for place in self.unresolved)
 
 
 @lru_cache(maxsize=65_536)
 def read(text: str, lexicon: Lexicon) -> ReadText:
-    """Take a text apart; kept, as the questions of a sequence come again and again."""
+    """Analyse a text; cached because the questions of a sequence recur."""
     parts = take_apart(text)
     lowers = tuple(_POSSESSIVE.sub("", word.lower) for word in parts.words)
     names = _names(parts, lowers, lexicon)
@@ -235,7 +235,7 @@ def _stops(lexicon: Lexicon) -> frozenset[str]:
 
 
 def _base(lower: str, *, name: bool) -> str:
-    """Return the singular or the infinitive of a word; names stay."""
+    """Return the singular or infinitive of a word; names do not change."""
     if name:
         return lower
     forms = inflections()
@@ -243,7 +243,7 @@ def _base(lower: str, *, name: bool) -> str:
 
 
 def _names(parts: Parts, lowers: tuple[str, ...], lexicon: Lexicon) -> set[int]:
-    """Return the words written with a capital that no start of a sentence asks for."""
+    """Return the capitalised words, except those that only begin a sentence."""
     found = set()
     for place, word in enumerate(parts.words):
         if not word.text[0].isupper() or word.lower in {"i", "i'm", "i'd", "i've", "i'll"}:
@@ -257,19 +257,19 @@ def _names(parts: Parts, lowers: tuple[str, ...], lexicon: Lexicon) -> set[int]:
 
 
 def _next(parts: Parts, place: int) -> bool:
-    """Whether the next word has a capital, too."""
+    """Return whether the next word is capitalised too."""
     return place + 1 < len(parts.words) and parts.words[place + 1].text[0].isupper()
 
 
 def _points_out(found: ReadText, place: int, lexicon: Lexicon) -> bool:
-    """Whether a word points to something that does not stand before it in the text."""
+    """Return whether a word refers to something that does not occur before it in the text."""
     lower = found.lowers[place]
     after = found.lowers[place + 1] if place + 1 < len(found.lowers) else ""
     before = found.lowers[place - 1] if place else ""
     earlier = range(place)
     if lower in PERSONS or lower in THINGS:
-        # A noun is what is asked for more often than what a pronoun stands for: `what songs did
-        # they sing`.
+        # An earlier noun is rarely the antecedent. More often the question asks for it: `what songs
+        # did they sing`.
         return not any(one in found.names for one in earlier)
     if lower not in DEMONSTRATIVES:
         return False
@@ -285,55 +285,56 @@ def _points_out(found: ReadText, place: int, lexicon: Lexicon) -> bool:
     return True
 
 
-#: A question of fewer words says too little to stand alone, whatever it names.
+#: A question with fewer words never stands alone.
 _FEWEST_WORDS: Final = 3
-#: Words that lean on what was said, though they are no pronouns.
+#: Words other than pronouns that depend on earlier rounds.
 _LEANING: Final = word_set(
     "other others another else more next then also too here there again same such later before"
     " after afterwards second third fourth fifth last both either neither latter former one ones"
     " so instead besides however still"
 )
-#: A question for what was *not yet* said: its answer hangs on all rounds before it.
+#: Words that ask for something *not yet* said. The answer depends on all rounds before.
 _NOT_YET: Final = word_set("else other others another more besides also again further additional")
-#: Words that begin a question of which a part is left out.
+#: Words that begin an elliptical question.
 _ELLIPSES: Final = (("and",), ("or",), ("but",), ("then",))
 _POINTING: Final = DEMONSTRATIVES | {"there"}
-#: Words from which on a question that names nobody may stand alone.
+#: Minimum number of words in a question that stands alone without a name.
 _ALONE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class NeededContext:
-    """Whether what a question needs stands before it.
+    """Check whether the sequence provides the context that a question needs.
 
-    True: it needs nothing; or its last clean rounds stand before it, the nearest of them right
-    before it. False: the question itself points back (a pronoun, a demonstrative, an ellipsis), no
-    earlier round stands before it, and the recorded answer takes up a name or a number that the
-    user brought in an earlier round, or an answer of a person or of one thing of a kind (``that
-    ship``), and that is nowhere to be seen. A noun or a verb that the
-    answer shares with earlier rounds is no context: a bot that knows one subject speaks of it
-    whatever was said. Else it cannot tell. A question for what was not yet said is equivalent only
-    after exactly the same rounds.
+    True: the question needs no context, or its last clean rounds stand before it and the nearest
+    one directly before it. False: the question itself points back (a pronoun, a demonstrative, an
+    ellipsis), no earlier round stands before it, and its recorded answer repeats a name or number
+    that is nowhere in view. The name or number must come from the user's earlier questions. If the
+    question points to a person or to one thing of a kind (``that ship``), it may also come from an
+    earlier answer. Nouns and verbs that the answer shares with earlier rounds do not count, because
+    a bot with one subject mentions it in any context. Otherwise the result is ``None``. A question
+    that asks for something not yet said is equivalent only after exactly the same rounds.
 
-    The three numbers lie between those that each half of CANARD's development split chooses, and
-    the research pages have the figures on the other half.
+    The three numbers are a compromise between the best values on each half of CANARD's development
+    split. The research pages report the results on the other half.
     """
 
-    #: Words from which on a question that names nobody may stand alone.
+    #: Minimum number of words in a question that stands alone without a name.
     alone: int = _ALONE
-    #: Clean rounds right before the question that must stand before it, too.
+    #: Number of clean rounds directly before the question that must stand before it in the
+    #: sequence.
     nearest: int = 2
-    #: Names and numbers of the user's that its answer takes up and that are nowhere to be seen:
-    #: from so many on the context is lost.
+    #: The context is lost if the answer repeats at least this many of the earlier names and numbers
+    #: that are not in view.
     lost: int = 1
 
     @property
     def name(self) -> str:
-        """What the option ``context-checks`` takes."""
+        """The name for the option ``context-checks``."""
         return "needed"
 
     def equivalent(self, asked: AskedQuestion) -> bool | None:
-        """Say whether the context is equivalent; ``None`` = it cannot tell."""
+        """Return whether the context is equivalent, or ``None`` if unsure."""
         reading = read(asked.question, asked.lexicon)
         before, clean = set(asked.before), set(asked.clean)
         if not _NOT_YET.isdisjoint(reading.lowers):
@@ -344,16 +345,16 @@ class NeededContext:
         return None if before & clean or not self._lost(asked, reading) else False
 
     def _nearest(self, asked: AskedQuestion) -> bool:
-        """Whether the last clean rounds stand before it, the nearest of them right before it."""
+        """Return whether the last clean rounds precede the question, the nearest directly."""
         last = asked.clean[-self.nearest :]
         return bool(last) and set(last) <= set(asked.before) and asked.before[-1] == last[-1]
 
     def _lost(self, asked: AskedQuestion, reading: ReadText) -> bool:
-        """Whether it points back to a name or a number that is nowhere to be seen."""
+        """Return whether the question points back to a name or number that is nowhere in view."""
         if not asked.clean or stands_alone(reading, self.alone) or not _points_back(reading):
             return False
         if asked.opening and _POINTING.isdisjoint(reading.lowers):
-            return False  # ``he`` and ``it`` are mostly what a title is about.
+            return False  # ``he`` and ``it`` mostly refer to the title.
         earlier: set[str] = set()
         for index in asked.clean:
             question, said = (read(text, asked.lexicon) for text in asked.round(index))
@@ -369,9 +370,10 @@ class NeededContext:
 
 
 def stands_alone(reading: ReadText, fewest: int = _ALONE) -> bool:
-    """Whether a question needs nothing: it points nowhere, and says what it is about.
+    """Return whether a question needs no context: it has no open reference and names its subject.
 
-    ``fewest``: words from which on it may do so without a name; ``the album`` is none.
+    ``fewest`` is the minimum number of words for a question without a name. ``the album`` is no
+    name.
     """
     if len(reading.lowers) < _FEWEST_WORDS or reading.unresolved:
         return False
@@ -382,7 +384,7 @@ def stands_alone(reading: ReadText, fewest: int = _ALONE) -> bool:
 
 
 def _points_back(reading: ReadText) -> bool:
-    """Whether the words of a question themselves say that something was said before."""
+    """Return whether a question itself refers to earlier rounds."""
     return (
         bool(reading.unresolved)
         or reading.lowers[:1] in _ELLIPSES
@@ -395,10 +397,10 @@ def _points_back(reading: ReadText) -> bool:
 
 
 def _one_of_many(reading: ReadText) -> bool:
-    """Whether a question points to a person, or to one thing of a kind: ``he``, ``that ship``.
+    """Return whether a question refers to a person or one thing of a kind: ``he``, ``that ship``.
 
-    ``it`` and ``that`` alone stand for the one subject of a bot as well, whose name its answers
-    say again and again.
+    ``it`` and ``that`` alone may also refer to the single subject of a bot, whose name recurs in
+    all of its answers.
     """
     return any(
         reading.lowers[place] in PERSONS
@@ -408,7 +410,7 @@ def _one_of_many(reading: ReadText) -> bool:
 
 
 def _definite(reading: ReadText) -> bool:
-    """Whether a thing is spoken of as known: ``the album``, but not ``the name of ...``."""
+    """Return whether a question treats a thing as known: ``the album``, not ``the name of``."""
     for place, lower in enumerate(reading.lowers):
         if lower == "the":
             noun = next((one for one in sorted(reading.nouns) if one > place), None)
@@ -418,58 +420,58 @@ def _definite(reading: ReadText) -> bool:
 
 
 CHECKS_GROUP: Final = "pytest_dstfuzz.context_checks"
-#: Stands for MORTAR's three.
+#: Stands for MORTAR's three checks.
 MORTAR: Final = "mortar"
 THEIRS: Final = ("semantic", "ontology", "story")
-#: The check of a run that names none.
+#: The default checks of a run.
 DEFAULT: Final = ("needed",)
 
 
 class ContextCheck(Protocol):
-    """Says whether the rounds before a question give it what its clean context gives it.
+    """Check whether the rounds before a question provide the same context as in the clean dialogue.
 
-    Its answers must depend on the question alone: neither on the system nor on the order in which
-    it is asked.
+    The result must depend on the question alone, neither on the system under test nor on the order
+    of calls.
     """
 
     @property
     def name(self) -> str:
-        """What the option ``context-checks`` takes."""
+        """The name for the option ``context-checks``."""
 
     def equivalent(self, asked: AskedQuestion) -> bool | None:
-        """Return whether the context is equivalent; ``None`` = it cannot tell."""
+        """Return whether the context is equivalent, or ``None`` if unsure."""
 
 
 class SemanticCheck:
-    """The question stands alone: no pronoun in it points out of it, and it is not too short."""
+    """Check that the question stands alone: it is long enough and has no open reference."""
 
     name = "semantic"
 
     def equivalent(self, asked: AskedQuestion) -> bool:
-        """Say whether the question needs no context, whatever stands before it."""
+        """Return whether the question needs no context, regardless of the rounds before it."""
         reading = read(asked.question, asked.lexicon)
         return len(reading.lowers) >= _FEWEST_WORDS and not reading.unresolved
 
 
 class OntologyCheck:
-    """What question and answer take from earlier rounds was brought by the rounds before.
+    """Check that the rounds before provide all units that the question and its answer reuse.
 
-    Units of a round are names, nouns and verbs of its question and recorded answer, in the place of
-    a graph of entities and relations. A round whose own context is not equivalent brings those of
-    its question alone.
+    The units of a round are the names, nouns and verbs of its question and recorded answer. They
+    replace a graph of entities and relations. If the context of a round is not itself equivalent,
+    the round provides only the units of its question.
     """
 
     name = "ontology"
 
     def equivalent(self, asked: AskedQuestion) -> bool:
-        """Say whether all units that the question needs stand before it."""
+        """Return whether the rounds before the question provide all units that it needs."""
         brought: set[str] = set()
         for index in asked.before:
             brought |= self._brings(asked, index, complete=self._needs(asked, index) <= brought)
         return self._needs(asked, asked.turn) <= brought
 
     def _needs(self, asked: AskedQuestion, index: int) -> frozenset[str]:
-        """Return what a round takes from those before it in the clean dialogue."""
+        """Return the units that a round reuses from earlier rounds of the clean dialogue."""
         earlier: set[str] = set()
         for one in range(index):
             earlier |= self._brings(asked, one, complete=True)
@@ -483,16 +485,16 @@ class OntologyCheck:
 
 
 class StoryCheck:
-    """What the pronouns of the question stand for is in the opening: a title, a story.
+    """Check that the opening (a title, a story) has the antecedents of the question's pronouns.
 
-    The antecedents are taken to be the names that question and answer share with earlier clean
-    rounds; without any, the nouns. A question without an open pronoun is left to `semantic`.
+    The antecedents are taken to be the units that the question and its answer share with earlier
+    clean rounds. A question without an open pronoun is left to `semantic`.
     """
 
     name = "story"
 
     def equivalent(self, asked: AskedQuestion) -> bool:
-        """Say whether the opening tells what the question points to."""
+        """Return whether the opening contains the antecedents of the question."""
         reading = read(asked.question, asked.lexicon)
         if not asked.opening or not reading.unresolved:
             return False
@@ -519,11 +521,11 @@ CONTEXT_CHECKS: Final[Registry[ContextCheck]] = Registry(
 
 
 def register_context_check(check: ContextCheck) -> ContextCheck:
-    """Make a check of contexts known by its name, such as in a ``conftest.py``.
+    """Register a context check under its name, for example in a ``conftest.py``.
 
     Raises:
-        UserError: it is a class, has no name or no ``equivalent(asked)``, or one that ships has
-            its name.
+        UserError: the check is a class, has no name or no ``equivalent(asked)``, or a shipped
+            check has the same name.
     """
     if isinstance(check, type):
         raise UserError(
@@ -538,10 +540,11 @@ def register_context_check(check: ContextCheck) -> ContextCheck:
 
 
 def context_checks_named(names: Sequence[str]) -> tuple[ContextCheck, ...]:
-    """Return the checks of some names; ``mortar`` stands for three.
+    """Return the checks with the given names; ``mortar`` stands for three.
 
     Raises:
-        UserError: there is no such check, the nearest name is said; or none is named.
+        UserError: a check does not exist (the message suggests the nearest name), or no name is
+            given.
     """
     if not names:
         raise UserError("no context check is named: 'needed' is the one of a run that names none")
@@ -550,7 +553,7 @@ def context_checks_named(names: Sequence[str]) -> tuple[ContextCheck, ...]:
 
 
 def equivalent(checks: Sequence[ContextCheck], asked: AskedQuestion) -> bool | None:
-    """Say what checks say together: any True is True, else any ``None`` is ``None``, else False."""
+    """Combine checks: True if any is True, else ``None`` if any is ``None``, else False."""
     unsure = False
     for check in checks:
         with blamed(f"the context check {check.name!r}"):
@@ -561,24 +564,24 @@ def equivalent(checks: Sequence[ContextCheck], asked: AskedQuestion) -> bool | N
     return None if unsure else False
 
 
-#: ``(rounds, rng)`` -> rounds counted from 0, of which one may come several times.
+#: ``(rounds, rng)`` -> indices of rounds from 0, possibly with repetitions.
 Perturbation = Callable[[int, "np.random.Generator"], "tuple[int, ...] | None"]
 
 PERTURBATIONS_GROUP: Final = "pytest_dstfuzz.perturbations"
-#: Share of the rounds that is left out, and that is said twice.
+#: Shares of the rounds to drop and to repeat.
 _REDUCED: Final = 0.3
 _DUPLICATED: Final = 0.2
-#: Rounds that must be there for one to be left out.
+#: Minimum number of rounds in a dialogue that may lose one.
 _FEWEST_TO_REDUCE: Final = 3
 
 
 def shuffled(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
-    """DRS: all rounds in another order than theirs, drawn uniformly."""
+    """DRS: all rounds in a different order, drawn uniformly."""
     return _other_order(tuple(range(rounds)), rng)
 
 
 def reduced(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
-    """DRR: 30 % of the rounds are left out, one at least."""
+    """DRR: 30 % of the rounds are dropped, at least one."""
     if rounds < _FEWEST_TO_REDUCE:
         return None
     dropped = rng.choice(rounds, size=max(1, round(_REDUCED * rounds)), replace=False)
@@ -586,7 +589,7 @@ def reduced(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
 
 
 def duplicated(rounds: int, rng: np.random.Generator) -> tuple[int, ...] | None:
-    """DRD: 20 % of the rounds, one at least, are asked once more, at drawn places."""
+    """DRD: 20 % of the rounds, at least one, are repeated at random positions."""
     order = list(range(rounds))
     for again in rng.choice(rounds, size=max(1, round(_DUPLICATED * rounds)), replace=False):
         order.insert(int(rng.integers(len(order) + 1)), int(again))
@@ -601,7 +604,7 @@ def _then_shuffled(
 
 
 def _other_order(order: tuple[int, ...], rng: np.random.Generator) -> tuple[int, ...] | None:
-    """Return another order than the given one, drawn uniformly; ``None`` = there is none."""
+    """Return a different order, drawn uniformly, or ``None`` if there is none."""
     if len(set(order)) < 2:
         return None
     while True:
@@ -624,43 +627,43 @@ PERTURBATIONS: Final[Registry[Perturbation]] = Registry(
 
 
 def register_perturbation(name: str, perturbation: Perturbation) -> None:
-    """Make a perturbation of sequences known by a name.
+    """Register a perturbation of sequences under a name.
 
     Args:
-        name: what the option ``perturbations`` takes, and what reports show.
-        perturbation: gets the number of rounds and a generator, from which alone it draws; returns
-            rounds counted from 0, or ``None``.
+        name: the name for the option ``perturbations`` and for reports.
+        perturbation: a function of the number of rounds and a random generator. It returns
+            indices of rounds from 0, or ``None``, and uses no other source of randomness.
 
     Raises:
-        UserError: one that ships has the name.
+        UserError: a shipped perturbation has the same name.
     """
     PERTURBATIONS.register(name, perturbation)
 
 
 class QuestionOrder(NamedTuple):
-    """The rounds of a dialogue as one perturbation orders them."""
+    """The rounds of a dialogue in the order of one perturbation."""
 
     perturbation: str
-    #: 0, 1, ...: which drawing of this perturbation.
+    #: Index of the draw of this perturbation, from 0.
     draw: int
     order: tuple[int, ...]
 
     @property
     def case(self) -> str:
-        """What the test case is called: ``DRS-0``."""
+        """The name of the test case: ``DRS-0``."""
         return f"{self.perturbation}-{self.draw}"
 
 
 def sequences(
     dialogue: Dialogue, names: tuple[str, ...], draws: int, seed: int
 ) -> Iterator[QuestionOrder]:
-    """Yield the sequences of a dialogue, all perturbations of a draw before the next draw.
+    """Yield the sequences of a dialogue, with all perturbations of one draw before the next draw.
 
-    They are the dialogue's, whichever of its questions is looked at and whichever relation looks:
-    a system is asked each of their beginnings once.
+    They depend neither on the question nor on the relation, so that the system under test answers
+    each prefix of a sequence only once.
 
     Raises:
-        UserError: there is no such perturbation, or it returns rounds that are not there.
+        UserError: a perturbation does not exist, or it returns rounds that do not exist.
     """
     rounds = len(dialogue.turns)
     for draw in range(draws):
@@ -680,27 +683,27 @@ def sequences(
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A question in one sequence, and what the checks say of its context there."""
+    """A question in one sequence, and the verdict of the checks on its context there."""
 
     sequence: QuestionOrder
     asked: AskedQuestion
-    #: ``None`` = they cannot tell.
+    #: ``None`` = the checks are unsure.
     equivalent: bool | None
 
     @property
     def seen(self) -> Context:
-        """The sequence up to the question, as a system sees it."""
+        """The sequence up to the question, as the system under test sees it."""
         return self.asked.context()
 
     @property
     def about(self) -> str:
-        """Where it stands, for people: ``DRS-0, after rounds 3, 1``; rounds count from 1."""
+        """Position of the question, for reports; rounds count from 1: ``DRS-0, after round 3``."""
         before = [str(index + 1) for index in self.asked.before]
         after = f"after round{'s' * (len(before) > 1)} {', '.join(before)}" if before else "first"
         return f"{self.sequence.case}, asked {after}"
 
     def moves(self) -> tuple[Move, ...]:
-        """Return what was done to the rounds before the question, and to it."""
+        """Return the moves of the rounds before the question and of the question itself."""
         turn, before = self.asked.turn, self.asked.before
         kept = [index for index in dict.fromkeys(before) if index != turn]
         dropped = (Move("drop", index) for index in range(turn) if index not in kept)
@@ -709,7 +712,7 @@ class Version:
 
 
 def repeated(order: Iterable[int]) -> Iterator[int]:
-    """Yield the rounds that came before, each time that they come again."""
+    """Yield each round that occurred before, once per repetition."""
     seen: set[int] = set()
     for index in order:
         if index in seen:
@@ -720,12 +723,11 @@ def repeated(order: Iterable[int]) -> Iterator[int]:
 def versions(scene: Scene, draws: int | None = None) -> list[Version]:
     """Return the versions of the question of a scene, in the order of their sequences.
 
-    Of those that ask the same the first one stays. So many sequences are drawn that there is
-    about one for each variant of the campaign, where ``draws`` does not say how many of each
-    perturbation there are.
+    Only the first of equal versions is kept. By default, each perturbation is drawn so often that
+    there is about one sequence for each variant of the campaign. ``draws`` overrides this number.
 
     Raises:
-        UserError: there is no such perturbation or check.
+        UserError: a perturbation or check does not exist.
     """
     names = scene.reply.perturbations
     draws = ceil(scene.variants / len(names)) if draws is None else draws
@@ -741,7 +743,7 @@ def versions(scene: Scene, draws: int | None = None) -> list[Version]:
 
 
 def _kept_sequences(scene: Scene, names: tuple[str, ...], draws: int) -> tuple[QuestionOrder, ...]:
-    """Return the sequences of a dialogue, which are drawn once a run."""
+    """Return the sequences of a dialogue, drawn once per run."""
     key = "sequences", scene.dialogue.id, names, draws
     if key not in scene.kept:
         scene.kept[key] = tuple(sequences(scene.dialogue, names, draws, scene.seed))
@@ -764,20 +766,20 @@ _NOT_BOTH: Final = "no two sequences ask the question, one in an equivalent cont
 
 
 class ContextRelation(Relation):
-    """What is expected of the replies to a question, over its versions.
+    """A relation between the replies to a question in different sequences.
 
-    A class that inherits from it writes ``name`` and `rewrites`.
+    A subclass defines ``name`` and `rewrites`.
 
     Args:
-        draws: how many sequences of each perturbation there are; ``None`` = as many as give about
-            one for each variant.
+        draws: number of sequences per perturbation; ``None`` = enough for about one sequence per
+            variant.
     """
 
     on = ("reply",)
     edits = "own"
-    #: What `reason` may say beside those of all.
+    #: Reasons of the subclass, besides the common ones.
     none: tuple[str, ...] = ()
-    #: Whether it expects of a clean reply that it is one.
+    #: Whether the clean reply must be an answer rather than a fallback.
     wants_answer = False
 
     def __init__(self, draws: int | None = None) -> None:
@@ -785,19 +787,19 @@ class ContextRelation(Relation):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it says nothing about a question, in the order in which it looks."""
+        """The reasons why the relation may not apply to a question, in the order of its checks."""
         fallback = (_FALLBACK,) if self.wants_answer else ()
         whole = (_SHORT, _UNANSWERABLE, _NO_ANSWER, *fallback, _NO_SEQUENCE, _UNSURE)
         return (*whole, *self.none)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say that rounds can be asked in another order nowhere; ``""`` = somewhere they can."""
+        """Return an error text if no dialogue has two rounds, else ``""``."""
         if all(len(dialogue.turns) < 2 for dialogue in data.dialogues):
             return "it asks the questions of a dialogue in another order, and none has two rounds"
         return ""
 
     def begin(self, scene: Scene) -> Begun:
-        """Return the versions of a question that it expects something of."""
+        """Return the rewrites of a question, or the reason why there are none."""
         if reason := self._silent(scene):
             return Inapplicable(reason)
         found = versions(scene, self._draws)
@@ -808,7 +810,7 @@ class ContextRelation(Relation):
         return list(self.rewrites(scene, found)) or Inapplicable(self.lacks(scene))
 
     def _silent(self, scene: Scene) -> str:
-        """Return why nothing is expected of the replies, whatever the sequences; ``""`` = it is."""
+        """Return why the relation cannot apply, whatever the sequences, or ``""`` if it can."""
         answer = answer_of(scene.dialogue, scene.index)
         if len(scene.dialogue.turns) < 2:
             return _SHORT
@@ -820,32 +822,32 @@ class ContextRelation(Relation):
         return _FALLBACK if self.wants_answer and fallback else ""
 
     def lacks(self, scene: Scene) -> str:
-        """Return why none of the versions is one that it expects something of."""
+        """Return why no version of the question is usable."""
         del scene
         return self.none[-1]
 
     @abstractmethod
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterable[Rewrite]:
-        """Return what is asked, and what is expected of the replies."""
+        """Return the rewrites with their expected replies."""
 
 
 @register_relation
 class SameContext(ContextRelation):
-    """MR1: in an equivalent context the reply says the same as in the clean one."""
+    """MR1: the reply in an equivalent context means the same as in the clean context."""
 
     name = "same-context"
     expects = "the reply stays as it is where other rounds stand before the question"
     none = (_NOT_CLEAN, _NO_EQUIVALENT)
 
     def lacks(self, scene: Scene) -> str:
-        """Return why there is no equivalent context, or none that counts as one."""
+        """Return whether equivalent contexts are missing or the clean one fails the checks too."""
         checks = context_checks_named(scene.reply.context_checks)
         clean = tuple(range(len(scene.dialogue.turns)))
         asked = AskedQuestion(scene.dialogue, clean, scene.index, scene.lexicon)
         return _NO_EQUIVALENT if equivalent(checks, asked) else _NOT_CLEAN
 
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterator[Rewrite]:
-        """Return the versions in equivalent contexts, each against the clean one."""
+        """Return the versions in equivalent contexts, each compared with the clean context."""
         return (
             _against_clean(scene, one, UNCHANGED)
             for one in found
@@ -855,7 +857,7 @@ class SameContext(ContextRelation):
 
 @register_relation
 class LostContext(ContextRelation):
-    """MR2: where the context is lost, the reply of the clean one cannot come."""
+    """MR2: if the context is lost, the reply of the clean context cannot recur."""
 
     name = "lost-context"
     side = "should-change"
@@ -864,17 +866,17 @@ class LostContext(ContextRelation):
     wants_answer = True
 
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterator[Rewrite]:
-        """Return the versions whose context is lost, each against the clean one."""
+        """Return the versions with a lost context, each compared with the clean context."""
         return (_against_clean(scene, one, OTHER_REPLY) for one in found if one.equivalent is False)
 
 
 @register_relation
 class ContextsAgree(ContextRelation):
-    """MR3: the replies in equivalent contexts say the same as each other.
+    """MR3: the replies in equivalent contexts mean the same as each other.
 
-    Each version is held against the one before it, the first against the last, and of two that
-    differ the one counts that is not the reply to the clean context either; the published relation
-    takes the largest distance of all pairs.
+    Each version is compared with the one before it, and the first with the last. If two replies
+    differ, the violation is counted for the one that also differs from the reply to the clean
+    context. The published relation takes the largest distance of all pairs.
     """
 
     name = "contexts-agree"
@@ -891,7 +893,7 @@ class ContextsAgree(ContextRelation):
 
 @register_relation
 class ContextsDiffer(ContextRelation):
-    """MR4: the reply where the context is lost is none of those in equivalent contexts."""
+    """MR4: the reply in a lost context differs from those in equivalent contexts."""
 
     name = "contexts-differ"
     side = "should-change"
@@ -900,7 +902,7 @@ class ContextsDiffer(ContextRelation):
     wants_answer = True
 
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterator[Rewrite]:
-        """Return pairs of a version in an equivalent context and one whose context is lost."""
+        """Return pairs of a version in an equivalent context and one in a lost context."""
         del scene
         alike = [one for one in found if one.equivalent]
         lost = [one for one in found if one.equivalent is False]

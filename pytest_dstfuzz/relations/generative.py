@@ -1,4 +1,4 @@
-"""Paraphrases by a generator of texts."""
+"""Paraphrases by a text generation model."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.relations.relation import Scene
 
 
-#: Kinds of model, each with what its name is followed by.
+#: Kinds of model, each with the form of its source name.
 FORMS: Final = {"t5": "t5:MODEL", "marian": "marian:THERE,BACK"}
-#: What T5 models that were trained to paraphrase are told to do.
+#: The prompt of T5 models that were trained to paraphrase.
 _PREFIX: Final = "paraphrase: "
 _BATCH: Final = 16
-#: Candidates that a model gives for an utterance: as many as it looks at side by side.
+#: Candidates per utterance, and the width of the beam search.
 _BEAMS: Final = 8
 _MOST_TOKENS: Final = 128
 
 
 def generative_source(text: str) -> CandidateSource:
-    """Return the source that ``t5:MODEL`` or ``marian:THERE,BACK`` names.
+    """Return the source for ``t5:MODEL`` or ``marian:THERE,BACK``.
 
-    A model of T5 paraphrases; two Marian models translate into another language and back.
-    ``MODEL``, ``THERE`` and ``BACK`` are folders, or names in the local cache of transformers.
+    A T5 model paraphrases. Two Marian models translate into another language and back. ``MODEL``,
+    ``THERE`` and ``BACK`` are folders or names in the local cache of transformers.
 
     Raises:
         UserError: the name has another form, or a model cannot be loaded.
@@ -58,7 +58,7 @@ class TextWriter:
         with needs_extra("a generative source", "simpletod", "torch", "transformers"):
             import torch  # noqa: F401, PLC0415 - extras; named when absent
             from transformers import AutoModelForSeq2SeqLM, AutoTokenizer  # noqa: PLC0415
-        # From the local cache, not a pickle, and no code that comes with the model is run.
+        # Load from the local cache only, without pickles and without code from the model's folder.
         how: dict[str, bool] = {"local_files_only": True, "trust_remote_code": False}
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(name, **how)
@@ -73,7 +73,7 @@ class TextWriter:
             ) from error
 
     def write(self, texts: Sequence[str], beams: int) -> list[list[str]]:
-        """Return ``beams`` texts for each text, the likeliest first; none for one without words."""
+        """Return ``beams`` texts per text, the most likely first; none for an empty text."""
         asked = [text for text in texts if self._tokenizer(text)["input_ids"]]
         if not asked:
             return [[] for _ in texts]

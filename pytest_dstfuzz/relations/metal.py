@@ -1,11 +1,11 @@
-"""METAL's four perturbations of one question: the baseline that MORTAR is compared with.
+"""METAL's four perturbations of one question: the baseline for MORTAR.
 
-Words and letters of the question are changed in its clean context, and the reply is to stay. No
-word is locked, as theirs: a number may get a typo, so that not every violation is a fault of the
-system. For tests of a bot of your own, ``metamorphic`` has locks.
+The relations change words and letters of the question in its clean context, and the reply must
+stay. As in METAL, no word is locked. A number may get a typo, so not every violation is a fault of
+the system. To test your own bot, use ``metamorphic``, which has locks.
 
 Source: Hyun, Guo and Babar, METAL, ICST 2024; the choice of these four is that of Guo et al.,
-MORTAR. Their rates are not published: about one word in five is changed.
+MORTAR. Their edit rates are not published; about one word in five is changed here.
 """
 
 from __future__ import annotations
@@ -34,42 +34,42 @@ from pytest_dstfuzz.relations.relation import (
 
 __all__ = ["MetalLeet", "MetalSynonyms", "MetalTypos", "MetalWord"]
 
-#: Share of the words that is changed, at least one.
+#: Share of words to change; at least one word changes.
 _CHANGED: Final = 0.2
-#: Drawings for each rewrite that is wanted.
+#: Draws per requested rewrite.
 _DRAWN: Final = 8
-#: How far the meaning of a question may be moved.
+#: Maximum shift in meaning of a question.
 _FARTHEST: Final = 0.45
 _REVOKED: Final = "every drawing changes the meaning of the question too much"
-#: The words of the data of which one is put in: its most frequent ones.
+#: Number of most frequent words in the data to draw an inserted word from.
 _FREQUENT: Final = 1_000
 _LEET: Final = {"a": "4", "e": "3", "i": "1", "o": "0", "s": "5", "t": "7"}
-#: Letters that a word must have for a typo.
+#: Minimum number of letters in a word with a typo.
 _FEWEST_LETTERS: Final = 3
 
 
 class Metal(Relation):
     """The reply stays when words of the question are changed.
 
-    A drawing whose meaning is further from the question than the threshold of the shipped embedding
-    is revoked, as theirs are, and another is drawn in its place. A class that inherits from it
-    writes ``name``, ``none``, `places` and `changed`.
+    If the meaning of a rewrite is further from the question than the threshold of the shipped
+    embedding, the rewrite is discarded and another is drawn, as in METAL. A subclass defines
+    ``name``, ``none``, `places` and `changed`.
     """
 
     on = ("reply",)
     edits = "own"
     english = True
     expects = "the reply stays as it is"
-    #: Why there is no word to change.
+    #: The reason if there is no word to change.
     none = ""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it says nothing about a question, in the order in which it looks."""
+        """The reasons why the relation may not apply to a question, in the order of its checks."""
         return self.none, _REVOKED
 
     def begin(self, scene: Scene) -> Begun:
-        """Return different drawings, or why there is none."""
+        """Return random rewrites, or the reason why there are none."""
         places = self.places(scene)
         if not places:
             return Inapplicable(self.none)
@@ -94,12 +94,12 @@ class Metal(Relation):
 
     @abstractmethod
     def changed(self, scene: Scene, word: Word) -> Replacement:
-        """Return one word as it is changed."""
+        """Return the replacement of one word."""
 
 
 @register_relation
 class MetalSynonyms(Metal):
-    """A word becomes a synonym of any of its frequent senses."""
+    """A word becomes a synonym in any of its frequent senses."""
 
     name = "metal-synonyms"
     none = "no word of the question has a synonym"
@@ -109,7 +109,7 @@ class MetalSynonyms(Metal):
         return [word for word in scene.parts.words if _synonyms(scene, word)]
 
     def changed(self, scene: Scene, word: Word) -> Replacement:
-        """Return a word as a synonym, drawn uniformly."""
+        """Return a replacement of a word by a random synonym."""
         found = _synonyms(scene, word)
         after = found[int(scene.rng.integers(len(found)))]
         return Replacement(word.start, word.end, match_case(word.text, after), "synonym")
@@ -121,7 +121,7 @@ def _synonyms(scene: Scene, word: Word) -> list[str]:
 
 @register_relation
 class MetalWord(Metal):
-    """A frequent word of the data, drawn at random, is put before a word."""
+    """A random frequent word of the data is inserted before a word."""
 
     name = "metal-word"
     none = "the question has no word"
@@ -131,7 +131,7 @@ class MetalWord(Metal):
         return scene.parts.words
 
     def changed(self, scene: Scene, word: Word) -> Replacement:
-        """Return a word with another one before it."""
+        """Return a replacement that inserts a random word before a word."""
         frequent = scene.once(_frequent_words)
         other = frequent[int(scene.rng.integers(len(frequent)))]
         return Replacement(word.start, word.end, f"{other} {word.text}", "word")
@@ -146,17 +146,17 @@ def _frequent_words(data: DialogueSet) -> tuple[str, ...]:
 
 @register_relation
 class MetalTypos(Metal):
-    """A letter of a word is left out, said twice, swapped with the next one or mistyped."""
+    """A letter of a word is deleted, doubled, swapped with the next one or mistyped."""
 
     name = "metal-typos"
     none = "no word of the question has three letters"
 
     def places(self, scene: Scene) -> Sequence[Word]:
-        """Return the words of three letters and more."""
+        """Return the words with three or more letters."""
         return [word for word in scene.parts.words if len(word.text) >= _FEWEST_LETTERS]
 
     def changed(self, scene: Scene, word: Word) -> Replacement:
-        """Return a word with one typo."""
+        """Return a replacement of a word with one random typo."""
         text = word.text
         while text == word.text:
             place = int(scene.rng.integers(len(word.text) - 1))
@@ -185,7 +185,7 @@ class MetalLeet(Metal):
         return [word for word in scene.parts.words if not _LEET.keys().isdisjoint(word.lower)]
 
     def changed(self, scene: Scene, word: Word) -> Replacement:
-        """Return a word in leet."""
+        """Return a replacement of a word by its leet spelling."""
         del scene
         after = "".join(_LEET.get(letter.lower(), letter) for letter in word.text)
         return Replacement(word.start, word.end, after, "leet")

@@ -1,4 +1,4 @@
-"""Relations that reword a turn: disfluency, speech, phrases, grammar, word order."""
+"""Relations that rephrase a turn: disfluency, speech errors, phrases, grammar, word order."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ from pytest_dstfuzz.relations.should_change.sites import ValueSite, sites_of
 from pytest_dstfuzz.relations.values import article_before, inflections, written
 from pytest_dstfuzz.seeding import stream
 
-#: How many rewrites of a turn are drawn.
+#: Number of random rewrites per turn.
 _DRAWN: Final = 16
 
 
 class Places(NamedTuple):
-    """Where an utterance may be edited."""
+    """The possible edits of an utterance."""
 
-    #: In reading order; several may be of one place.
+    #: In reading order; several may share a position.
     replacements: Sequence[Replacement]
-    #: How many of them one rewrite may have.
+    #: Maximum number of edits in one rewrite.
     most: int
 
 
 class Paraphrase(Relation):
-    """The state stays when a turn is said in other words.
+    """The state stays when a turn is rephrased.
 
-    A class that inherits from it says where a turn may be edited; each rewrite is of some of these
-    places, and any part of it is a rewrite as well.
+    A subclass defines the possible edits of a turn. Each rewrite makes some of these edits, and any
+    subset of them is a rewrite as well.
     """
 
     expects = "{stays}"
@@ -62,11 +62,11 @@ class Paraphrase(Relation):
     places: Callable[[Scene], Places | str]
 
     def places_of(self, replacements: Sequence[Replacement], most: int) -> Places | str:
-        """Return these as places, or the last of the reasons where there are none."""
+        """Return replacements as `Places`, or the last of the reasons if there are none."""
         return Places(replacements, most) if replacements else self.reasons[-1]
 
     def begin(self, scene: Scene) -> Begun:
-        """Return rewrites with one edit or more, or why there is no place for one."""
+        """Return rewrites with one or more edits, or the reason why there are none."""
         found = self.places(scene)
         if isinstance(found, str):
             return Inapplicable(found)
@@ -77,7 +77,7 @@ class Paraphrase(Relation):
 
 
 def drawn(scene: Scene, places: Places) -> Iterator[tuple[Replacement, ...]]:
-    """Yield different choices of replacements that do not touch each other."""
+    """Yield distinct combinations of replacements that do not touch each other."""
     seen = set()
     count = len(places.replacements)
     for _ in range(_DRAWN):
@@ -90,16 +90,16 @@ def drawn(scene: Scene, places: Places) -> Iterator[tuple[Replacement, ...]]:
             if len(chosen) == wanted:
                 break
         choice = tuple(sorted(chosen))
-        made = tuple([one[:3] for one in choice])  # Two kinds of edit may be the same edit.
+        made = tuple([one[:3] for one in choice])  # Two kinds of edit may produce the same text.
         if made not in seen:
             seen.add(made)
             yield choice
 
 
 def free(scene: Scene) -> Iterator[tuple[int, Word]]:
-    """Yield the words that no lock guards, with their indices.
+    """Yield the indices and words that no lock guards.
 
-    Words in the names of slots (`topping-capers`) are no free words, be there an ontology or not.
+    Words in slot names (`topping-capers`) are not free, with or without an ontology.
     """
     roles, titles = scene.guarded.roles, scene.table.titles
     for index, word in enumerate(scene.parts.words):
@@ -108,25 +108,25 @@ def free(scene: Scene) -> Iterator[tuple[int, Word]]:
 
 
 def leans_on(scene: Scene, index: int) -> bool:
-    """Say whether the next word leans on the word ``index``: `I 'm`, `do n't`."""
+    """Return whether the next word is a clitic of the word ``index``: `I 'm`, `do n't`."""
     following = scene.parts.words[index + 1 : index + 2]
     return bool(following) and (following[0].text[0] in "'’" or following[0].lower == "n't")
 
 
 def plain_gap(scene: Scene, index: int) -> bool:
-    """Say whether only blanks are before the word ``index``, or after the last one."""
+    """Return whether only whitespace precedes the word ``index`` (or follows the last word)."""
     gaps = scene.parts.gaps
     return not gaps[index] or gaps[index].isspace()
 
 
 def begins_sentence(scene: Scene, index: int) -> bool:
-    """Say whether a sentence begins with the word ``index``."""
+    """Return whether the word ``index`` begins a sentence."""
     gap = scene.parts.gaps[index]
     return not index or any(mark in gap for mark in ".!?\n")
 
 
 def without_word(scene: Scene, index: int, operator: str) -> Replacement:
-    """Return how the word ``index`` is left out, with the blanks on one of its sides."""
+    """Return the deletion of the word ``index`` with the whitespace on one side."""
     words, gaps = scene.parts.words, scene.parts.gaps
     start, end = words[index].start, words[index].end
     before, after = gaps[index], gaps[index + 1]
@@ -143,22 +143,22 @@ def _told(chosen: Sequence[Replacement]) -> str:
 
 
 _NO_PAIR: Final = "no two words beside each other that are free of locks and marks"
-#: At most one pair in so many words.
+#: Number of words per swapped pair, at least.
 _WORDS_A_PAIR: Final = 4
-#: What they join says something else when they stand elsewhere.
+#: Conjunctions, which change the meaning if they move.
 _JOINTS: Final = word_set("and or but if then else because so than as while when unless")
-#: Where one changes places with the other, a statement becomes a question: `you can`.
+#: Swapping one of these with one of the helpers turns a statement into a question: `you can`.
 _SUBJECTS: Final = word_set("i you we he she they it there this that")
 _HELPERS: Final = word_set(
     "will would can could shall should may might must do does did am are is was were have has had"
 )
-#: What is said together with the next word.
+#: Words that form a fixed phrase with the next word.
 _SET: Final = word_set("thank thanks of")
 
 
 @register_relation
 class NeighbourSwap(Paraphrase):
-    """The state stays when neighbouring words change places, one pair in four words at most.
+    """The state stays when neighbouring words are swapped, at most one pair in four words.
 
     Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
     models, CoNLL 2018 (random swap).
@@ -168,7 +168,7 @@ class NeighbourSwap(Paraphrase):
     reasons = (_NO_PAIR,)
 
     def places(self, scene: Scene) -> Places | str:
-        """Return the pairs that may change places."""
+        """Return the pairs that may be swapped."""
         words = dict(free(scene))
         pairs = [
             Replacement(words[one].start, words[one + 1].end, self._swapped(scene, one), "swap")
@@ -202,14 +202,14 @@ class NeighbourSwap(Paraphrase):
 
 
 def _stays(word: Word) -> bool:
-    """Say whether a word has its capital wherever it stands."""
+    """Return whether a word keeps its capital in any position."""
     return word.lower.partition("'")[0] == "i" or word.text.isupper()
 
 
 _NO_STOP_WORD: Final = "no stop word that is free of locks"
 _EMPTY: Final = "nothing but stop words is said"
 _MOST_STOP_WORDS: Final = 8
-#: What they join or ask for is not there without them.
+#: Stop words that stay, because the sentence would lose a connective or a question word.
 KEPT_STOP_WORDS: Final = word_set(
     """or nor but if than as because while until what which who whom where when why how all any
     both each few own do does did am are is"""
@@ -218,7 +218,7 @@ KEPT_STOP_WORDS: Final = word_set(
 
 @register_relation
 class StopWordDropout(Paraphrase):
-    """The state stays when stop words are left out, eight at most.
+    """The state stays when stop words are left out, at most eight.
 
     Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
     models, CoNLL 2018 (stop-word dropout).
@@ -229,7 +229,7 @@ class StopWordDropout(Paraphrase):
     reasons = (_EMPTY, _NO_STOP_WORD)
 
     def places(self, scene: Scene) -> Places | str:
-        """Return the stop words that may go."""
+        """Return the stop words that may be left out."""
         stop_words = frozenset(scene.lexicon.stop_words)
         if all(word.lower in stop_words for word in scene.parts.words):
             return _EMPTY
@@ -245,16 +245,16 @@ class StopWordDropout(Paraphrase):
 
 _NO_WRONG_FORM: Final = "no word that is free of locks and has a wrong form"
 _MOST_WRONG_FORMS: Final = 3
-#: Whose forms the table has.
+#: Words whose forms are in the table.
 _OWN: Final = word_set("is are was were am be been being has have had does do did will would")
 
 
 @register_relation
 class GrammarErrors(Paraphrase):
-    """The state stays when a word has the wrong form: three words at most.
+    """The state stays when words have the wrong form, at most three.
 
-    A wrong word for a right one by a table, an infinitive for an inflected verb, a singular for a
-    plural.
+    The edits replace a word by a wrong one from a table, an inflected verb by its infinitive, or a
+    plural by its singular.
 
     Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
     models, CoNLL 2018 (grammar errors); theirs takes the AESW data.
@@ -268,7 +268,7 @@ class GrammarErrors(Paraphrase):
     reasons = (_NO_WRONG_FORM,)
 
     def places(self, scene: Scene) -> Places | str:
-        """Return the words that may be wrong."""
+        """Return the words that may get a wrong form."""
         found = [
             *replacements(scene, shipped_pairs("grammar.tsv"), "wrong_word"),
             *_inflected(scene),
@@ -296,17 +296,17 @@ _SHIPPED: Final = resources.files("pytest_dstfuzz") / "resources" / "relations"
 
 @dataclass(frozen=True)
 class PhraseTable:
-    """Phrases, in lower case with blanks between their words, and what may stand for each."""
+    """Phrases with their replacements, in lower case and split into words."""
 
     others: Mapping[tuple[str, ...], tuple[tuple[str, ...], ...]]
-    #: Words of the longest one.
+    #: Number of words in the longest phrase.
     longest: int
 
     @classmethod
     def read(cls, text: str, where: str, *, both_ways: bool = True) -> PhraseTable:
-        """Read pairs, one a line, parted by a tab; the second stands for the first.
+        """Read one pair per line, separated by a tab; the second phrase replaces the first.
 
-        With ``both_ways``, the first stands for the second as well.
+        If ``both_ways`` is set, the first also replaces the second.
 
         Raises:
             DataError: a line is no pair.
@@ -328,17 +328,17 @@ class PhraseTable:
 
 @cache
 def shipped_pairs(name: str) -> PhraseTable:
-    """Return a shipped table in which the second of a pair stands for the first."""
+    """Return a shipped table whose second phrases replace the first ones."""
     path = _SHIPPED / name
     return PhraseTable.read(path.read_text(encoding="utf-8"), str(path), both_ways=False)
 
 
 @cache
 def phrase_table(path: Path | None = None) -> PhraseTable:
-    """Return the shipped table, or that of a file of the same form.
+    """Return the shipped table, or one from a file in the same format.
 
     Raises:
-        DataError: the file cannot be read, or a line of it is no pair.
+        DataError: the file cannot be read, or one of its lines is no pair.
     """
     shipped = _SHIPPED / "phrases.tsv"
     own = None if path is None else read_text(path, "phrase table")
@@ -348,7 +348,7 @@ def phrase_table(path: Path | None = None) -> PhraseTable:
 
 @register_relation
 class PhraseTableRelation(Paraphrase):
-    """The state stays when phrases give way to others that say the same.
+    """The state stays when phrases are replaced by others with the same meaning.
 
     Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
     models, CoNLL 2018 (data-level paraphrase); theirs takes PPDB.
@@ -359,13 +359,13 @@ class PhraseTableRelation(Paraphrase):
     reasons = (_NO_PHRASE,)
 
     def places(self, scene: Scene) -> Places | str:
-        """Return the phrases that may give way."""
+        """Return the phrases that may be replaced."""
         found = list(replacements(scene, phrase_table(), "phrase"))
         return self.places_of(found, _MOST_PHRASES)
 
 
 def replacements(scene: Scene, table: PhraseTable, operator: str) -> Iterator[Replacement]:
-    """Yield what a table says of the phrases of a turn, where no lock guards what differs."""
+    """Yield the replacements of a table in a turn, if no lock guards the changed words."""
     words, gaps = scene.parts.words, scene.parts.gaps
     for first in range(len(words)):
         phrase: tuple[str, ...] = ()
@@ -382,7 +382,7 @@ def replacements(scene: Scene, table: PhraseTable, operator: str) -> Iterator[Re
 def _replacement(
     scene: Scene, place: tuple[int, str], old: Sequence[str], new: Sequence[str]
 ) -> Replacement | None:
-    """Return the edit of what differs between two phrases, if no lock guards that."""
+    """Return the minimal edit between two phrases, or ``None`` if a lock guards it."""
     first, operator = place
     head = _equal(old, new)
     tail = _equal(old[head:][::-1], new[head:][::-1])
@@ -400,7 +400,7 @@ def _replacement(
 
 
 def _equal(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many words two phrases begin with that are the same."""
+    """Return the length of the common prefix of two phrases, in words."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
@@ -413,10 +413,10 @@ _MOST_MISHEARD_WORDS: Final = 3
 
 @register_relation
 class Speech(Paraphrase):
-    """The state stays when words are heard as others that sound alike, or small ones are not heard.
+    """The state stays when words are misheard as similar-sounding ones, or small words are missed.
 
-    Source: Liu et al., Robustness testing of language understanding in task-oriented dialog
-    (LAUG), ACL 2021 (speech errors).
+    Source: Liu et al., Robustness testing of language understanding in task-oriented dialog (LAUG),
+    ACL 2021 (speech errors).
     """
 
     name = "speech"
@@ -427,7 +427,7 @@ class Speech(Paraphrase):
     reasons = (_NO_MISHEARD_WORD,)
 
     def places(self, scene: Scene) -> Places | str:
-        """Return the words that may be heard as others, or not at all."""
+        """Return the words that may be misheard or missed."""
         found = list(_misheard(scene))
         return self.places_of(found, _MOST_MISHEARD_WORDS)
 
@@ -452,13 +452,13 @@ def _misheard(scene: Scene) -> Iterator[Replacement]:
 
 _NO_FREE_PLACE: Final = "no place that is free of locks for a filler or a restart"
 _MOST_DISFLUENCIES: Final = 3
-#: Of the lexicon's fillers, those that nobody could take for an answer or a correction: where
-#: `i mean` is, something is put right.
+#: Fillers of the lexicon that nobody could mistake for an answer or a correction. `i mean` is left
+#: out because it announces a correction.
 _ANYWHERE: Final = ("um", "uh", "er", "erm", "hmm")
 _FIRST: Final = (*_ANYWHERE, "well")
-#: Words that are said twice where somebody begins again, at most.
+#: Maximum number of repeated words in a restart.
 _AGAIN: Final = 3
-#: Repairs of one slot.
+#: Maximum number of repairs per slot.
 _REPAIRS: Final = 2
 _ARTICLES: Final = word_set("a an")
 _THANKS: Final = word_set("thank")
@@ -466,13 +466,12 @@ _THANKS: Final = word_set("thank")
 
 @register_relation
 class Disfluency(Paraphrase):
-    """The state stays when somebody speaks with fillers, begins again, or puts a slip right.
+    """The state stays when the user speaks with fillers, restarts, or corrects a slip.
 
-    A repair says another value first and then, after `no`, the one that was said: the last one
-    counts.
+    A repair says another value first, then `no` and the original value, which counts.
 
-    Source: Liu et al., Robustness testing of language understanding in task-oriented dialog
-    (LAUG), ACL 2021 (disfluency).
+    Source: Liu et al., Robustness testing of language understanding in task-oriented dialog (LAUG),
+    ACL 2021 (disfluency).
     """
 
     name = "disfluency"
@@ -480,12 +479,12 @@ class Disfluency(Paraphrase):
     reasons = (_NO_FREE_PLACE,)
 
     def places(self, scene: Scene) -> Places | str:
-        """Return where a filler may stand, and what may be said twice."""
+        """Return the positions for fillers and the words that may be repeated."""
         found = [*_fillers(scene), *_restarts(scene)]
         return self.places_of(found, _MOST_DISFLUENCIES)
 
     def begin(self, scene: Scene) -> Begun:
-        """Return rewrites with fillers and restarts, and one for each repair."""
+        """Return rewrites with fillers and restarts, and one rewrite per repair."""
         begun = super().begin(scene)
         repairs = list(_repairs(scene))
         if isinstance(begun, Inapplicable):
@@ -494,7 +493,7 @@ class Disfluency(Paraphrase):
 
 
 def _fillers(scene: Scene) -> Iterator[Replacement]:
-    """Yield one filler for each place, drawn."""
+    """Yield one random filler for each position."""
     words, states, reasons = scene.parts.words, scene.guarded.open, scene.guarded.reasons
     for index, word in enumerate(words):
         first = begins_sentence(scene, index)
@@ -504,7 +503,7 @@ def _fillers(scene: Scene) -> Iterator[Replacement]:
         place = int(scene.rng.integers(len(fillers)))
         if states[index] == SHUT or scene.guards.guard_of(fillers[place]):
             continue
-        # A cue and its value stay together: `to Oslo`.
+        # Keep a cue and its value together: `to Oslo`.
         if index and (words[index - 1].lower in _THANKS or (reasons[index - 1] and reasons[index])):
             continue
         filler = f"{fillers[place].capitalize()}," if first else fillers[place]
@@ -512,7 +511,7 @@ def _fillers(scene: Scene) -> Iterator[Replacement]:
 
 
 def _restarts(scene: Scene) -> Iterator[Replacement]:
-    """Yield the first words of each sentence, said twice."""
+    """Yield repetitions of the first words of each sentence."""
     words, gaps, mask = scene.parts.words, scene.parts.gaps, scene.guarded
     for first in range(len(words)):
         if not begins_sentence(scene, first):
@@ -529,7 +528,7 @@ def _restarts(scene: Scene) -> Iterator[Replacement]:
 
 
 def _repairs(scene: Scene) -> Iterator[Rewrite]:
-    """Yield the turn with another value before one that it gives: `sunday, no, friday`."""
+    """Yield the turn with another value before each value that it gives: `sunday, no, friday`."""
     for site in sites_of(scene).found:
         for value in islice(unsaid(scene, site.slot, site.value), _REPAIRS):
             text = _other(scene, site, value)
@@ -540,7 +539,7 @@ def _repairs(scene: Scene) -> Iterator[Rewrite]:
 
 
 def _other(scene: Scene, site: ValueSite, value: str) -> str | None:
-    """Return another value as the old one is written, if the article before it fits."""
+    """Return another value in the form of the old one, or ``None`` if it does not fit."""
     first = site.mention.first
     if first != site.mention.last and site.kind != "time":
         return None
@@ -555,21 +554,21 @@ def _other(scene: Scene, site: ValueSite, value: str) -> str | None:
 
 _SILENT: Final = "the turn says nothing"
 _NO_BLOCK: Final = "no sentence of the blocks is free of locks"
-#: Sentences of one block, at most.
+#: Maximum number of sentences in a block.
 _LONGEST: Final = 3
-#: Between two sentences, with the blank after the mark.
+#: The boundary between two sentences, including the whitespace after it.
 _BOUND: Final = re.compile(r"(?<![.!?])[.!?]+[\"'”’]?\s+(?=\S)")
 
 
 @register_relation
 class PlugIn(Relation):
-    """The state stays when the user says something about something else as well.
+    """The state stays when the user also says something about another topic.
 
-    One to three sentences are put before the first sentence of the turn, between two, or after the
-    last one. First each of these places is tried, then again that at which the tracker became the
-    least sure.
+    One to three sentences are inserted before the first sentence of the turn, between two
+    sentences, or after the last one. Each position is tried once. After that, the relation repeats
+    the position where the tracker lost the most confidence.
 
-    Source: Pick-n-Plug, which picks block and place without a search.
+    Source: Pick-n-Plug, which picks block and position without a search.
     """
 
     name = "plug-in"
@@ -581,7 +580,7 @@ class PlugIn(Relation):
     reasons = (_SILENT, _NO_BLOCK)
 
     def begin(self, scene: Scene) -> Begun:
-        """Return the search for the place of a block."""
+        """Return the search for the position of a block."""
         if not scene.parts.words:
             return Inapplicable(_SILENT)
         guard_of = scene.guards.guard_of
@@ -595,7 +594,7 @@ class PlugIn(Relation):
 
 
 class _PlaceSearch(TurnRelation):
-    """Tries each place once, then the one that did most, each time with another block."""
+    """Try each position once, then repeat the most effective one with other blocks."""
 
     def __init__(self, scene: Scene, sentences: Sequence[str]) -> None:
         self._scene = scene
@@ -606,19 +605,19 @@ class _PlaceSearch(TurnRelation):
         self._places = (0, *filter(self._fits, bounds), len(user))
 
     def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite:
-        """Return rewrite ``number``, each time with a block that is drawn."""
+        """Return rewrite ``number`` with a random block."""
         rng = stream(self._seed, number, draw)
         wanted = min(int(rng.integers(1, _LONGEST + 1)), len(self._sentences))
         chosen = rng.choice(len(self._sentences), wanted, replace=False).tolist()
         return self._plugged(self._place(number, seen), [self._sentences[one] for one in chosen])
 
     def _fits(self, place: int) -> bool:
-        """Say whether it is the end of a sentence: not that of `St.` in a name, or `p.m.`."""
+        """Return whether a position ends a sentence, unlike the full stop of `St.` or `p.m.`."""
         one = self._plugged(place, self._sentences[:1])
         return not veto(self._scene, one.seen.user, one.edits)
 
     def _place(self, number: int, seen: Sequence[Shown]) -> int:
-        """Return the next place that was not tried, or the one where the tracker wavered most."""
+        """Return the next untried position, or the one that unsettled the tracker most."""
         if number < len(self._places):
             return self._places[number]
         wavered = dict.fromkeys(self._places, -1.0)
@@ -653,19 +652,19 @@ _NO_MASKED_WORD: Final = (
     "no word that is free of locks and for which the model proposes one like it"
 )
 _MOST_MASKED_WORDS: Final = 2
-#: Cosine from which two words are near to each other.
+#: Minimum cosine similarity of a word and its replacement.
 _NEAR: Final = 0.6
 _CONTENT: Final = frozenset({"noun", "verb", "adj", "adv"})
-#: Near to each other, and not the same where somebody asks for something.
+#: Pairs that are similar, but mean different things in a request.
 _APART: Final = frozenset({("get", "give"), ("give", "get"), ("try", "check"), ("met", "answered")})
 
 
 @register_relation
 class MaskedReplacement(Paraphrase):
-    """The state stays when a word gives way to one that fits in its place and is near to it.
+    """The state stays when a word is replaced by a similar one that fits its context.
 
-    Proposals for a place are those of the lexicon's masked language model, and of those only the
-    ones of the same part of speech that are neighbours of the word and none of its antonyms.
+    The candidates for a position come from the lexicon's masked language model. A candidate is kept
+    if it has the same part of speech, is a neighbour of the word, and is none of its antonyms.
     """
 
     name = "masked-replacement"
@@ -676,7 +675,7 @@ class MaskedReplacement(Paraphrase):
     reasons = (_NO_MASKED_WORD,)
 
     def places(self, scene: Scene) -> Places | str:
-        """Return the words that may give way."""
+        """Return the words that may be replaced."""
         found = [one for index, word in free(scene) for one in _others(scene, index, word)]
         return self.places_of(found, _MOST_MASKED_WORDS)
 
@@ -689,7 +688,7 @@ def _others(scene: Scene, index: int, word: Word) -> Iterator[Replacement]:
     near = {other for other, cosine in lexicon.neighbours(word.lower) if cosine >= _NEAR}
     near -= {word.lower, *lexicon.antonyms(word.lower)}
     verb = inflections().infinitive
-    # A form of the same verb is an error of grammar, which is another relation.
+    # Another form of the same verb is a grammar error, which is another relation.
     near = {other for other in near if (verb(other) or other) != (verb(word.lower) or word.lower)}
     if not near:
         return
@@ -697,7 +696,7 @@ def _others(scene: Scene, index: int, word: Word) -> Iterator[Replacement]:
     right = words[index + 1].lower if index + 1 < len(words) else ""
     for other in lexicon.insertions(left, right):
         fits = other in near and lexicon.majority_pos(other) == pos
-        # Near nouns are mostly two things of one kind: `phone` and `postcode`.
+        # Similar nouns are mostly two things of one kind: `phone` and `postcode`.
         if fits and (pos != "noun" or _means(scene.lexicon, word.lower, other)):
             if (word.lower, other) in _APART or scene.guards.guard_of(other):
                 continue
@@ -705,7 +704,7 @@ def _others(scene: Scene, index: int, word: Word) -> Iterator[Replacement]:
 
 
 def _means(lexicon: Lexicon, word: str, other: str) -> bool:
-    """Say whether two nouns are synonyms, or forms of one noun."""
+    """Return whether two nouns are synonyms or forms of one noun."""
     forms = inflections()
     synonyms = (*lexicon.synonyms(word), *lexicon.synonyms_all(word, "noun"))
     return other in (

@@ -1,4 +1,4 @@
-"""Relations by name: those that ship, those of packages, those of a suite."""
+"""Relations by name: shipped ones, those of installed packages, and those of a test suite."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ MODULES: Final = (
 )
 
 
-#: A package brings a relation by an entry point of this group that names an object, or a class
-#: that is made without arguments.
+#: A package provides a relation by an entry point in this group. The entry point names an object,
+#: or a class that takes no arguments.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.relations"
-#: Stands for all that ship and can say something about the data, but for `REPEATS`.
+#: Stands for all shipped relations that apply to the data, except those in `_APART`.
 ALL: Final = "all"
-#: Makes the variants of ``metamorphic`` again, where the clean answer is right.
+#: Repeats the variants of ``metamorphic`` if the clean answer is right.
 REPEATS: Final = "gold"
-#: Published sets of relations, each under one name.
+#: Published sets of relations, each with one name.
 FAMILIES: Final = {
     "mortar": ("same-context", "lost-context", "contexts-agree", "contexts-differ"),
     "metal": ("metal-synonyms", "metal-word", "metal-typos", "metal-leet"),
 }
-#: What ``all`` leaves out: what repeats others, and a baseline whose edits no lock holds back.
+#: Relations that ``all`` leaves out: one that repeats another, and a baseline that edits without
+#: locks.
 _APART: Final = (REPEATS, *FAMILIES["metal"])
 _HOMES: Final = tuple(f"{__package__}.{name}" for name in MODULES)
 _shipped: dict[str, object] = {}
@@ -49,7 +50,7 @@ _Given = TypeVar("_Given")
 
 
 def _load() -> dict[str, object]:
-    """Return the relations that ship, by name and in the order of their modules."""
+    """Return the shipped relations by name, in the order of their modules."""
     for home in _HOMES:
         import_module(home)
     places = {home: place for place, home in enumerate(_HOMES)}
@@ -63,17 +64,17 @@ RELATIONS: Final[Registry[object]] = Registry(
 
 
 def register_relation(relation: _Given) -> _Given:
-    """Make a relation known by its name, such as in a ``conftest.py``.
+    """Register a relation under its name, for example in a ``conftest.py``.
 
     Args:
-        relation: a `Relation`, or a class of one that is made without arguments, for which this
-            is a decorator too.
+        relation: a `Relation`, or a relation class that takes no arguments. In the second case
+            this function works as a decorator.
 
     Returns:
-        What was given.
+        The argument.
 
     Raises:
-        UserError: it is none, or one that ships has its name.
+        UserError: the argument is no relation, or a shipped relation has the same name.
     """
     found = as_relation(relation, "register_relation()")
     if _ships(found):
@@ -94,15 +95,16 @@ def relation_by_name(name: str) -> Relation:
 def relations_named(
     text: str, data: DialogueSet | None = None, outcome: OutcomeKind | None = None
 ) -> tuple[Relation, ...]:
-    """Return the relations of a list of names, parted by commas, in their order.
+    """Return the relations of a comma-separated list of names, in the given order.
 
-    ``all`` = those that ship but ``gold``, which repeats ``metamorphic``, and the baseline
-    ``metal``; with ``data``, those of them that can say something about it, and with ``outcome``,
-    about answers of that kind. ``mortar`` and ``metal`` stand for four relations each.
+    ``all`` stands for the shipped relations except ``gold``, which repeats ``metamorphic``, and the
+    baseline ``metal``. If ``data`` is given, ``all`` leaves out relations that cannot apply to it.
+    If ``outcome`` is given, it leaves out relations that do not support this kind of answer.
+    ``mortar`` and ``metal`` stand for four relations each.
 
     Raises:
-        UserError: there is no such relation, the nearest name is said; one is named twice; or
-            none is named.
+        UserError: a relation does not exist (the message suggests the nearest name), a name
+            appears twice, or the list is empty.
     """
     given = [name.strip() for name in text.split(",")]
     names = [one for name in given for one in FAMILIES.get(name, (name,))]
@@ -127,7 +129,11 @@ def relations_named(
 def relation_for(
     given: str | Relation, data: DialogueSet, outcome: OutcomeKind = "state"
 ) -> Relation:
-    """Return a relation after checking that it can say something about ``data``, and answers."""
+    """Return a relation after checking that it supports the data and the kind of answer.
+
+    Raises:
+        UserError: the relation does not support the kind of answer, or cannot apply to the data.
+    """
     relation = relation_by_name(given) if isinstance(given, str) else given
     if outcome not in relation.on:
         others = [name for name in RELATIONS.shipped if outcome in relation_by_name(name).on]
@@ -144,9 +150,10 @@ def relation_for(
 
 
 def as_relation(given: object, where: str) -> Relation:
-    """Return a relation that is safe to ask: somebody else's is checked whenever it answers.
+    """Return a relation that is safe to call: third-party relations are checked on every call.
 
-    A class of one is made without arguments. Messages begin with ``where`` it comes from.
+    A class is instantiated without arguments. Error messages begin with ``where``, the origin of
+    the relation.
     """
     if isinstance(given, type):
         with blamed(f"{where}: {given.__name__}()"):
@@ -165,7 +172,7 @@ def as_relation(given: object, where: str) -> Relation:
 
 
 def spoken_of(relation: Relation) -> str:
-    """Return what a relation speaks of, in words.
+    """Return the kinds of answer that a relation supports, in words.
 
     >>> spoken_of(relation_by_name("tools-order")), spoken_of(relation_by_name("speech"))
     ('tool calls', 'slots, replies, tool calls')
@@ -174,7 +181,7 @@ def spoken_of(relation: Relation) -> str:
 
 
 def is_shipped(relation: Relation) -> bool:
-    """Whether a relation is the one that ships under its name."""
+    """Return whether a relation is the shipped one with this name."""
     return _ships(relation) and RELATIONS.find(relation.name) is relation
 
 

@@ -1,4 +1,4 @@
-"""The protocol of a relation, the scene that it sees, and the rewrites that it makes."""
+"""The protocol of a relation, its view of a turn, and the rewrites that it proposes."""
 
 from __future__ import annotations
 
@@ -38,43 +38,45 @@ if TYPE_CHECKING:
 __all__ = ["MOST", "Begun", "BySearch", "Inapplicable", "Relation", "Rewrite", "Scene", "Scenes"]
 
 
-#: Whether the state is to stay (over-sensitive trackers fail) or to follow (over-stable ones do).
+#: The expectation: the state stays (over-sensitive trackers fail) or follows the edit (over-stable
+#: trackers fail).
 Side = Literal["should-not-change", "should-change"]
-#: What is edited. A relation of dialogues has one result for each of them, at its last turn.
+#: The unit that a relation edits. A relation on dialogues has one result per dialogue, at its last
+#: turn.
 Unit = Literal["turn", "dialogue"]
-#: How a rewrite fails. ``changed``: a state that was to stay did not. Where something was to
-#: change: ``stuck`` = nothing did, ``partial`` = some of it did and all else is as it was,
-#: ``other`` = something else happened.
+#: How a rewrite fails. ``changed``: the state should have stayed and did not. If something should
+#: have changed: ``stuck`` = nothing changed, ``partial`` = some of the expected changes happened
+#: and nothing else did, ``other`` = anything else.
 Failure = Literal["changed", "stuck", "partial", "other"]
-#: ``improved`` = the clean prediction was wrong by the label and the perturbed one is right;
-#: ``inapplicable`` = the relation says nothing about this turn.
+#: ``improved`` = the clean prediction was wrong by the label and the perturbed one is right.
+#: ``inapplicable`` = the relation does not apply to this turn.
 VerdictKind = Literal["held", "violation", "improved", "inapplicable"]
 
-#: Why a turn is not edited whose words the locks do not know.
+#: The reason for skipping a turn if the locks do not know its words.
 OTHER_LANGUAGE: Final = "the utterance is not in English, or not all of it"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a relation says about a pair of predictions.
+    """The verdict of a relation on a pair of predictions.
 
-    Provisional: a relation between richer answers than belief states may say more.
+    Provisional: relations on answers that are richer than belief states may need more fields.
     """
 
     kind: VerdictKind
-    #: Slots that are not as expected, sorted; also of an improvement. A violation has at least one.
-    #: Of a slot that was to change and did not, ``before`` equals ``after``.
+    #: Slots with an unexpected value, sorted. An improvement lists its slots too. A violation has
+    #: at least one. If a slot should have changed and did not, ``before`` equals ``after``.
     changes: tuple[Difference, ...] = ()
-    #: Of a violation: how it failed; ``None`` = ``changed``.
+    #: How a violation failed; ``None`` means ``changed``.
     failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What is to become of one slot.
+    """The expected change of one slot.
 
     Raises:
-        ValueError: the value that it has is admissible: nothing would have to happen.
+        ValueError: the value before the change is already admissible.
     """
 
     slot: str
@@ -94,17 +96,17 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the answer to a rewrite is to be, seen from that to its reference.
+    """The expected answer to a rewrite, relative to the answer to its reference.
 
-    Slots without a delta stay as they are; without any delta, the state is to stay.
+    Slots without a delta must keep their values. If there is no delta at all, the state must stay.
 
     Raises:
-        ValueError: the deltas, or what ``differs``, are not sorted by slot, or one slot is named
-            twice.
+        ValueError: the deltas or the paths in ``differs`` are not sorted by slot, or a slot
+            appears twice.
     """
 
     deltas: tuple[Delta, ...] = ()
-    #: Paths that are to be something else than in the answer to the reference, whatever that is.
+    #: Paths whose value must differ from the one in the answer to the reference.
     differs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -121,9 +123,9 @@ class Expected:
         return not self.deltas and not self.differs
 
     def against(self, before: Outcome) -> Expected:
-        """Return the same with a delta for all that ``differs``, seen from an answer.
+        """Return a copy with a delta for each path in ``differs``, given the reference answer.
 
-        Where the answer lacks the path, anything is another one.
+        If the answer lacks the path, any value counts as different.
 
         >>> OTHER_REPLY.against(Outcome({"reply": "At nine."})).deltas[0].after
         Admissible(values=('At nine.',), anything_but=True, or_no_call=False)
@@ -137,11 +139,11 @@ class Expected:
         return Expected(tuple(sorted([*self.deltas, *other], key=lambda delta: delta.slot)))
 
     def of(self, slot: str) -> Delta | None:
-        """Return what is to become of a slot; ``None`` = it is to stay."""
+        """Return the expected change of a slot, or ``None`` if the slot must stay."""
         return next((delta for delta in self.deltas if delta.slot == slot), None)
 
     def judge(self, before: Outcome, found: Outcome) -> Verdict:
-        """Say whether the answer ``found`` is as expected, ``before`` that to the reference."""
+        """Return the verdict on the answer ``found``, given the reference answer ``before``."""
         if self.differs:
             return self.against(before).judge(before, found)
         misses = []
@@ -171,7 +173,7 @@ class Expected:
         return Verdict("violation", tuple(misses), failure)
 
     def told(self, change: Difference, show: Callable[[str], str] = str) -> str:
-        """Say what became of a slot, and what should have; values as ``show`` makes them.
+        """Describe the actual and the expected change of a slot, with values formatted by ``show``.
 
         >>> follow = Expected((Delta("area", "north", Admissible(("south",))),))
         >>> follow.told(Difference("area", "north", "north"))
@@ -191,16 +193,16 @@ class Expected:
 
 
 UNCHANGED: Final = Expected()
-#: Of a reply: it is to be another one, whatever that is.
+#: For replies: any other reply is expected.
 OTHER_REPLY: Final = Expected(differs=(REPLY,))
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A round repeated, moved, dropped, added or asked again.
+    """A round that was repeated, moved, dropped, added or asked again.
 
-    ``turn`` and ``to`` count the rounds of the clean dialogue from 0; ``to`` = the round that it
-    then stands before, or that it is put after where it is added or said twice.
+    ``turn`` and ``to`` count the rounds of the clean dialogue from 0. A moved round now
+    stands before round ``to``. An added or repeated round stands after it.
     """
 
     kind: Literal["repeat", "move", "drop", "add", "again"]
@@ -210,76 +212,78 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A context to ask the tracker, and what the answer is to be."""
+    """A context to send to the tracker, and the expected answer."""
 
     seen: Context
-    #: A clean context of the dialogue, or where ``between`` that of another rewrite: the one whose
-    #: answer is the state before.
+    #: The context whose answer is the state before. It is a clean context of the dialogue, or, if
+    #: ``between`` is set, the context of another rewrite.
     reference: Context
     expected: Expected = UNCHANGED
-    #: On the utterance of the turn, one after the other; ``transformation`` is the relation's name,
-    #: ``operator`` its kind of edit.
+    #: Edits of the utterance of the turn, applied in order. ``transformation`` is the name of the
+    #: relation and ``operator`` its kind of edit.
     edits: tuple[Edit, ...] = ()
     moves: tuple[Move, ...] = ()
-    #: For people: ``restaurant-area: north -> south``, ``round 3 said twice``.
+    #: A description for reports: ``restaurant-area: north -> south``, ``round 3 said twice``.
     about: str = ""
-    #: Whether any part of its edits is a rewrite of the relation too, so that it may be made
-    #: smaller; only where the state of the turn is to stay. Rounds that moved stay so.
+    #: Whether every subset of the edits is a rewrite of the relation too, so that the shrinker may
+    #: remove edits. Possible only if the state of the turn must stay. Moved rounds are never
+    #: shrunk.
     separable: bool = False
-    #: The test case that it is a question of, where cases are counted: ``DRS-0``.
+    #: The test case that this question belongs to, if test cases are counted: ``DRS-0``.
     case: str = ""
-    #: Whether the reference is what another rewrite shows, which the tracker is asked for as well.
+    #: Whether the reference is the context of another rewrite, so that the tracker is asked for it
+    #: too.
     between: bool = False
 
     @property
     def asks(self) -> tuple[Context, ...]:
-        """What the tracker is asked for, besides clean contexts; of a turn each is tried once."""
+        """The contexts to send to the tracker besides clean ones; each is tried once per turn."""
         return (self.seen, self.reference) if self.between else (self.seen,)
 
 
 class Inapplicable(NamedTuple):
-    """The relation says nothing about this turn."""
+    """The result of a relation that does not apply to a turn."""
 
-    #: One of the relation's reasons. Turns are counted by it, so there are no values in it.
+    #: One of the relation's reasons. Reports count turns by reason, so it contains no values.
     reason: str
 
 
 class BySearch(NamedTuple):
-    """The search edits the turn, and the relation judges what comes of it."""
+    """The result of a relation that lets the search edit the turn and judges the variants."""
 
-    #: Of the answers to the clean turn and to a variant, and the label if there is one.
+    #: Takes the answers to the clean turn and to a variant, and the label if there is one.
     judge: Callable[[Outcome, Outcome, Outcome | None], Verdict]
 
 
 class Shown(NamedTuple):
-    """What an earlier rewrite of the same turn showed."""
+    """The result of an earlier rewrite of the same turn."""
 
     rewrite: Rewrite
-    #: The tracker was asked, and answered.
+    #: Whether the tracker was asked and answered.
     answered: bool = False
-    #: The answer is not as expected.
+    #: Whether the answer differs from the expected one.
     broken: bool = False
-    #: How much less sure the tracker is of the rewrite than of its reference.
+    #: How much less confident the tracker is on the rewrite than on its reference.
     impurity: float = 0.0
 
 
 class TurnRelation(Protocol):
-    """The rewrites of one turn, by a relation that looks at what earlier ones showed."""
+    """The rewrites of one turn by a relation that may adapt to the results of earlier rewrites."""
 
     def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:
-        """Return rewrite ``number`` of the turn; ``None`` = there are no more.
+        """Return rewrite ``number`` of the turn, or ``None`` if there are no more.
 
-        A function of the arguments and the scene, never of what was asked before.
+        The result depends only on the arguments and the scene, never on earlier calls.
 
         Args:
-            number: of the rewrite, from 0.
-            draw: 0, or how many rewrites for this number were refused, as they were there already.
-            seen: what the rewrites ``0`` to ``number - 1`` showed, where the relation is adaptive;
-                otherwise only what they were.
+            number: index of the rewrite, from 0.
+            draw: how many rewrites for this number were rejected as duplicates, from 0.
+            seen: results of the rewrites ``0`` to ``number - 1`` if the relation is adaptive;
+                otherwise the rewrites without results.
         """
 
 
-#: What a relation makes of a turn.
+#: The possible results of a relation on a turn.
 Begun = Iterable[Rewrite] | TurnRelation | BySearch | Inapplicable
 
 
@@ -287,7 +291,7 @@ _Found = TypeVar("_Found")
 
 
 class Replacement(NamedTuple):
-    """``after`` in the place of ``text[start:end]`` of the clean utterance."""
+    """A replacement of ``text[start:end]`` of the clean utterance by ``after``."""
 
     start: int
     end: int
@@ -305,41 +309,42 @@ def _equal(one: Outcome, other: Outcome, asked: Context) -> bool:
 class Scene:
     """One turn of a dialogue, with the states before and after it.
 
-    The states are the tracker's answers to the clean contexts. Where they are the labels instead, a
-    relation says what it would do for a tracker without a fault.
+    The states are the tracker's answers to the clean contexts. If they are the labels instead, a
+    relation shows what it would do for a perfect tracker.
     """
 
-    #: Name of the relation that is asked.
+    #: Name of the relation that uses the scene.
     relation: str
     dialogue: Dialogue
-    #: The turn; the last one where the relation edits whole dialogues.
+    #: Index of the turn. It is the last turn if the relation edits whole dialogues.
     index: int
-    #: After each turn, up to ``index`` at least; ``None`` = the tracker failed there, or there is
-    #: no label. A relation that edits by itself is asked only where all are known.
+    #: States after each turn, at least up to ``index``. ``None`` = the tracker failed on that turn,
+    #: or it has no label. A relation that makes its own edits is asked only if all states are
+    #: known.
     states: tuple[Outcome | None, ...]
     data: DialogueSet
-    #: Says which words carry the slots.
+    #: Finds the words that carry slot values.
     guards: Locks
     lexicon: Lexicon
-    #: Of the campaign.
+    #: Seed of the campaign.
     seed: int
-    #: What of the answers is tested, and what there is to say about replies.
+    #: The tested part of the answers, and the settings for replies.
     reply: ReplySettings = field(default_factory=ReplySettings)
-    #: How many variants of a turn were asked for.
+    #: Requested number of variants per turn.
     variants: int = 5
-    #: See `once`; shared by the scenes of a run.
+    #: Cache of `once`, shared by the scenes of a run.
     kept: dict[object, object] = field(default_factory=dict)
-    #: Whether two answers to a context say the same.
+    #: Whether two answers to a context are equivalent.
     agree: Callable[[Outcome, Outcome, Context], bool] = _equal
 
     @property
     def kind(self) -> AnswerKind:
-        """What of the answers is tested."""
+        """The kind of answer that is tested."""
         return KINDS[self.reply.outcome]
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """Random numbers that are the relation's own at this turn, the same in every process."""
+        """The relation's own random generator for this turn, equal in every process."""
         return stream(self.seed, "relation", self.relation, self.dialogue.id, self.index)
 
     @property
@@ -353,7 +358,11 @@ class Scene:
         return self.dialogue.context(self.index)
 
     def state(self, index: int) -> Outcome:
-        """Return the state after a turn; empty before the first one (index -1)."""
+        """Return the state after a turn, or an empty state before the first turn (index -1).
+
+        Raises:
+            ValueError: the state of this turn is not known.
+        """
         found = self.states[index] if index >= 0 else Outcome()
         if found is None:
             raise ValueError(f"there is no state of turn {index} of {self.dialogue.id!r}")
@@ -361,7 +370,7 @@ class Scene:
 
     @property
     def label(self) -> Outcome | None:
-        """The right answer; the one that was given, where that says the same."""
+        """The correct answer; the tracker's own answer if it is equivalent to the label."""
         if not self.kind.has_tools:
             return self.turn.state
         label = self.turn.calls
@@ -372,7 +381,8 @@ class Scene:
     def before(self) -> Outcome:
         """The state before the turn.
 
-        Of tool calls none, as each message makes its own; in rollouts those that were made before.
+        For tool calls it is empty because each message makes its own calls. In rollouts it is the
+        state after the previous turn.
         """
         if self.kind.has_tools:
             rolled = self.reply.history == "own" and self.index > 0
@@ -397,30 +407,30 @@ class Scene:
 
     @cached_property
     def guarded(self) -> Mask:
-        """What guards the words of the utterance, word by word as in `parts`."""
+        """The locks on the words of the utterance, indexed like `parts`."""
         return self.guarded_in(self.turn.user, self.parts)
 
     def guarded_in(self, text: str, parts: Parts) -> Mask:
-        """Return what would guard the words of another utterance, word by word as in ``parts``."""
+        """Return the locks on the words of another utterance, indexed like ``parts``."""
         values = self.kind.locked_values(self.data, self.turn, self.states[self.index])
         return self.guards.mask(text, parts, values, self.turn.system)
 
     def once(self, build: Callable[[DialogueSet], _Found]) -> _Found:
-        """Return what ``build`` makes of the data, which is done once a run."""
+        """Return ``build(data)``, computed once per run."""
         if build not in self.kept:
             self.kept[build] = build(self.data)
         return cast("_Found", self.kept[build])
 
     @property
     def table(self) -> ValueTable:
-        """What is known of the slots of the data, and of their values."""
+        """Statistics on the slots of the data and their values."""
         return self.once(ValueTable.of)
 
     def edits(self, replacements: Iterable[Replacement]) -> tuple[Edit, ...]:
-        """Return replacements in the clean utterance as edits, the last place first.
+        """Return replacements in the clean utterance as edits, from the last position to the first.
 
         Raises:
-            ValueError: two of them overlap, or one is outside of the utterance.
+            ValueError: two replacements overlap, or one is outside the utterance.
         """
         edits: list[Edit] = []
         limit = len(self.turn.user)
@@ -434,19 +444,19 @@ class Scene:
 
     @property
     def names_domains(self) -> bool:
-        """Whether people say the domain of a slot, as they do not say the name of a tool."""
+        """Whether users name the domain of a slot. They do not name tools."""
         return True
 
     def worded(self, slot: str, value: str) -> str:  # noqa: ARG002 - of tool calls it depends on it
-        """Return a value as it is written in an utterance."""
+        """Return the form of a value in an utterance."""
         return value
 
     def whole(self, after: str, operator: str) -> Replacement:
-        """Return other words in the place of the whole utterance."""
+        """Return a replacement of the whole utterance."""
         return Replacement(0, len(self.turn.user), after, operator)
 
     def said(self, user: str) -> Context:
-        """Return the clean context with another newest utterance of the user."""
+        """Return the clean context with another latest user utterance."""
         return self.context.saying(user)
 
     def rewrite(
@@ -460,13 +470,13 @@ class Scene:
         """Return a rewrite of the utterance of the turn in its clean context.
 
         Args:
-            replacements: what is put into it, in any order.
-            deltas: what is to become of the slots, in any order; none = the state is to stay.
-            about: says it for people; that of the deltas where nothing is given.
+            replacements: replacements in the utterance, in any order.
+            deltas: expected changes of slots, in any order; if empty, the state must stay.
+            about: description for reports; by default that of the deltas.
             separable: see `Rewrite`.
 
         Raises:
-            ValueError: as `edits`, and as `Expected`.
+            ValueError: see `edits` and `Expected`.
         """
         edits = self.edits(replacements)
         user = self.turn.user
@@ -484,7 +494,7 @@ class Scene:
 
 
 class Scenes:
-    """Makes the scenes of a run: what they share is built once."""
+    """Create the scenes of a run, which share their expensive parts."""
 
     def __init__(
         self,
@@ -496,7 +506,7 @@ class Scenes:
         variants: int = 5,
         agree: Callable[[Outcome, Outcome, Context], bool] = _equal,
     ) -> None:
-        """Keep what all scenes share: ``seed`` and the settings are those of the campaign."""
+        """Store the shared parts; ``seed`` and the settings are those of the campaign."""
         self._reply = reply or ReplySettings()
         self._agree = agree
         self._shared = data, guards, lexicon, seed, self._reply, variants
@@ -509,105 +519,106 @@ class Scenes:
         index: int,
         states: Iterable[Outcome | None],
     ) -> Scene:
-        """Return the scene of a turn for the relation of a name; for ``states`` see `Scene`."""
+        """Return the scene of a turn for the named relation; for ``states`` see `Scene`."""
         kept, agree = self._kept, self._agree
         return Scene(relation, dialogue, index, tuple(states), *self._shared, kept, agree)
 
     @property
     def kind(self) -> AnswerKind:
-        """What of the answers is tested."""
+        """The kind of answer that is tested."""
         return KINDS[self._reply.outcome]
 
     def labelled(self, relation: str, dialogue: Dialogue, index: int) -> Scene:
-        """Return the scene of a turn where the labels stand for the tracker's answers."""
+        """Return the scene of a turn with the labels in place of the tracker's answers."""
         states = (self.kind.label(dialogue, place) for place in range(index + 1))
         return self.of(relation, dialogue, index, states)
 
 
-#: Rewrites that are taken of one turn, of a relation that has more.
+#: Maximum number of rewrites per turn.
 MOST: Final = 64
-#: Why a relation that edits by itself is not asked about a turn.
+#: Reasons why a relation that makes its own edits is not asked about a turn.
 FAILED_EARLIER: Final = "the tracker failed on an earlier turn"
 TOO_LONG: Final = f"the utterance has more than {LONGEST_EDITED:,} characters"
 
 
 class Relation(Protocol):
-    """What must hold between the predictions on a clean turn and on a rewrite of it.
+    """The expected relation between the predictions on a clean turn and on a rewrite of it.
 
-    A class that inherits from it writes ``name`` and either ``judge``, where the search is to edit
-    the turns, or ``begin``, where it edits them itself (``edits = "own"``); and the rest where it
-    is to be otherwise. Its answers must depend on the arguments alone, and it never asks the
-    tracker. Provisional, as `Verdict` is.
+    A subclass defines ``name``. If the search should edit the turns, it defines ``judge``. If the
+    relation makes its own edits (``edits = "own"``), it defines ``begin``. It overrides the other
+    members only if their defaults do not fit. The results must depend on the arguments alone, and a
+    relation never asks the tracker. Provisional, as `Verdict` is.
     """
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name that the option ``relation`` takes, and that reports show."""
+        """The name for the option ``relation`` and for reports."""
 
     @property
     def expects(self) -> str:
-        """What it expects, in one sentence for people: ``the slot takes the new value``.
+        """The expectation in one sentence for users: ``the slot takes the new value``.
 
-        ``{stays}`` says that the state, the answer or the calls stay, see `Words.fill`.
+        ``{stays}`` expands to a phrase for "the state stays", "the answer stays" or "the calls
+        stay", see `Words.fill`.
         """
         return "{stays}"
 
     @property
     def source(self) -> str:
-        """Where its word lists come from, and their licence; empty where it has none."""
+        """The source of the word lists and their licence; empty if there are none."""
         return ""
 
     @property
     def edits(self) -> Literal["search", "own"]:
-        """Whether the search edits the turns, or the relation itself."""
+        """Whether the search or the relation itself edits the turns."""
         return "search"
 
     @property
     def side(self) -> Side:
-        """Whether the state is to stay or to follow."""
+        """Whether the state must stay or follow the edit."""
         return "should-not-change"
 
     @property
     def unit(self) -> Unit:
-        """Whether it edits turns or whole dialogues."""
+        """Whether the relation edits turns or whole dialogues."""
         return "turn"
 
     @property
     def on(self) -> tuple[OutcomeKind, ...]:
-        """What it can speak of: states, replies, tool calls; all of them, where it says nothing."""
+        """The supported kinds of answer: states, replies, tool calls; by default all."""
         return get_args(OutcomeKind)
 
     @property
     def adaptive(self) -> bool:
-        """Whether it wants to know what its earlier rewrites of a turn showed."""
+        """Whether the relation uses the results of its earlier rewrites of a turn."""
         return False
 
     @property
     def english(self) -> bool:
-        """Whether its edits are words of English, which have no place in another language."""
+        """Whether the edits are English words, which do not fit other languages."""
         return False
 
     @property
     def needs_labels(self) -> bool:
-        """Whether it can say nothing about data without labels."""
+        """Whether the relation needs data with labels."""
         return False
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it says nothing about a turn, in the order in which it looks.
+        """The reasons why the relation may not apply to a turn, in the order of its checks.
 
-        Where several slots are looked at, the turn is counted with the last of their reasons.
+        If a relation checks several slots, the turn is counted under the last of their reasons.
         """
         return (self.inapplicable,)
 
     @property
     def inapplicable(self) -> str:
-        """Why it says nothing about a turn to which it does not apply, for reports."""
+        """The reason, for reports, why the relation does not apply to a turn."""
         return "the relation says nothing about this turn"
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say why no turn of the data can satisfy it, whatever the tracker; ``""`` = some may."""
+        """Return why no turn of the data can satisfy the relation, or ``""`` if some may."""
         if self.needs_labels and all(
             turn.state is None and turn.calls is None
             for dialogue in data.dialogues
@@ -617,42 +628,42 @@ class Relation(Protocol):
         return ""
 
     def begin(self, scene: Scene) -> Begun:
-        """Return what it makes of a turn.
+        """Return the rewrites of a turn, or the reason why there are none.
 
-        By default the search edits the turn, where `applies` says so, and `judge` judges.
+        By default, the search edits the turn if `applies` returns true, and `judge` compares.
         """
         if not self.applies(scene.now, scene.turn.state):
             return Inapplicable(self.inapplicable)
         return BySearch(self.judge)
 
     def applies(self, clean: Outcome, label: Outcome | None) -> bool:  # noqa: ARG002 - for others
-        """Whether it says anything about a turn with this clean prediction."""
+        """Return whether the relation applies to a turn with this clean prediction."""
         return True
 
     def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
-        """Compare the prediction on a variant with that on the clean turn.
+        """Compare the prediction on a variant with the prediction on the clean turn.
 
         Args:
             clean: prediction on the clean turn in its clean context.
-            perturbed: prediction on the variant in the context it is seen in.
-            label: the right belief state; ``None`` where the data has none.
+            perturbed: prediction on the variant in the variant's context.
+            label: correct belief state, or ``None`` if the data has none.
         """
         raise NotImplementedError(f"the relation {self.name!r} edits by itself")
 
 
-#: What `begin` returns.
+#: The return type of `begin`.
 TurnBegun = list[Rewrite] | TurnRelation | BySearch | Inapplicable
 
 
 def begin(relation: Relation, scene: Scene) -> TurnBegun:
-    """Return what a relation makes of a turn: of many rewrites the first `MOST`, at least one.
+    """Return the result of a relation on a turn, with at least one and at most `MOST` rewrites.
 
     Raises:
-        UserError: it leaves the edits to the search and has some of its own, or the other way
-            round.
+        UserError: the relation declares that the search edits and returns its own rewrites, or
+            the other way round.
     """
     if relation.edits == "own":
-        # Each message makes its own calls: those to earlier turns need not be known.
+        # Each message makes its own calls, so calls of earlier turns need not be known.
         if None in scene.states and scene.kind.needs_earlier:
             return Inapplicable(FAILED_EARLIER)
         if len(scene.turn.user) > LONGEST_EDITED:
@@ -673,7 +684,7 @@ def begin(relation: Relation, scene: Scene) -> TurnBegun:
 
 
 def proposed(begun: list[Rewrite] | TurnRelation) -> list[Rewrite]:
-    """Return the rewrites of a turn, `MOST` at most: those that come where no answer is known."""
+    """Return at most `MOST` rewrites of a turn, as proposed if no answer is known."""
     if isinstance(begun, list):
         return begun
     found: list[Rewrite] = []

@@ -38,11 +38,12 @@ from pytest_dstfuzz.relations.values import FLAG_VALUES, domain_of, joined, name
 
 
 def rounds_after(count: int, moves: Iterable[Move]) -> tuple[int, ...]:
-    """Return which rounds of a dialogue are there, and in which order, after some moves.
+    """Return the order of the rounds of a dialogue after some moves.
 
     Args:
-        count: rounds that are there before.
-        moves: made one after the other; each names rounds by their place in the clean dialogue.
+        count: number of rounds before the moves.
+        moves: applied one after the other; each names rounds by their index in the clean
+            dialogue.
 
     >>> rounds_after(4, [Move("move", 2, 1), Move("drop", 0)])
     (2, 1, 3)
@@ -50,7 +51,7 @@ def rounds_after(count: int, moves: Iterable[Move]) -> tuple[int, ...]:
     (0, 0, 1)
 
     Raises:
-        ValueError: a round is not there, or a move is none of whole rounds.
+        ValueError: a round does not exist, or a move does not move, repeat or drop a round.
     """
     order = list(range(count))
     for move in moves:
@@ -69,10 +70,10 @@ def rounds_after(count: int, moves: Iterable[Move]) -> tuple[int, ...]:
 
 
 def context_after(dialogue: Dialogue, count: int, moves: Sequence[Move]) -> Context:
-    """Return the first ``count`` rounds of a dialogue after some moves, as a tracker sees them.
+    """Return the context of the first ``count`` rounds of a dialogue after some moves.
 
     Raises:
-        ValueError: as `rounds_after`.
+        ValueError: see `rounds_after`.
     """
     turns = [dialogue.turns[index] for index in rounds_after(count, moves)]
     return Context(tuple(Exchange(turn.system, turn.user) for turn in turns))
@@ -93,12 +94,12 @@ def ordered(order: Sequence[int]) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-#: Letters that a longer form of a value begins with.
+#: Length of the common prefix of a value and a longer form.
 _STEM: Final = 6
-#: Words of a correction. What was said before may be for another slot than it seemed to be.
+#: Words of a correction. After one, earlier values may belong to another slot than it seemed.
 CORRECTIONS: Final = word_set("actually instead rather sorry wrong oops correction meant mistake")
-#: What `there` and `that` follow, and what follows them, where they point to nothing said before:
-#: `is there a hotel that has parking`.
+#: Words around `there` and `that` if these refer to nothing earlier: `is there a hotel that has
+#: parking`.
 _ASKED_BY: Final = word_set("is are was were if do does")
 _RELATIVE: Final = word_set(
     """is are has have serves serve offers offer includes include leaves leave departs depart
@@ -108,41 +109,41 @@ _RELATIVE: Final = word_set(
 
 @dataclass(frozen=True)
 class SpokenRound:
-    """One exchange: the system's words, the user's answer, and what these changed."""
+    """One exchange: the system's words, the user's answer, and the resulting changes."""
 
     index: int
     system: str
     user: str
-    #: By the states of the scene, sorted by slot.
+    #: Changes by the states of the scene, sorted by slot.
     delta: tuple[Difference, ...]
-    #: By the labels; ``None`` where one of the two turns has none.
+    #: Changes by the labels; ``None`` if one of the two turns has no label.
     labelled: tuple[Difference, ...] | None
-    #: What both say, in a form in which values are found.
+    #: The values mentioned by the system or the user.
     said: Mentions
-    #: The same of the user alone.
+    #: The values mentioned by the user.
     words_of_user: Mentions
-    #: Its words, in that form.
+    #: The words of both in normalised form.
     forms: frozenset[str]
 
     @property
     def slots(self) -> frozenset[str]:
-        """Slots that it changed, by the states or by the labels."""
+        """The slots changed by the states or by the labels."""
         return frozenset(change.slot for change in (*self.delta, *(self.labelled or ())))
 
     @property
     def domains(self) -> frozenset[str]:
-        """Domains of the slots that it changed."""
+        """The domains of the changed slots."""
         return frozenset(map(domain_of, self.slots))
 
     def says(self, change: Difference) -> bool:
-        """Say whether the round says the value that it gave a slot.
+        """Return whether the round mentions the new value of a slot.
 
-        Of yes and no, whether it names the slot. What it took away nobody says.
+        For yes and no, it must name the slot. A deleted value is never mentioned.
         """
         return _says(self.said, change)
 
     def hints_at(self, change: Difference) -> bool:
-        """Say whether the round says the value of another one, be it in a longer form.
+        """Return whether the round mentions the value of another change, possibly in a longer form.
 
         `moderately` hints at `moderate`.
         """
@@ -152,24 +153,25 @@ class SpokenRound:
 
     @property
     def complete(self) -> bool:
-        """Whether it says all that it changed, so that nothing of it came from another round."""
+        """Whether the round mentions all its changes, so that none depends on another round."""
         return bool(self.delta) and all(map(self.says, self.changes))
 
     @property
     def given_by_user(self) -> bool:
-        """Whether the user says all that it changed."""
+        """Whether the user mentions all changes."""
         return bool(self.delta) and all(_says(self.words_of_user, one) for one in self.changes)
 
     @property
     def changes(self) -> tuple[Difference, ...]:
-        """What it changed, by the states and by the labels."""
+        """The changes by the states and by the labels."""
         return tuple(dict.fromkeys((*self.delta, *(self.labelled or ()))))
 
     def takes_back(self, scene: Scene, other: SpokenRound) -> bool:
-        """Say whether the user may give a slot of another round another value here.
+        """Return whether the user may give a slot of another round a new value here.
 
-        Whatever the states say: a tracker that misses a correction has none of it in them. What
-        the round gives by its labels is no such value.
+        The result does not depend on the states of this round, because a tracker that misses a
+        correction does not show it there. Values that the labels of this round contain are not
+        counted.
         """
         given = self.labelled or ()
         if not given and not CORRECTIONS.isdisjoint(word_list(self.user)):
@@ -177,16 +179,16 @@ class SpokenRound:
         return any(says_other(scene, self.user, change, given) for change in other.changes)
 
     def names(self, domain: str) -> bool:
-        """Say whether one of the two says the word for a domain; that of none is said."""
+        """Return whether the round names a domain; true for the empty domain."""
         return not domain or self.said.says(domain)
 
     def points(self, lexicon: Lexicon) -> bool:
-        """Say whether the user points to what was said before, see `points_back`."""
+        """Return whether the user refers to earlier rounds, see `points_back`."""
         return points_back(self.user, lexicon)
 
 
 def points_back(user: str, lexicon: Lexicon) -> bool:
-    """Say whether what a user says points to what was said before.
+    """Return whether the words of a user refer to earlier rounds.
 
     `there` in `is there` does not, nor does `that` in `one that has parking`.
     """
@@ -233,7 +235,7 @@ def _round(scene: Scene, turn: Turn) -> SpokenRound:
 _ASKS_FOR_MORE: Final = (
     "each round asks for another one, for more, or for something else than before"
 )
-#: Words of a request that means something else when it is made again.
+#: Words of a request that has another meaning if it is repeated.
 _COUNTED: Final = re.compile(
     r"\b(?:another|again|more|extra|additional|further|later|earlier|else|other|different|instead"
     r"|next|less|fewer|cheaper|nearer|closer|larger|bigger|smaller|undo|previous|first|second|third"
@@ -246,8 +248,8 @@ _COUNTED: Final = re.compile(
 class Duplicate(Relation):
     """The state stays when a round is said twice.
 
-    What the system said and the user's answer come once more right after themselves. The answer to
-    the round said twice is compared with that to the round said once.
+    The words of the system and the user's answer are repeated directly after the round. The answer
+    after the repeated round is compared with the answer after the single round.
 
     Source: method, section 14.
     """
@@ -260,7 +262,7 @@ class Duplicate(Relation):
     reasons = (_ASKS_FOR_MORE,)
 
     def begin(self, scene: Scene) -> Begun:
-        """Return the beginning of the dialogue up to each round, with that round twice."""
+        """Return the prefix of the dialogue up to each round, with that round repeated."""
         turns = scene.dialogue.turns[: scene.index + 1]
         rounds = [turn.index for turn in turns if not _COUNTED.search(turn.user)]
         if not rounds:
@@ -282,13 +284,13 @@ _SHUFFLE_VALUES: Final = "a round says what another one gives"
 _SHUFFLE_TAKEN_BACK: Final = "a round says another value of a slot that another one gives"
 _SHUFFLE_POINTS: Final = "a round points to what was said before"
 _SHUFFLE_DOMAINS: Final = "a round would not say any more what its values are for"
-#: Orders of more than two rounds that are drawn, besides those in which one round is moved.
+#: Number of random orders, besides those with one moved round.
 _DRAWN: Final = 4
 
 
 @register_relation
 class Shuffle(Relation):
-    """The state at the end stays when rounds that are independent change places.
+    """The state at the end stays when independent rounds change places.
 
     Source: method, section 14.
     """
@@ -309,7 +311,7 @@ class Shuffle(Relation):
     )
 
     def begin(self, scene: Scene) -> Begun:
-        """Return the dialogue with one round moved forward, and in a few orders drawn at random."""
+        """Return the dialogue with one round moved forward, and in a few random orders."""
         rounds = rounds_of(scene)
         bonds = _Bonds(scene, rounds)
         orders = dict.fromkeys(order for order in bonds.orders(scene) if bonds.continues(order))
@@ -322,7 +324,7 @@ class Shuffle(Relation):
 
 
 class _Bonds:
-    """What holds the rounds of a dialogue in their order."""
+    """The dependencies that fix the order of the rounds of a dialogue."""
 
     def __init__(self, scene: Scene, rounds: Sequence[SpokenRound]) -> None:
         self._scene = scene
@@ -330,7 +332,7 @@ class _Bonds:
         self._points = [one.points(scene.lexicon) for one in rounds]
 
     def between(self, one: SpokenRound, other: SpokenRound) -> str:
-        """Return why the later of two rounds may not come first; ``""`` = they are independent."""
+        """Return why two rounds may not be swapped, or ``""`` if they are independent."""
         if not (one.delta and other.delta) or not one.system:
             return _FEW
         if not one.slots.isdisjoint(other.slots):
@@ -344,7 +346,7 @@ class _Bonds:
         return _SHUFFLE_POINTS if self._points[one.index] or self._points[other.index] else ""
 
     def orders(self, scene: Scene) -> Iterator[tuple[int, ...]]:
-        """Yield orders in which no bond is broken, not the one that is there."""
+        """Yield orders that break no dependency, except the current one."""
         rounds = self._rounds
         count = len(rounds)
         clean = tuple(range(count))
@@ -363,10 +365,10 @@ class _Bonds:
                 yield tuple(order)
 
     def continues(self, order: Sequence[int]) -> bool:
-        """Say whether each round still says what its values are for.
+        """Return whether the domain of each round's values is still clear.
 
-        It does where it names the domain, where the round before it that changed something was of
-        that domain, and where that round is the one that was there already.
+        It is clear if the round names its domain. Otherwise, the last state-changing round before
+        it must have the same domain, or be the same one as in the clean dialogue.
         """
         before = {one.index: _last_changed(self._rounds[: one.index]) for one in self._rounds}
         for place, index in enumerate(order):
@@ -407,7 +409,7 @@ _DROP_DOMAINS: Final = "a later round would not say any more what its values are
 
 @register_relation
 class Drop(Relation):
-    """What a round gave is not in the state at the end when the round is left out.
+    """The values that a round gave are not in the state at the end when the round is left out.
 
     Source: method, section 14.
     """
@@ -434,7 +436,7 @@ class Drop(Relation):
     )
 
     def begin(self, scene: Scene) -> Begun:
-        """Return the dialogue without each of the rounds that nothing else depends on."""
+        """Return the dialogue without each of the rounds that no other round depends on."""
         rounds = rounds_of(scene)
         reasons = {one.index: self._needed(scene, rounds, one) for one in rounds[1:-1] if one.delta}
         found = [index for index, reason in reasons.items() if not reason]
@@ -443,10 +445,10 @@ class Drop(Relation):
         return (_rewrite_dropped(scene, rounds[index]) for index in found)
 
     def _needed(self, scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound) -> str:
-        """Return why a round cannot be left out; ``""`` = it can."""
+        """Return why a round cannot be left out, or ``""`` if it can."""
         later = rounds[one.index + 1 :]
         others = [*rounds[: one.index], *later]
-        # In the order of the reasons.
+        # In the order of `reasons`.
         checks = (
             (_LATER, any(not one.slots.isdisjoint(other.slots) for other in later)),
             (_LABELS, not _agrees(scene, one)),
@@ -460,7 +462,7 @@ class Drop(Relation):
             ),
             (_DROP_TAKEN_BACK, any(other.takes_back(scene, one) for other in later)),
             (_NEEDED, any(one.hints_at(change) for other in later for change in other.changes)),
-            # What a round that changes nothing points to does not matter.
+            # The references of a round without changes do not matter.
             (_DROP_POINTS, any(other.changes and other.points(scene.lexicon) for other in later)),
             (_DROP_DOMAINS, not _continues(rounds, one)),
         )
@@ -468,7 +470,7 @@ class Drop(Relation):
 
 
 def _agrees(scene: Scene, one: SpokenRound) -> bool:
-    """Say whether the labels, where there are some, have the same changes and keep them."""
+    """Return whether the labels, if there are any, have the same changes and keep them."""
     label = scene.turn.state
     if one.labelled is not None and one.labelled != one.delta:
         return False
@@ -477,7 +479,7 @@ def _agrees(scene: Scene, one: SpokenRound) -> bool:
 
 
 def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:
-    """Say whether something else was said of the slots before: a request, or an offer."""
+    """Return whether the slots had another value before, or the system offered one."""
     if any(change.before is not None for change in one.delta):
         return True
     values = scene.table.joined_values
@@ -491,14 +493,14 @@ def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound)
 
 
 def _continues(rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:
-    """Say whether the rounds after one still say what their values are for."""
+    """Return whether the domain of the values after a dropped round is still clear."""
     known = frozenset[str]()
     for other in rounds[: one.index]:
         known = other.domains or known
     for other in rounds[one.index + 1 :]:
         if not other.domains:
             continue
-        # After the first of them, all is as it was.
+        # Only the first of these rounds has another predecessor.
         return all(other.names(domain) for domain in other.domains - known)
     return True
 
@@ -513,10 +515,10 @@ def _rewrite_dropped(scene: Scene, one: SpokenRound) -> Rewrite:
 
 @register_relation
 class Restart(Relation):
-    """The states stay when the dialogue is held once more, from its beginning.
+    """The states stay when the dialogue is repeated from its beginning.
 
-    As many rounds are held again as a turn has variants. Nothing is edited: a tracker that
-    keeps something of an earlier dialogue gives another answer.
+    The number of repeated rounds is the number of variants per turn. Nothing is edited. A tracker
+    that carries data over from an earlier dialogue gives another answer.
 
     Source: method, section 14.
     """
@@ -529,7 +531,7 @@ class Restart(Relation):
     reasons = ()
 
     def begin(self, scene: Scene) -> Begun:
-        """Return each context of the dialogue, to be asked for again."""
+        """Return each context of the dialogue, to be asked again."""
         return (_rewrite_restarted(scene, index) for index in range(scene.index + 1))
 
 

@@ -1,4 +1,4 @@
-"""Rewrites from elsewhere: files that people read, and retrieval."""
+"""Rewrites from reviewed files and from retrieval."""
 
 from __future__ import annotations
 
@@ -56,23 +56,24 @@ from pytest_dstfuzz.relations.values import (
 )
 
 SCHEMA: Final = "dstfuzz-frozen/1"
-#: What a person may say of a candidate: the meaning stays, it does not, or nothing so far.
+#: The verdict of a reviewer that the meaning stays. A row may also say that it changes, or have no
+#: verdict yet.
 KEEPS: Final = "keeps"
 
 
 class FrozenRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A candidate: other words for the user's utterance of one turn."""
+    """A candidate: another wording of the user's utterance in one turn."""
 
-    #: Of the turn, see `turn_keys`.
+    #: Key of the turn, see `turn_keys`.
     key: str
-    #: The utterance of the data, for whoever reads; only ``key`` says which turn it is.
+    #: The original utterance, for reviewers; only ``key`` identifies the turn.
     user: str
     text: str
     source: str
-    #: The lock that it breaks; ``""`` = none. One that breaks a lock is never used.
+    #: The lock that the candidate breaks, or ``""``. A candidate that breaks a lock is never used.
     lock: str = ""
     verdict: Literal["", "keeps", "changes"] = ""
-    #: Who gave the verdict.
+    #: Name of the reviewer who gave the verdict.
     reviewer: str = ""
 
 
@@ -82,16 +83,17 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 class FrozenFile(msgspec.Struct, frozen=True):
-    """What a file of frozen variants holds."""
+    """The content of a file of frozen variants."""
 
-    #: Name of a source -> where its words come from, and their licence.
+    #: Name of a source -> origin of its texts, and their licence.
     sources: Mapping[str, str] = {}
     rows: tuple[FrozenRow, ...] = ()
 
     def joined(self, source: str, licence: str, rows: Iterable[FrozenRow]) -> FrozenFile:
-        """Return the file with more candidates after those that it has.
+        """Return the file with candidates appended.
 
-        What is there stays as it is, verdicts and all, also where the same words come again.
+        Existing rows stay unchanged, including their verdicts, even if a new candidate has the same
+        text.
         """
         there = {(row.key, row.text): row for row in self.rows}
         for row in rows:
@@ -99,7 +101,7 @@ class FrozenFile(msgspec.Struct, frozen=True):
         return FrozenFile({**self.sources, source: licence}, tuple(there.values()))
 
     def write(self, path: Path) -> None:
-        """Write it to a file that people read and edit, and that is committed."""
+        """Write the file, which reviewers read and edit and which belongs under version control."""
         lines: list[object] = [{"schema": SCHEMA, "sources": dict(sorted(self.sources.items()))}]
         lines += [msgspec.to_builtins(row) for row in self.rows]
         write_text(path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
@@ -109,7 +111,7 @@ def read_frozen(path: Path) -> FrozenFile:
     """Read a file of frozen variants.
 
     Raises:
-        DataError: it cannot be read, or a line of it is not what it must be.
+        DataError: the file cannot be read, or one of its lines is invalid.
     """
     lines = read_text(path, "file of frozen variants").split("\n")
     parsed = [
@@ -142,7 +144,7 @@ def _parsed(line: str, place: str) -> object:
 
 
 def with_frozen(data: DialogueSet, path: str | Path | None) -> DialogueSet:
-    """Return data with the variants of a file of which a person says that the meaning stays."""
+    """Return data with the variants of a file that a reviewer approved."""
     if path is None:
         return data
     found: dict[str, list[str]] = {}
@@ -152,20 +154,20 @@ def with_frozen(data: DialogueSet, path: str | Path | None) -> DialogueSet:
     return replace(data, frozen={key: tuple(texts) for key, texts in found.items()})
 
 
-#: Locks whose words have to be there as often as they were, in any spelling.
+#: Locks whose words must occur equally often, in any spelling.
 _COUNTED: Final = ("user", "value")
-#: Locks of which a word has to be there where there was one.
+#: Locks that must be present in both texts or in neither.
 _PRESENT: Final = ("dontcare", "affirmation")
 
 
 def broken_lock(scene: Scene, text: str) -> str:
-    """Return the lock that other words for the utterance of a turn break; ``""`` = none.
+    """Return the lock that another wording of an utterance breaks, or ``""``.
 
     Returns:
-        ``user``, ``value`` (numbers too): their words are not the same, or not as often there;
-        ``name``: something that looks like a name is lost, or is new; ``negation``: it denies more
-        often or less often; ``dontcare``, ``affirmation``, ``reference``: there is one and was
-        none, or the other way round; ``size``: it has no words, or too many characters.
+        ``user``, ``value`` (includes numbers): their words or the counts differ; ``name``: a
+        likely name is lost or new; ``negation``: the number of negations differs;
+        ``dontcare``, ``affirmation``, ``reference``: present in only one of the texts;
+        ``size``: the text has no words, or too many characters.
     """
     if len(text) > LONGEST_EDITED or not (parts := take_apart(text)).words:
         return "size"
@@ -186,13 +188,13 @@ def broken_lock(scene: Scene, text: str) -> str:
 
 
 def said_otherwise(scene: Scene, texts: Iterable[str], operator: str) -> Iterator[Rewrite]:
-    """Yield the turn in the words of each text, as a kind of edit."""
+    """Yield the turn with each text in place of its utterance."""
     for text in texts:
         yield scene.rewrite([scene.whole(text, operator)], about="in other words")
 
 
 class _Locked:
-    """The words of a text by their locks, in the form in which they are compared."""
+    """The words of a text by lock, in normalised form."""
 
     def __init__(self, parts: Parts, mask: Mask) -> None:
         forms = [spelled(word.lower) for word in parts.words]
@@ -201,7 +203,7 @@ class _Locked:
             reason: Counter() for reason in (*_COUNTED, *_PRESENT, "name", "negation")
         }
         for form, reason in zip(forms, mask.reasons, strict=True):
-            # `2` may be known as a value, and `two` as a number.
+            # `2` may be locked as a value, and `two` as a number.
             lock = "value" if reason == "number" else reason
             if lock in self.words:
                 self.words[lock][form] += 1
@@ -211,32 +213,32 @@ _NO_VALUES: Final = "the turn gives no slot a value"
 _UNSAID: Final = "the turn does not say each value that it gives, once"
 _LABELS: Final = "the labels have other changes than the answers"
 _NOBODY: Final = "nobody else gives the same slots in a like place, with no lock broken"
-#: Rewrites of a turn.
+#: Maximum number of rewrites per turn.
 MOST_RETRIEVED: Final = 8
 
 
 class _Place(NamedTuple):
-    """What a turn gives, and where: turns of one place may be said in each other's words."""
+    """Properties of a turn; turns with equal properties may exchange their wording."""
 
     slots: tuple[str, ...]
-    #: Whether the system has spoken, asks, and which of the slots it names.
+    #: Whether the system has spoken, whether it asks, and the slots that it names.
     system: tuple[bool, bool, frozenset[str]]
-    #: Whether the user asks.
+    #: Whether the user asks a question.
     asks: bool
-    #: Words for the domains of the slots that the user says.
+    #: Domains of slots that the user names.
     domains: frozenset[str]
 
 
 class Template(NamedTuple):
-    """An utterance, and where it says the value of each slot that it gives."""
+    """An utterance, and the positions of the values that it gives."""
 
     dialogue: str
     user: str
-    #: Slot and its mention, in the order of the text.
+    #: Slots and their mentions, in the order of the text.
     values: tuple[tuple[str, ValueMention], ...]
 
     def filled(self, table: ValueTable, values: Mapping[str, str]) -> str | None:
-        """Return the utterance with other values, ``None`` where one cannot be written so."""
+        """Return the utterance with other values, or ``None`` if one of them does not fit."""
         text = self.user
         for slot, mention in reversed(self.values):
             model = text[mention.start : mention.end]
@@ -258,8 +260,8 @@ class Template(NamedTuple):
 class Retrieval(Relation):
     """The state stays when a turn is said in the words of another dialogue of the data.
 
-    The meaning holds as far as the labels are right: both turns give the same slots, after a
-    system turn that names the same ones of them, and the other's values give way to the turn's own.
+    The relation assumes correct labels. Both turns give the same slots, and the system turns before
+    them name the same slots. The values of the other turn are replaced by those of this turn.
     """
 
     name = "retrieval"
@@ -270,12 +272,12 @@ class Retrieval(Relation):
     reasons = (_NO_VALUES, _UNSAID, _LABELS, _NOBODY)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say why there is nobody whose words could be taken."""
+        """Return an error text if fewer than two dialogues are fully labelled, else ``""``."""
         labelled = sum(all(turn.state is not None for turn in one.turns) for one in data.dialogues)
         return "" if labelled > 1 else "it takes words of other dialogues with labels"
 
     def begin(self, scene: Scene) -> Begun:
-        """Return the turn in the words of a few others, drawn at random."""
+        """Return the turn in the words of a few random others."""
         changes = diff_states(scene.before, scene.now)
         if not changes:
             return Inapplicable(_NO_VALUES)
@@ -294,7 +296,7 @@ Templates = Mapping[_Place, Sequence[Template]]
 
 
 def templates(data: DialogueSet) -> Templates:
-    """Return the utterances of data that say all that they give, by their places."""
+    """Return the utterances of data that mention all values that they give, by their properties."""
     table = ValueTable.of(data)
     found: dict[_Place, list[Template]] = {}
     for dialogue in data.dialogues:
@@ -311,7 +313,7 @@ def templates(data: DialogueSet) -> Templates:
 
 
 def said_by_others(scene: Scene, others: Templates) -> Iterator[str]:
-    """Yield a turn in the words of others, in an order drawn at random, each text once."""
+    """Yield a turn in the words of others, in random order and without duplicates."""
     table = scene.table
     changes = diff_states(scene.before, scene.now)
     values = {change.slot: change.after or "" for change in changes}
@@ -332,7 +334,7 @@ def _plain(text: str) -> tuple[str, ...]:
 
 
 def _template(dialogue: str, user: str, changes: Sequence[Difference]) -> Template | None:
-    """Return an utterance with its mentions; ``None`` where it does not say each value once."""
+    """Return an utterance with its mentions, or ``None`` if it does not say each value once."""
     said: SpokenText = spoken(user)
     found = []
     for change in changes:
@@ -366,11 +368,11 @@ def _place(table: ValueTable, system: str, user: str, slots: Sequence[str]) -> _
 
 
 def _nouns(table: ValueTable, slot: str) -> frozenset[str]:
-    """Return what else a system may say where it asks for a slot of a kind."""
+    """Return other words that a system uses to ask for a slot of this kind."""
     return _ASKED.get(table.kinds.get(slot, "name"), frozenset())
 
 
-#: Kind of a slot -> words by which systems ask for it.
+#: Kind of a slot -> words that systems use to ask for it.
 _ASKED: Final[Mapping[str, frozenset[str]]] = {
     "time": frozenset({"time", "when"}),
     "day": frozenset({"day", "when", "date"}),
@@ -380,7 +382,7 @@ _ASKED: Final[Mapping[str, frozenset[str]]] = {
 
 
 def _mislabelled(scene: Scene, changes: Sequence[Difference]) -> bool:
-    """Say whether the labels, where there are some, have other changes."""
+    """Return whether the labels, if there are any, have other changes."""
     earlier = scene.dialogue.turns[scene.index - 1].state if scene.index else BeliefState()
     label = scene.turn.state
     if earlier is None or label is None:
@@ -396,7 +398,7 @@ _LOCKED: Final = "every frozen variant of the turn breaks a lock of this run"
 class Frozen(Relation):
     """The state stays when the turn is said in words that were written elsewhere and reviewed.
 
-    The words come from the file of ``--dst-relation=frozen:FILE``, which ``dstfuzz freeze`` writes.
+    The words come from the file in ``--dst-relation=frozen:FILE``, which ``dstfuzz freeze`` writes.
     """
 
     name = "frozen"
@@ -406,7 +408,7 @@ class Frozen(Relation):
     reasons = (_NO_FROZEN, _LOCKED)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say why there is nothing to take: no file, or none of its rows is about the data."""
+        """Return an error text if there is no file, or none of its rows fits the data."""
         if data.frozen is None:
             return (
                 "it needs a file of reviewed variants (--dst-relation=frozen:FILE; dstfuzz freeze)"
@@ -430,21 +432,21 @@ class Frozen(Relation):
 
 
 class CandidateSource(NamedTuple):
-    """Something that says turns in other words."""
+    """A source of other wordings for turns."""
 
-    #: As ``--source`` names it, and as each row of the file shows.
+    #: The name in ``--source``, repeated in each row of the file.
     name: str
-    #: Where its words come from, and their licence.
+    #: Origin of its texts, and their licence.
     licence: str
-    #: Returns other words for the utterance of each scene, the best first.
+    #: Returns other wordings for each scene, the best first.
     words: Callable[[Sequence[Scene]], Iterable[Sequence[str]]]
 
 
 def relation_source(name: str) -> CandidateSource:
-    """Return the source that is a relation which says turns in other words.
+    """Return the source that uses a relation to rephrase turns.
 
     Raises:
-        UserError: there is no such relation, or it does something else.
+        UserError: the relation does not exist, or it does not rephrase turns.
     """
     relation = relation_by_name(name)
     if not _says_otherwise(relation):
@@ -466,7 +468,7 @@ def relation_source(name: str) -> CandidateSource:
 
 
 def pool_source(pool: DialogueSet) -> CandidateSource:
-    """Return the source that is other data with labels: what people there say in a like place."""
+    """Return the source that takes wordings from other labelled data."""
     others = templates(pool)
 
     def words(scenes: Sequence[Scene]) -> Iterator[Sequence[str]]:
@@ -478,7 +480,7 @@ def pool_source(pool: DialogueSet) -> CandidateSource:
 
 
 def _says_otherwise(relation: Relation) -> bool:
-    """Say whether a relation edits turns that are to mean the same."""
+    """Return whether a relation rephrases turns without a change of meaning."""
     kept = relation.side == "should-not-change" and relation.unit == "turn"
     return kept and relation.edits == "own" and not isinstance(relation, Frozen)
 
@@ -492,9 +494,9 @@ def candidate_rows(
     seed: int,
     locks: Sequence[str] = (),
 ) -> Iterator[FrozenRow]:
-    """Yield candidates for some turns, at most ``each`` for one, and the lock that each breaks.
+    """Yield at most ``each`` candidates per turn, each with the lock that it breaks.
 
-    The labels stand for the tracker's answers; where there are none, no slot has a value.
+    The labels stand for the tracker's answers. If a turn has no label, its state is empty.
     """
     lexicon = load_lexicon()
     guards = Locks(lexicon, data.ontology, data.cue_words, locks)

@@ -1,4 +1,4 @@
-"""Relations on the tools of an assistant: order, distractors, optional parameters, other words."""
+"""Relations on an assistant's tools: order, distractors, optional parameters, other wording."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from pytest_dstfuzz.relations.relation import Begun, Inapplicable, Relation, Rew
 from pytest_dstfuzz.relations.values import name_words
 
 NO_TOOLS: Final = "the dialogue has no tools"
-#: Rewrites of a turn.
+#: Maximum number of rewrites per turn.
 MOST: Final = 16
-#: What is done, in words, and what comes of it.
+#: A description of the change, and the resulting transcript.
 Told = tuple[str, Transcript]
 
 
 class ToolRelation(Relation):
-    """The calls stay where the assistant is told of its tools in another way.
+    """The calls stay when the assistant gets another description of its tools.
 
-    A class that inherits from it writes ``name``, ``reasons`` and `transcripts`.
+    A subclass defines ``name``, ``reasons`` and `transcripts`.
     """
 
     on: ClassVar[tuple[OutcomeKind, ...]] = ("tool-calls",)
@@ -46,7 +46,7 @@ class ToolRelation(Relation):
     expects: ClassVar[str] = "{stays}"
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say so where no dialogue has tools."""
+        """Return an error text if no dialogue has tools, else ``""``."""
         if data.tools:
             return ""
         return "it edits the list of tools, and no dialogue has one"
@@ -62,17 +62,17 @@ class ToolRelation(Relation):
         return (_rewritten(scene, one, about) for about, one in found)
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterable[Told] | str:
-        """Return what comes of it, or why nothing does."""
+        """Return the changed transcripts, or the reason why there are none."""
         raise NotImplementedError
 
 
 def with_tools(clean: Transcript, tools: Iterable[Tool]) -> Transcript:
-    """Return what was recorded with another list of tools."""
+    """Return the transcript with another list of tools."""
     return replace(clean, tools=tuple(tools))
 
 
 def once_each(scene: Scene, made: Iterable[Told]) -> Iterator[Told]:
-    """Yield those that differ from the clean one and from each other, `MOST` at most."""
+    """Yield at most `MOST` transcripts that differ from the clean one and from each other."""
     seen = {scene.context.transcript}
     for about, one in made:
         if len(seen) > MOST:
@@ -95,13 +95,13 @@ ONE_TOOL: Final = "the dialogue has only one tool"
 
 @register_relation
 class ToolsOrder(ToolRelation):
-    """The calls do not depend on which tool is listed first."""
+    """The calls do not depend on the order of the tools."""
 
     name = "tools-order"
     reasons = (NO_TOOLS, ONE_TOOL)
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
-        """Return the list the other way round, and drawn orders."""
+        """Return transcripts with the reversed list and with random orders."""
         if len(clean.tools) < 2:
             return ONE_TOOL
         return once_each(scene, _orders(scene, clean))
@@ -119,7 +119,7 @@ def _orders(scene: Scene, clean: Transcript) -> Iterator[Told]:
 
 
 NONE_APART: Final = "every other tool that is known has to do with the dialogue"
-#: What tools of all kinds do: words of their names that say nothing about what for.
+#: Words in the names of tools of any kind, which do not show their subject.
 _DOING: Final = word_set(
     "get find search book buy reserve add set make call list show check look lookup create update "
     "play request schedule send a an the of for to in at on by and or with"
@@ -129,14 +129,14 @@ _LETTERS: Final = re.compile(r"[a-z]+")
 
 @register_relation
 class ToolsDistractor(ToolRelation):
-    """The calls stay where a tool for something else is on the list as well."""
+    """The calls stay when the list also has a tool for something else."""
 
     name = "tools-distractor"
     source = "tools of other dialogues of the data; resources/relations/tools.json, of this package"
     reasons = (NO_TOOLS, NONE_APART)
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
-        """Return the list with one tool more: from the data first, else one that ships."""
+        """Return transcripts with one added tool, from the data first and then a shipped one."""
         here = _said(scene, clean.tools)
         names = {tool.name for tool in clean.tools}
         apart: list[Tool] = []
@@ -173,7 +173,7 @@ def _shipped() -> tuple[Tool, ...]:
 
 @lru_cache(maxsize=4096)
 def _about(name: str) -> frozenset[str]:
-    """Return what a tool is about: the words of its name but for `_DOING`, without a plural.
+    """Return the subject of a tool: the words of its name without `_DOING` and plural endings.
 
     >>> sorted(_about("Hotels_2_SearchHouse"))
     ['hotel', 'house']
@@ -187,7 +187,7 @@ def _single(word: str) -> str:
 
 
 def _said(scene: Scene, tools: Iterable[Tool]) -> frozenset[str]:
-    """Return the words of the dialogue up to the turn, and of what its tools are for."""
+    """Return the words of the dialogue up to the turn and of the descriptions of its tools."""
     found: set[str] = set()
     for tool in tools:
         found |= _about(tool.name)
@@ -202,13 +202,13 @@ NONE_SPARE: Final = "no tool has an optional parameter that no call uses"
 
 @register_relation
 class ToolsOptional(ToolRelation):
-    """The calls stay where a tool lacks a parameter that they do not use."""
+    """The calls stay when a tool lacks a parameter that they do not use."""
 
     name = "tools-optional"
     reasons = (NO_TOOLS, NONE_SPARE)
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
-        """Return the list without one parameter, those of tools that are called first."""
+        """Return transcripts without one parameter, tools with calls first."""
         used, unread = used_parameters(scene), unread_tools(scene.dialogue)
         spare = [
             (place, name)
@@ -226,7 +226,7 @@ class ToolsOptional(ToolRelation):
 
 
 def optional_parameters(tool: Tool) -> list[str]:
-    """Return the parameters that a call may leave out, by the schema."""
+    """Return the optional parameters of a tool, by its schema."""
     schema = tool.schema
     properties, required = schema.get("properties"), schema.get("required")
     needed = required if isinstance(required, list) else []
@@ -235,9 +235,9 @@ def optional_parameters(tool: Tool) -> list[str]:
 
 
 def used_parameters(scene: Scene) -> frozenset[str]:
-    """Return ``tool.parameter`` of those that the clean answer or any recorded call uses.
+    """Return ``tool.parameter`` for each one used by the clean answer or any recorded call.
 
-    Calls of later turns count: an assistant may make them as soon as it is told enough.
+    Calls of later turns count, because an assistant may make them as soon as it knows enough.
     """
     dialogue = scene.dialogue
     made = [turn.calls or Outcome() for turn in dialogue.turns]
@@ -260,10 +260,10 @@ NO_OTHER_WORDS: Final = "none of its tools is there in other words"
 
 @register_relation
 class ToolsParaphrase(ToolRelation):
-    """The calls stay, up to the names, where the tools are told of in other words.
+    """The calls stay, up to the names, when the tools are described in other words.
 
-    The words are those of ``--dst-relation=tools-paraphrase:PATH``: a file of the user's, or SGD-X.
-    What was recorded has the other names, too, and those of an answer are mapped back.
+    The words come from ``--dst-relation=tools-paraphrase:PATH``: a file of the user's, or SGD-X.
+    The recorded calls get the new names too. The names in an answer are mapped back.
     """
 
     name = "tools-paraphrase"
@@ -272,7 +272,7 @@ class ToolsParaphrase(ToolRelation):
     reasons = (NO_TOOLS, NO_OTHER_WORDS)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say why there is nothing to take: no tools, or no other words for one of them."""
+        """Return an error text if the data has no tools or no paraphrase of one, else ``""``."""
         if why := super().impossible(data):
             return why
         if not data.paraphrases:
@@ -286,7 +286,7 @@ class ToolsParaphrase(ToolRelation):
         return ""
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
-        """Return the list in the words of each paraphrase."""
+        """Return one transcript for each paraphrase."""
         names = {tool.name for tool in clean.tools}
         known = [one for one in scene.data.paraphrases if names & one.tools.keys()]
         if not known:
@@ -295,7 +295,7 @@ class ToolsParaphrase(ToolRelation):
 
 
 def paraphrased(clean: Transcript, words: ToolParaphrase) -> Transcript:
-    """Return what was recorded, and the tools, under other names."""
+    """Return the transcript with the tools and recorded calls renamed."""
     before = tuple(
         None if block is None else tuple(map(words.message, block)) for block in clean.before
     )

@@ -1,4 +1,4 @@
-"""The relations that leave the edits to the search, and expect the state to stay as it is."""
+"""The relations that let the search edit the turn and expect an unchanged state."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pytest_dstfuzz.relations.relation import BySearch, Inapplicable, Relation, 
 class Metamorphic(Relation):
     """The prediction on a variant equals the prediction on the clean turn.
 
-    If each slot that changes was wrong by the label and becomes right, the verdict is
-    ``improved``: the tracker moved, but nobody would call that a failure.
+    If each changed slot was wrong by the label and becomes right, the verdict is ``improved``. The
+    tracker changed its answer, but the change is no failure.
     """
 
     name = "metamorphic"
@@ -30,21 +30,21 @@ class Metamorphic(Relation):
 
 @register_relation
 class Gold(Relation):
-    """Where the clean prediction is right by the label, that on a variant is right too."""
+    """If the clean prediction is right by the label, the prediction on a variant is right too."""
 
     name = "gold"
     needs_labels = True
     reasons = ("the turn has no label", "the clean prediction is wrong by the label")
 
     def begin(self, scene: Scene) -> BySearch | Inapplicable:
-        """Leave the turn to the search, where it has a label and the prediction equals it."""
+        """Let the search edit the turn if the prediction equals its label."""
         label = scene.label
         if self.applies(scene.now, label):
             return BySearch(self.judge)
         return Inapplicable(self.reasons[0 if label is None else 1])
 
     def applies(self, clean: Outcome, label: Outcome | None) -> bool:
-        """Whether the turn has a label and the clean prediction equals it."""
+        """Return whether the turn has a label and the clean prediction equals it."""
         return label is not None and clean == label
 
     def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:

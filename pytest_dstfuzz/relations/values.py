@@ -1,4 +1,4 @@
-"""Values and clauses that a turn says, their kinds, and other values in their form."""
+"""Values and clauses in a turn, kinds of values, and replacements in the same form."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from pytest_dstfuzz.perturb.words import Parts, take_apart, word_list, word_set
 
 @dataclass(frozen=True, slots=True)
 class Inflections:
-    """Forms of words, both ways; see `inflections`."""
+    """Inflected forms and base forms of words; see `inflections`."""
 
     plurals: Mapping[str, str]
     singulars: Mapping[str, str]
     infinitives: Mapping[str, str]
 
     def plural(self, word: str) -> str | None:
-        """Return the plural of a noun in the singular, ``None`` for any other word."""
+        """Return the plural of a singular noun, or ``None`` for any other word."""
         return self.plurals.get(word.lower())
 
     def singular(self, word: str) -> str | None:
-        """Return the singular of a noun in the plural, ``None`` for any other word."""
+        """Return the singular of a plural noun, or ``None`` for any other word."""
         return self.singulars.get(word.lower())
 
     def infinitive(self, word: str) -> str | None:
-        """Return the infinitive of an inflected verb, ``None`` for any other word."""
+        """Return the infinitive of an inflected verb, or ``None`` for any other word."""
         return self.infinitives.get(word.lower())
 
 
 @cache
 def inflections() -> Inflections:
-    """Return the shipped table, which is read once a process."""
+    """Return the shipped table, which is read once per process."""
     shipped = resources.files("pytest_dstfuzz") / "resources" / "relations" / "inflections.json"
     tables: Mapping[str, Mapping[str, str]] = json.loads(shipped.read_text(encoding="utf-8"))
     plurals = dict(_pairs(tables["plurals"]))
@@ -59,7 +59,7 @@ def inflections() -> Inflections:
 
 
 def _pairs(table: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield base and form of a table ``old>new`` ending -> bases."""
+    """Yield bases and forms of a table that maps ``old>new`` endings to bases."""
     for ending, bases in table.items():
         old, _, new = ending.partition(">")
         for base in bases.split(" "):
@@ -70,9 +70,9 @@ _SENTENCE_END: Final = re.compile(r"[!?\n]|\.(?=\s|$)")
 _CLAUSE_END: Final = re.compile(r"[,;:]|\s[-–—]+\s")
 _JOINTS: Final = word_set("and but then so because since")
 _SUBJECTS: Final = word_set("i i'm i'd i'll we we'd we'll it it's he she they that this there you")
-#: Verbs that begin a request: what is before their `and` is another clause.
+#: Verbs that begin a request. Before `and`, they show that another clause ends.
 _REQUESTS: Final = word_set("please book find make can could would need want leave arrive reserve")
-#: Words that leave open or compare what stands beside them; negations are known to the locks.
+#: Words that negate, compare or weaken a value next to them. The locks know other negations.
 DOUBTS: Final = word_set(
     """or either neither nor whether instead rather than unless except besides versus vs
     without exclude excluding other another different change changed switch wrong sorry oops
@@ -82,15 +82,15 @@ DOUBTS: Final = word_set(
 
 
 def sentence_of(parts: Parts, index: int) -> range:
-    """Return the indices of the words of the sentence in which a word stands."""
+    """Return the indices of the words in the sentence of a word."""
     return _around(parts, index, lambda gap, _: bool(_SENTENCE_END.search(gap)))
 
 
 def clause_of(parts: Parts, index: int) -> range:
-    """Return the indices of the words of the clause in which a word stands.
+    """Return the indices of the words in the clause of a word.
 
-    A clause ends at punctuation, and before `and`, `but` or `then` with a subject or a request
-    behind it.
+    A clause ends at punctuation. It also ends before `and`, `but` or `then` if a subject or a
+    request follows.
     """
     return _around(parts, index, _ends_clause(parts))
 
@@ -118,8 +118,8 @@ def _around(parts: Parts, index: int, ends: Callable[[str, int], bool]) -> range
     return range(first, last + 1)
 
 
-#: ``exact``: as the state writes it, but for capitals. ``number``: in words instead of digits, or
-#: the other way. ``time``: a clock time in another style. ``other``: plural, joined, with an
+#: ``exact``: as in the state, except for capitals. ``number``: in words instead of digits, or the
+#: other way round. ``time``: a clock time in another style. ``other``: plural, joined, with an
 #: apostrophe, or in another spelling.
 Spelling = Literal["exact", "number", "time", "other"]
 
@@ -128,7 +128,7 @@ _TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
 class ValueMention(NamedTuple):
-    """``text[start:end]`` says a value: words ``first`` to ``last``, both included."""
+    """A mention of a value in ``text[start:end]``, from word ``first`` to ``last`` inclusive."""
 
     start: int
     end: int
@@ -139,12 +139,12 @@ class ValueMention(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def _wanted(value: str) -> str:
-    """Return the letters of a value that a text must have one after the other."""
+    """Return the letters that a text must contain in sequence to mention a value."""
     return "".join(content(value))
 
 
 class SpokenText(NamedTuple):
-    """A text, its words, and the forms in which these are compared with values."""
+    """A text, its words, and their normalised forms for comparison with values."""
 
     text: str
     parts: Parts
@@ -152,12 +152,12 @@ class SpokenText(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> SpokenText:
-        """Take a text apart."""
+        """Split a text into words."""
         parts = take_apart(text)
         return cls(text, parts, tuple([spelled(word.lower) for word in parts.words]))
 
     def mentions(self, value: str) -> tuple[ValueMention, ...]:
-        """Return where the text says ``value``, in order; stop words between are passed over.
+        """Return the mentions of ``value``, in order; stop words in between are ignored.
 
         >>> [tuple(m) for m in SpokenText.of("two nights at the Night Club").mentions("nightclub")]
         [(18, 28, 4, 5, 'other')]
@@ -180,7 +180,7 @@ class SpokenText(NamedTuple):
         return tuple(found)
 
     def _end(self, first: int, wanted: str) -> int | None:
-        """Return the last word of a mention that begins with the word ``first``."""
+        """Return the last word of a mention that begins with the word ``first``, or ``None``."""
         said = ""
         for place in range(first, len(self.forms)):
             form = self.forms[place]
@@ -205,7 +205,7 @@ class SpokenText(NamedTuple):
         return ValueMention(start, end, first, last, spelling)
 
     def _times(self, value: str) -> Iterator[ValueMention]:
-        """Yield the clock times that are ``value``, written ``HH:MM``."""
+        """Yield the clock times that equal ``value``, written ``HH:MM``."""
         hour, _, minute = value.partition(":")
         words = self.parts.words
         for match in _CLOCK.finditer(self.text):
@@ -225,28 +225,28 @@ class SpokenText(NamedTuple):
 
 SlotKind = Literal["yes-no", "number", "time", "day", "end", "name", "choice"]
 
-#: What data writes in a yes/no slot for what is wanted -> for what is not.
+#: The value of a yes/no slot for a wanted feature -> for an unwanted one.
 REFUSED: Final[Mapping[str, str]] = {"yes": "no", "true": "false"}
-#: Values that nobody says: the name of the slot stands for them.
+#: Values that nobody says; users say the name of the slot instead.
 FLAG_VALUES: Final = frozenset({*REFUSED, *REFUSED.values()})
-#: Values that an utterance does not say as they are written.
+#: Values that an utterance does not contain literally.
 UNSPOKEN: Final = FLAG_VALUES | {DONTCARE}
 
 _YES_NO: Final = FLAG_VALUES | word_set("y n")
 _DAYS: Final = frozenset({*WEEKDAYS, "today", "tomorrow"})
-#: Words in the names of slots that are the two ends of a journey, by their letters.
+#: Prefixes of slot-name words for the two ends of a journey.
 _STARTS: Final = ("depart", "origin", "source", "pickup", "from", "start")
 _GOALS: Final = ("destin", "dropoff", "to")
 _LEAVES: Final = ("leav", "depart", "start", "outbound", "pickup")
 _ARRIVES: Final = ("arriv", "return", "inbound")
-#: Share of the values that have to be of a kind: ontologies hold slips of annotators.
+#: Minimum share of values of a kind; ontologies contain annotation errors.
 _MOST: Final = 0.6
-#: A choice has at most so many values, and names have more words.
+#: Maximum number of values of a choice. Names have more values or longer ones.
 _FEW: Final = 40
 
 
 def name_words(slot: str) -> list[str]:
-    """Return the words of a slot's name without its domain.
+    """Return the words of a slot name without its domain.
 
     >>> name_words("hotel-book stay"), name_words("Flights_1-departureTime")
     (['book', 'stay'], ['departure', 'time'])
@@ -262,7 +262,7 @@ def _name_words(slot: str) -> tuple[str, ...]:
 
 
 def domain_of(slot: str) -> str:
-    """Return the domain of a slot, ``""`` for one without.
+    """Return the domain of a slot, or ``""`` if it has none.
 
     >>> domain_of("hotel-area"), domain_of("area")
     ('hotel', '')
@@ -271,7 +271,7 @@ def domain_of(slot: str) -> str:
 
 
 def kind_of(slot: str, values: Collection[str]) -> SlotKind:
-    """Return the kind of a slot, from the values that are known for it and its name.
+    """Return the kind of a slot, from its known values and its name.
 
     >>> kind_of("hotel-parking", ["no", "yes"]), kind_of("train-leaveat", ["09:15", "10:00"])
     ('yes-no', 'time')
@@ -298,7 +298,7 @@ def kind_of(slot: str, values: Collection[str]) -> SlotKind:
 
 
 def end_of(slot: str) -> Literal["from", "to", ""]:
-    """Return which end of a journey a slot is, ``""`` for none.
+    """Return the end of a journey that a slot stands for, or ``""``.
 
     >>> end_of("taxi-departure"), end_of("train-destination"), end_of("hotel-area")
     ('from', 'to', '')
@@ -312,7 +312,7 @@ def end_of(slot: str) -> Literal["from", "to", ""]:
 
 
 def moment_of(slot: str) -> Literal["leave", "arrive", ""]:
-    """Return whether a slot of times is about leaving or arriving, ``""`` for neither.
+    """Return whether a time slot is about leaving or arriving, or ``""`` for neither.
 
     >>> moment_of("train-leaveat"), moment_of("taxi-arriveby"), moment_of("hotel-book time")
     ('leave', 'arrive', '')
@@ -324,7 +324,7 @@ def moment_of(slot: str) -> Literal["leave", "arrive", ""]:
 
 
 def counted_by(slot: str) -> frozenset[str]:
-    """Return the nouns that a number of this slot counts, those of its name among them.
+    """Return the nouns that a number in this slot counts, including those of its name.
 
     >>> "guests" in counted_by("hotel-book people"), "guests" in counted_by("hotel-stars")
     (True, False)
@@ -334,18 +334,18 @@ def counted_by(slot: str) -> frozenset[str]:
 
 
 def alike(one: Iterable[str], other: Iterable[str]) -> bool:
-    """Say whether two slots of one kind take the same values: half of the smaller set in common."""
+    """Return whether two slots share at least half of the values of the smaller set."""
     first, second = set(one), set(other)
     return 2 * len(first & second) >= min(len(first), len(second)) > 0
 
 
-#: In how many dialogues a value has to be labelled to count, where there are `_MANY` labelled ones:
-#: ontologies and labels hold slips of annotators.
+#: Minimum number of dialogues whose labels have a value, if a slot is labelled in at least `_MANY`
+#: dialogues. Ontologies and labels contain annotation errors.
 _SUPPORT: Final = 3
 _MANY: Final = 50
-#: Kinds whose values mean something wherever they stand, also inside a name.
+#: Kinds whose values keep their meaning anywhere, even inside a name.
 _CLOSED: Final = frozenset({"choice", "day", "number", "time"})
-#: A mark before, a number with decimals or without, and a unit.
+#: A leading symbol, a number with or without decimals, and a unit.
 _AMOUNT: Final = re.compile(r"([^\w\s]?) ?(\d+)([.,]\d+)? ?([^\W\d]*|\W)")
 _SMALL_WORDS: Final = frozenset({"and", "of", "the", "in", "at", "on", "s"})
 _VOWEL_SOUND: Final = re.compile(r"(?!eu|uni|one\b|us)[aeiou]|8|11\b|18\b|hour")
@@ -353,27 +353,27 @@ _VOWEL_SOUND: Final = re.compile(r"(?!eu|uni|one\b|us)[aeiou]|8|11\b|18\b|hour")
 
 @dataclass(frozen=True)
 class ValueTable:
-    """What is known about the slots of a data set: their kinds and the values that people use."""
+    """The slots of a data set, with their kinds and the values in use."""
 
     kinds: Mapping[str, SlotKind]
     values: Mapping[str, tuple[str, ...]]
-    #: All values, those of too few dialogues too, as `joined` writes them.
+    #: All values including rare ones, in the form of `joined`.
     known: frozenset[str]
-    #: Values of closed kinds as `joined` writes them -> the slots that take them.
+    #: Values of closed kinds in the form of `joined` -> slots with that value.
     closed: Mapping[str, frozenset[str]]
-    #: Words of slots and domains.
+    #: Words in the names of slots and domains.
     titles: frozenset[str]
     normalisation: str
-    #: What `others` has said already.
+    #: Cache of `others`.
     _others: dict[tuple[str, str], tuple[str, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )
-    #: Results of `_is_alike`.
+    #: Cache of `_is_alike`.
     _alike: dict[tuple[str, str], bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, data: DialogueSet, kind: AnswerKind = BELIEF_STATES) -> ValueTable:
-        """Count the labels of a data set, and read its ontology or the schemas of its tools."""
+        """Build the table from the labels of a data set and its ontology or tool schemas."""
         counts, labelled = _label_counts(data, kind)
         listed = {slot: rules.values for slot, rules in kind.slot_rules(data).items()}
         slots = sorted({*listed, *counts})
@@ -404,12 +404,12 @@ class ValueTable:
 
     @cached_property
     def joined_values(self) -> Mapping[str, frozenset[str]]:
-        """The values of each slot as `joined` writes them."""
+        """The values of each slot in the form of `joined`."""
         return {slot: frozenset(map(joined, values)) for slot, values in self.values.items()}
 
     @cached_property
     def telling(self) -> frozenset[str]:
-        """The values of all slots as `joined` writes them, but for yes and no."""
+        """The values of all slots in the form of `joined`, except yes and no."""
         return frozenset[str]().union(*self.joined_values.values()) - {*FLAG_VALUES, ""}
 
     @cached_property
@@ -419,16 +419,17 @@ class ValueTable:
         return self.titles.union(*map(content, values))
 
     def is_title(self, value: str) -> bool:
-        """Say whether a value is made of words of slots and domains: `hotel`."""
+        """Return whether a value consists of words for slots and domains: `hotel`."""
         words = content(value)
         return bool(words) and self.titles.issuperset(words)
 
     def others(self, slot: str, old: str) -> tuple[str, ...]:
-        """Return the values that a slot may have instead of ``old``, sorted.
+        """Return the values that may replace ``old`` in a slot, sorted.
 
-        Not one that is part of the old one or holds it, one of another measure (`15 %` and `0.2`),
-        nor one that is or holds a value of another slot (`museum` in a name) where the old one is
-        or holds none. Of slots that take the same values, such as two cities, none is the other's.
+        A value is excluded if it contains the old one or is part of it, or if it has another unit
+        or format (`15 %` and `0.2`). It is also excluded if it is or contains a value of another
+        slot (`museum` in a name) that the old value does not contain. Slots with the same values,
+        such as two cities, do not exclude each other's values.
         """
         if (slot, old) not in self._others:
             self._others[slot, old] = tuple(
@@ -449,7 +450,7 @@ class ValueTable:
         return self.kinds[slot] in _CLOSED or self._inside(slot, value) <= self._inside(slot, old)
 
     def _inside(self, slot: str, value: str) -> frozenset[str]:
-        """Return the values of other slots that a value holds, and the slots of which it is one."""
+        """Return the values of other slots within a value, and the other slots that have it."""
         words = word_list(value)
         whole = joined(value)
         found = set()
@@ -463,7 +464,7 @@ class ValueTable:
         return frozenset(found)
 
     def _is_alike(self, slot: str, other: str) -> bool:
-        """Say whether half of a slot's values are those of another, as of two ends of a journey."""
+        """Return whether another slot has half of a slot's values, like two ends of a journey."""
         if (slot, other) not in self._alike:
             own = self.joined_values[slot]
             self._alike[slot, other] = 2 * len(own & self.joined_values[other]) >= len(own)
@@ -473,7 +474,7 @@ class ValueTable:
 def _label_counts(
     data: DialogueSet, kind: AnswerKind
 ) -> tuple[dict[str, Counter[str]], Counter[str]]:
-    """Return in how many dialogues each value is labelled, and in how many each slot."""
+    """Return the number of dialogues per labelled value, and per labelled slot."""
     counts: dict[str, Counter[str]] = {}
     labelled: Counter[str] = Counter()
     for dialogue in data.dialogues:
@@ -491,7 +492,7 @@ def _label_counts(
 
 @lru_cache(maxsize=1 << 16)
 def joined(value: str) -> str:
-    """Return a value in the form in which it is compared with others.
+    """Return a value in normalised form, for comparison.
 
     >>> joined("the Night Club"), joined("two")
     ('nightclub', '2')
@@ -500,7 +501,7 @@ def joined(value: str) -> str:
 
 
 def _measure(value: str) -> tuple[str, bool] | None:
-    """Return the marks of an amount, and whether it has decimals; ``None`` = it is no amount.
+    """Return the unit of an amount and whether it has decimals, or ``None`` for other values.
 
     >>> _measure("15"), _measure("0.2"), _measure("$ 20"), _measure("15%"), _measure("cheap")
     (('', False), ('', True), ('$', False), ('%', False), None)
@@ -510,7 +511,7 @@ def _measure(value: str) -> tuple[str, bool] | None:
 
 
 def written(kind: SlotKind, value: str, model: str) -> str | None:
-    """Return ``value`` written as ``model``, the text that says the old one, is; else ``None``.
+    """Return ``value`` in the style of ``model``, the text of the old value, or ``None``.
 
     >>> written("time", "17:45", "5:15 pm"), written("time", "17:45", "5pm")
     ('5:45 pm', None)
@@ -520,7 +521,7 @@ def written(kind: SlotKind, value: str, model: str) -> str | None:
     if kind == "time":
         return clock_like(value, model)
     if kind == "number":
-        # The noun that is counted stays as it is: `1 night`, `2 nights`.
+        # The counted noun stays as it is, so its number must fit: `1 night`, `2 nights`.
         if not value.isdigit() or (value == "1") != (spelled(model.lower()) in {"1", "one"}):
             return None
         text = value if model.isdigit() else _number_word(value)
@@ -531,7 +532,7 @@ def written(kind: SlotKind, value: str, model: str) -> str | None:
 
 
 def plural_of(value: str) -> str | None:
-    """Return the plural of a value that is a noun, ``None`` where that is not known.
+    """Return the plural of a value that is a noun, or ``None`` if it is unknown.
 
     >>> plural_of("swimming pool"), plural_of("cheap")
     ('swimming pools', None)
@@ -542,7 +543,7 @@ def plural_of(value: str) -> str | None:
 
 
 def article_before(text: str) -> str:
-    """Return the article for what follows.
+    """Return the indefinite article for the text that follows.
 
     >>> [article_before(text) for text in ("expensive", "european", "8 star", "cheap")]
     ['an', 'a', 'an', 'a']
