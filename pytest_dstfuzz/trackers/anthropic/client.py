@@ -1,4 +1,4 @@
-"""A model behind Anthropic's Messages API: its streams and requests."""
+"""A client for models behind Anthropic's Messages API, with streams."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ended_e
 
 
 def joined_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the message whose parts, in their order, are events of a stream.
+    """Return the message whose parts are the events of a stream.
 
-    The input of a tool is JSON in pieces; where they make none, it stays the text that they are.
+    The input of a tool arrives as pieces of JSON. If they are malformed, it stays a text.
 
     Raises:
-        MalformedReply: the stream does not begin with a message, or ends before it does.
+        MalformedReply: the stream has no message, or ends before the message does.
     """
     message: dict[str, Any] | None = None
     blocks: dict[object, dict[str, Any]] = {}
@@ -56,7 +56,7 @@ def _part(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _add(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Put a piece to its block."""
+    """Add a piece to its block."""
     if isinstance(piece := delta.get("text"), str):
         block["text"] = block.get("text", "") + piece
     if isinstance(piece := delta.get("partial_json"), str):
@@ -73,25 +73,25 @@ def _whole(block: dict[str, Any]) -> dict[str, Any]:
     return block
 
 
-#: Of the API: the one that all services know which speak its language. A header says another.
+#: Version of the API that all compatible services support. A header can select another one.
 _VERSION: Final = "2023-06-01"
-#: Tokens that an answer may have: the API wants a number. One that reaches it is cut off.
+#: The API requires a limit of tokens for an answer. An answer that reaches it is cut off.
 _LONGEST: Final = 4096
-#: Counts of a prompt's tokens, which add up.
+#: Token counts that add up to those of the prompt.
 _PROMPT: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AnthropicClient(ChatClient):
-    """Asks a model, with what `ChatClient` takes and returns, in the form of Anthropic's API."""
+    """A `ChatClient` that uses the form of Anthropic's API, with the same inputs and results."""
 
     async def complete(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
         """Return an answer as the first choice of a completion.
 
-        Of ``more`` there are ``tools`` and ``tool_choice``.
+        ``more`` may have ``tools`` and ``tool_choice``.
 
         Raises:
-            TrackerError: as `Transport.ask`, or a message has no counterpart there.
+            TrackerError: see `Transport.ask`, or the API has no counterpart for a message.
         """
         body = {
             "model": self.model,
@@ -109,7 +109,7 @@ class AnthropicClient(ChatClient):
 
 
 def _message(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
-    """Return what an answer took, and the choice of a completion that it would be."""
+    """Return the usage of an answer, and the equivalent choice of a completion."""
     body = joined_message(reply.events()) if reply.is_stream else reply.json()
     if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
         passing = isinstance(body, Mapping) and "error" in body
@@ -125,7 +125,7 @@ def _message(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
 
 
 def service_of(url: Address, service: ServiceSettings) -> ServiceSettings:
-    """Return how Anthropic's API is asked: the token is no bearer token there, but a key."""
+    """Return the settings for Anthropic's API, which takes the token as a key."""
     given = {header.name.lower() for header in service.headers}
     own = [] if "anthropic-version" in given else [Header("anthropic-version", _VERSION)]
     signed = "@" in urlsplit(url.full).netloc or given & {"x-api-key", "authorization"}

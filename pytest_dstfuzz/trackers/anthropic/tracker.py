@@ -1,4 +1,4 @@
-"""A model behind Anthropic's Messages API, asked for what is tested: one request a context."""
+"""Trackers, bots and assistants from a model behind Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_dstfuzz.trackers.schemes import ServiceSettings
 def create(
     url: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
 ) -> ChatTracker | ChatReplies:
-    """Return what asks the model at an address for what is tested."""
+    """Return the tracker, bot or assistant for the model at an address."""
     connect = partial(
         client_at, url, service_of(url, service), settings.tracker, kind=AnthropicClient
     )

@@ -1,4 +1,4 @@
-"""A chat model behind an OpenAI-compatible endpoint: its requests, replies and calls."""
+"""A client for chat models behind an OpenAI-compatible endpoint, with replies and calls."""
 
 from __future__ import annotations
 
@@ -47,10 +47,11 @@ __all__ = ["ChatClient", "client_at"]
 
 
 def joined_completion(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the chat completion whose parts, in their order, are events of a stream.
+    """Return the chat completion whose parts are the events of a stream.
 
-    Texts and the arguments of tool calls come in pieces, of several calls in turns. Of the counts
-    of tokens the last ones count.
+    Texts and arguments of tool calls arrive in pieces. The pieces of several calls may alternate.
+    If
+    token counts arrive more than once, the last ones apply.
 
     Raises:
         MalformedReply: the stream ends before the answer does.
@@ -80,17 +81,18 @@ def joined_completion(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 class _StreamedCalls:
-    """The tool calls of a message while their pieces come."""
+    """The tool calls of a message, collected from their pieces."""
 
     def __init__(self) -> None:
         self.whole: list[dict[str, Any]] = []
-        #: What a service numbers a call with -> the place of the newest call with that number.
+        #: Index of a call in the stream -> place of the newest call with this index.
         self._places: dict[object, int] = {}
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Put a piece to its call.
+        """Add a piece to its call.
 
-        A new id begins a call of its own: some services give all calls of a message one number, or
+        A new id begins a new call, because some services give all calls of a message the same index
+        or
         none.
         """
         number, id_ = piece.get("index"), piece.get("id") or None
@@ -108,7 +110,7 @@ class _StreamedCalls:
     def _is_another(
         call: Mapping[str, Any], id_: object, number: object, function: Mapping[str, Any]
     ) -> bool:
-        """Whether a piece with the number of a call is of another one."""
+        """Return whether a piece with the index of a call belongs to a new call."""
         if id_ is not None and call["id"] is not None:
             return bool(id_ != call["id"])
         return number is None and bool(function.get("name")) and "arguments" in call["function"]
@@ -116,7 +118,7 @@ class _StreamedCalls:
 
 def _add_function(function: dict[str, Any], piece: Mapping[str, Any]) -> None:
     name, arguments = piece.get("name"), piece.get("arguments")
-    # Some repeat the whole name with every piece.
+    # Some services repeat the whole name in every piece.
     if isinstance(name, str) and name != function.get("name"):
         function["name"] = function.get("name", "") + name
     if isinstance(arguments, Mapping):
@@ -126,7 +128,7 @@ def _add_function(function: dict[str, Any], piece: Mapping[str, Any]) -> None:
 
 
 def _first_choice(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the part of an event that is of the first choice; the last event may have none."""
+    """Return the first choice of an event. The last event may have none."""
     choices = _mappings(event.get("choices"))
     return next((one for one in choices if not one.get("index")), {})
 
@@ -135,38 +137,38 @@ def _mappings(value: object) -> list[Mapping[str, Any]]:
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
-#: Where the API is under an address that names no path.
+#: Path of the API if the address has none.
 _DEFAULT_PATH: Final = "/v1"
-#: Names of models that a message lists.
+#: Most model names in a message.
 _LISTED: Final = 10
-#: Statuses with which a service refuses a request for what it asks.
+#: Statuses of a request that is refused because of its content.
 REFUSED: Final = (400, 422)
-#: What some services refuse, and a request can do without.
+#: Keys that some services refuse and that a request can omit.
 _SPARED: Final = ("temperature", "stream_options")
 
-#: From the answer to a request for a message: what it took, and its choice of a completion.
+#: Takes the answer to a request. Returns its usage and its choice of a completion.
 ReadChoice = Callable[[Reply], tuple[Usage, Mapping[str, Any]]]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ChatClient:
-    """Asks a chat model at temperature 0, and counts what its answers took."""
+    """A client that asks a chat model at temperature 0, and counts its usage."""
 
-    #: To the address that the API's paths are joined to.
+    #: Its address is the base of the API's paths.
     transport: Transport
     #: The name under which the service knows the model.
     model: str
-    #: Money for a million tokens of prompts, and of answers; ``None`` = not known.
+    #: Price of a million prompt tokens, and of a million completion tokens, or ``None``.
     prices: tuple[float, float] | None
-    #: Whether answers are to come in pieces, as a program for people asks for them.
+    #: Whether to stream answers, as interactive programs do.
     stream: bool = False
-    #: What the service was asked without, as it refuses it.
+    #: Keys that the service refuses, and that requests therefore omit.
     _refused: frozenset[str] = field(default=frozenset(), init=False)
     _used: Usage = field(default_factory=Usage, init=False)
 
     @property
     def usage(self) -> Usage:
-        """What all answers so far took."""
+        """The usage of all answers so far."""
         used = self._used
         if self.prices is None:
             return used
@@ -175,21 +177,21 @@ class ChatClient:
         return replace(used, cost=cost)
 
     async def complete(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
-        """Return the first choice of a completion; ``more`` goes into the request.
+        """Return the first choice of a completion. ``more`` is added to the request.
 
         Raises:
-            TrackerError: as `Transport.ask`.
+            TrackerError: see `Transport.ask`.
         """
         body = {"model": self.model, "messages": messages, "temperature": 0, **more}
         if self.stream:
-            # Without it a stream has no counts of tokens.
+            # Without this option, a stream has no token counts.
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return await self._asked("chat/completions", body, _completion)
 
     async def _asked(
         self, path: str, body: Mapping[str, Any], read: ReadChoice
     ) -> Mapping[str, Any]:
-        """Return the choice that a request brings; without what the service refuses of it."""
+        """Return the choice for a request. Omit keys that the service refuses."""
         refused = self._refused
         while True:
             sent = {key: value for key, value in body.items() if key not in refused}
@@ -201,19 +203,19 @@ class ChatClient:
                     raise
                 refused = refused | named
             else:
-                # Not before it has shown that it was refused for that.
+                # Remember the keys only after a request without them succeeded.
                 self._refused |= refused
                 return choice
 
     async def _once(
         self, path: str, body: Mapping[str, Any], read: ReadChoice
     ) -> Mapping[str, Any]:
-        """Return the choice that a request brings, and count what it took."""
+        """Return the choice for a request, and count its usage."""
         usage, choice = await self.transport.ask("POST", path, body, read=read)
         self._used += usage
         if not self.stream:
             return choice
-        # In pieces, what is masked in whole bodies was not found.
+        # A credential that is split over pieces was not masked in the body.
         cleaned: Mapping[str, Any] = in_json(self.transport.secrets.scrub_text, choice)
         return cleaned
 
@@ -221,8 +223,8 @@ class ChatClient:
         """Return the text of a choice.
 
         Raises:
-            TrackerError: the model refused or was cut off: at temperature 0 that is its answer. If
-                it wrote no text, it is a `MalformedAnswerError`.
+            MalformedAnswerError: the answer has no text.
+            TrackerError: the model refused or was cut off. At temperature 0, that is its answer.
         """
         message = choice["message"]
         text, refusal = message.get("content"), message.get("refusal")
@@ -236,7 +238,7 @@ class ChatClient:
         return text
 
 
-#: How the model of a tested system is named.
+#: The option that names the model of a tested system.
 _NAMED: Final = "--dst-tracker service-model=NAME"
 
 
@@ -247,11 +249,12 @@ def client_at(
     named: str = _NAMED,
     kind: type[ChatClient] = ChatClient,
 ) -> ChatClient:
-    """Return the client of the model that settings name, or else of the only one at an address.
+    """Return the client for the model in the settings, or for the only model at an address.
 
-    The address is that of the API as OpenAI's client takes it, such as
-    ``http://localhost:8000/v1``; without a path, ``/v1`` is meant. Messages say how a model is
-    ``named``; the client is one of a ``kind``.
+    The address is the base URL of the API, as for OpenAI's client, such as
+    ``http://localhost:8000/v1``. If it has no path, ``/v1`` is added. ``named`` is the option that
+    names
+    a model, for messages. ``kind`` is the class of the client.
     """
     transport = Transport(_with_path(url), service)
     return kind(
@@ -263,7 +266,12 @@ def client_at(
 
 
 def model_name(transport: Transport, named: str = _NAMED) -> str:
-    """Return the name of the service's only model; none or several are a `UserError`."""
+    """Return the name of the service's only model.
+
+    Raises:
+        UserError: the service lists no model or several, or does not list them.
+        NoAnswerError: the service cannot be reached.
+    """
     which = f"name the model with {named}"
     try:
         names = transport.wait(transport.ask("GET", "models", read=_names))
@@ -289,12 +297,12 @@ def _names(reply: Reply) -> list[str]:
 
 
 def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
-    """Return what a chat completion took, and its first choice."""
+    """Return the usage of a chat completion, and its first choice."""
     body = joined_completion(reply.events()) if reply.is_stream else reply.json()
     choices = body.get("choices") if isinstance(body, Mapping) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
-        # Some put a failure that will pass into an answer of status 200.
+        # Some services report a temporary failure with status 200.
         passing = isinstance(body, Mapping) and "error" in body
         raise MalformedReply(
             f"answered with no chat completion, {describe(body)}: it has no choices[0].message",
@@ -306,8 +314,8 @@ def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
 
 
 def counted(prompt: object, completion: object) -> Usage:
-    """Return what one answer took; what is no number of tokens gives no counts."""
-    # True is an int to Python, but it is no number of tokens.
+    """Return the usage of one answer, without counts if they are not numbers of tokens."""
+    # Exclude True, which is an int in Python.
     if type(prompt) is int and type(completion) is int and min(prompt, completion) >= 0:
         return Usage(1, 0, prompt, completion)
     return Usage(1, 1)
@@ -317,7 +325,7 @@ def _with_path(url: Address) -> Address:
     try:
         parts = urlsplit(url.full)
     except ValueError:
-        # The transport says what is wrong with it.
+        # The transport reports the error.
         return url
     if parts.path not in ("", "/"):
         return url
@@ -326,26 +334,26 @@ def _with_path(url: Address) -> Address:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ChatReplies:
-    """Asks a chat model for its reply to the messages of a dialogue, at temperature 0."""
+    """A bot that asks a chat model for its reply to a dialogue, at temperature 0."""
 
-    #: At temperature 0 too, services answer the same question now so and now so.
+    #: Services may answer the same question differently each time, even at temperature 0.
     repeatable: ClassVar = False
-    #: The API has no version that is known before the first answer and stands for all.
+    #: The API has no version that is known before the first answer and identifies all answers.
     fingerprint: ClassVar = None
 
     client: ChatClient
-    #: What it is told before the dialogue; ``""`` = nothing.
+    #: System message before the dialogue, or ``""`` for none.
     system: str = ""
-    #: Whose message is what the system says before the user has said anything.
+    #: Role of the system's words before the first user message.
     opening: OpeningRole = "assistant"
 
     @property
     def usage(self) -> Usage:
-        """What all answers so far took."""
+        """The usage of all answers so far."""
         return self.client.usage
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
-        """Return a reply, or why there is none, for each context."""
+        """Return a reply for each context, or an error in its place."""
         jobs = [partial(self._answer, context) for context in contexts]
         return self.client.transport.map(jobs, taker_of(self))
 
@@ -354,7 +362,7 @@ class ChatReplies:
         return Prediction(BeliefState(), reply=self.client.text_of(choice))
 
     async def _choice(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
-        """Return what the model says to messages; ``more`` goes into the request."""
+        """Return the model's choice for messages. ``more`` is added to the request."""
         first = messages[0]["role"]
         try:
             return await self.client.complete(self._told(messages), **more)
@@ -367,18 +375,18 @@ class ChatReplies:
             ) from None
 
     def _told(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return messages with what the model is told before them."""
+        """Return the messages with the system message before them."""
         if not self.system:
             return messages
         first, *others = messages
         if first["role"] == "system" and isinstance(first["content"], str):
-            # Templates of many models take one such message alone.
+            # Templates of many models accept only one system message.
             return [{**first, "content": f"{self.system}\n\n{first['content']}"}, *others]
         return [{"role": "system", "content": self.system}, *messages]
 
 
 def system_message(path: str | None) -> str:
-    """Return what a file tells the model; of no file, ``""``."""
+    """Return the system message in a file, or ``""`` if no file is given."""
     if path is None:
         return ""
     text = read_text(Path(path), "prompt").strip()
@@ -387,15 +395,15 @@ def system_message(path: str | None) -> str:
     return text
 
 
-#: Choices of tools that are no tool.
+#: Values of ``tool_choice`` that are not the name of a tool.
 _CHOICES: Final = ("auto", "required", "none")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ChatCalls(ChatReplies):
-    """Asks a chat model for its next message, and reads the tool calls in it."""
+    """An assistant that asks a chat model for its next message, and reads its tool calls."""
 
-    #: How it is to choose among the tools, in the form of OpenAI's API; ``None`` = it is not said.
+    #: ``tool_choice`` in the form of OpenAI's API, or ``None`` to leave it out.
     choice: str | Mapping[str, Any] | None = None
 
     async def _answer(self, context: Context) -> Prediction:
@@ -408,21 +416,23 @@ class ChatCalls(ChatReplies):
         return self._read(await self._choice(messages, **more))
 
     def _read(self, choice: Mapping[str, Any]) -> Prediction:
-        """Return the calls of a message; one that calls nothing, as a refusal, has none."""
+        """Return the calls of a message. A message without calls, such as a refusal, has none."""
         if choice.get("finish_reason") == "length":
             raise TrackerError("the model's answer was cut off: the service limits its length")
         message = choice["message"]
         with suppress(TrackerError):
             return as_calls(message)
-        # Masked before it is cut, as the message of the error shows the beginning of what is wrong.
+        # Mask first, because the error message shows only the beginning of a bad value.
         return as_calls(in_json(self.client.transport.secrets.redact, message))
 
 
 def chosen(choice: str | None, data: DialogueSet) -> str | Mapping[str, Any] | None:
-    """Return a choice of tools in the form of OpenAI's API; ``auto``, or the name of a tool.
+    """Return ``tool_choice`` in the form of OpenAI's API.
+
+    ``choice`` is ``auto``, ``required``, ``none`` or the name of a tool.
 
     Raises:
-        UserError: no dialogue has tools, or none of them has that name.
+        UserError: no dialogue has tools, or none has a tool of this name.
     """
     names = {tool.name for tool in data.tools}
     if data.dialogues and not names:

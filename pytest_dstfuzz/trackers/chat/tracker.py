@@ -1,4 +1,4 @@
-"""A chat model as a tracker: its prompt, one request a context, and the state in its answer."""
+"""A chat model as a tracker: the prompt, one request per context, and the parser of answers."""
 
 from __future__ import annotations
 
@@ -43,23 +43,27 @@ from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Prediction, Usage
 from pytest_dstfuzz.trackers.web.transport import ServiceError
 
-#: What a model thought aloud before its answer, where the service leaves it in.
+#: The thoughts of a model before its answer, if the service does not remove them.
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _OPENING = re.compile(r"[\[{]")
-#: Words in braces, which are no JSON and not meant to be.
+#: Words in braces that are not meant as JSON.
 _WORDS = re.compile(r"""\{[^{}"':]*\}""")
 
 
 class NoStateError(TrackerError):
-    """An answer that holds no belief state, or more than one."""
+    """An answer has no belief state, or more than one."""
 
 
 def parse_answer(text: str, normalisation: str) -> BeliefState:
-    """Return the belief state that an answer holds.
+    """Return the belief state in an answer.
 
-    It is the one JSON object in the text: alone, in a fenced block, or among other words. An
-    answer with two different objects is refused, as is a slot with two values, and a value
-    that is an object or a list of them. ``null`` is a slot that was not mentioned.
+    The text must contain exactly one JSON object, alone, in a fenced block, or among other words. A
+    slot whose value is ``null`` counts as not mentioned.
+
+    Raises:
+        NoStateError: there is no object or several different ones, a slot has two values, or a
+            value
+            is an object or a list of objects or lists.
     """
     found = _the_object(_THOUGHTS.sub("", text, count=1))
     for slot, value in found.items():
@@ -71,7 +75,7 @@ def parse_answer(text: str, normalisation: str) -> BeliefState:
 
 
 def _the_object(text: str) -> dict[str, Any]:
-    """Return the one JSON object in a text."""
+    """Return the only JSON object in a text."""
     found: list[dict[str, Any]] = []
     start = _OPENING.search(text)
     while start is not None:
@@ -79,7 +83,7 @@ def _the_object(text: str) -> dict[str, Any]:
         try:
             value, end = _DECODER.raw_decode(text, place)
         except (ValueError, RecursionError):
-            # Half an object must not be skipped: an object inside of it would be found.
+            # Do not skip a broken object, because a nested object would be found instead.
             if text[place] == "{" and not _WORDS.match(text, place):
                 raise NoStateError("it holds an object that is no JSON, or half of one") from None
             end = place + 1
@@ -107,12 +111,12 @@ _DECODER = json.JSONDecoder(
 
 
 DEFAULT_PROMPT: Final = Path(__file__).with_name("default_prompt.jinja")
-#: Values of a slot that are shown: so many or fewer are all shown, of more a few.
+#: Up to so many values of a slot, a prompt shows all of them. If there are more, it shows a few.
 _MOST_VALUES = 12
 _FEW_VALUES = 5
-#: What Jinja2 calls a template that was given as text.
+#: Name that Jinja2 gives to a template from a string.
 _INNER_NAME = "<template>"
-#: What a template is tried on before a run: both kinds of exchange.
+#: Test context for a template, with both kinds of exchange.
 _TRIAL = Context((Exchange("", "I need a room."), Exchange("Which area?", "Any will do.")))
 
 
@@ -121,17 +125,18 @@ class PromptSlot:
     """A slot as a template sees it."""
 
     name: str
-    #: All values that are known, or a few of them, evenly spread.
+    #: All known values, or an evenly spaced selection.
     values: tuple[str, ...]
-    #: Whether those are all that are known.
+    #: Whether ``values`` has all known values.
     complete: bool
 
 
 class Prompt:
-    """Makes the text of a request.
+    """The template for the text of a request.
 
-    Without a ``path`` the default template is used; ``others`` says whether there may be more slots
-    than the ontology's. The `UserError` of a template names file and line.
+    Without a ``path``, the default template is used. ``others`` says whether the data may have
+    slots that
+    the ontology lacks. If the template is faulty, a `UserError` names file and line.
     """
 
     def __init__(
@@ -141,7 +146,7 @@ class Prompt:
         self._others = others
         self._example = _example(self._slots)
         if path is None and not self._slots:
-            # A model that is told of no slots invents other names at every turn.
+            # Without a list of slots, a model invents new names at every turn.
             raise UserError(
                 "neither labels nor an ontology say which slots the chat model is to keep. For a "
                 "model that replies add --dst-outcome=reply. For belief states name the slots "
@@ -150,7 +155,7 @@ class Prompt:
                 "(--dst-tracker prompt=FILE)"
             )
         self._name = place = DEFAULT_PROMPT if path is None else Path(path)
-        # No HTML is made here, so nothing is to be escaped.
+        # The output is not HTML, so nothing is escaped.
         environment = ImmutableSandboxedEnvironment(
             undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
         )
@@ -166,7 +171,7 @@ class Prompt:
             )
 
     def render(self, context: Context) -> str:
-        """Return the text for one context; where the template fails, the message says where."""
+        """Return the text for one context. If the template fails, the error names its line."""
         try:
             return self._template.render(
                 exchanges=context.exchanges,
@@ -194,14 +199,14 @@ def prompt_slots(ontology: Ontology | None) -> tuple[PromptSlot, ...]:
 
 
 def _spread(values: Sequence[str]) -> tuple[str, ...]:
-    """Return all of few values, or a few of many: the first ones would be of one kind."""
+    """Return all values if there are few, or an evenly spaced selection."""
     if len(values) <= _MOST_VALUES:
         return tuple(values)
     return tuple(values[place * len(values) // _FEW_VALUES] for place in range(_FEW_VALUES))
 
 
 def _example(slots: Sequence[PromptSlot]) -> str:
-    """Return a belief state of two slots in JSON, the second one ``dontcare``."""
+    """Return an example belief state of two slots in JSON. The second value is ``dontcare``."""
     shown = [slot for slot in slots if slot.values] or slots
     state = {slot.name: (*slot.values, "...")[0] for slot in shown[:1]}
     if len(shown) > 1:
@@ -210,24 +215,25 @@ def _example(slots: Sequence[PromptSlot]) -> str:
 
 
 def _line(error: BaseException) -> int:
-    """Return the line of the template at which an exception was raised, from 1."""
+    """Return the line of the template at which an exception was raised, counted from 1."""
     walk = traceback.walk_tb(error.__traceback__)
     lines = [line for frame, line in walk if frame.f_code.co_filename == _INNER_NAME]
     return lines[-1] if lines else 1
 
 
 def answer_formats(slots: Sequence[str]) -> tuple[dict[str, Any] | None, ...]:
-    """Return the ways to ask for a belief state, each a ``response_format``, the strictest first.
+    """Return the values of ``response_format`` to try, the strictest first.
 
-    ``None``: the prompt alone asks for JSON. Where no slots are known there is no schema to ask
-    for.
+    The last one is ``None``: then only the prompt asks for JSON. If no slots are known, there is no
+    schema.
     """
     by_words = {"type": "json_object"}, None
     if not slots:
         return by_words
-    # As the strict mode of OpenAI's API wants it: there every property is required and no other
-    # is allowed, so a slot that was not mentioned is null. Values are free: a tracker may name a
-    # restaurant that no ontology lists.
+    # The strict mode of OpenAI's API requires every property and allows no others, so a slot that
+    # was
+    # not mentioned is null. Values are not restricted, because a tracker may name a restaurant that
+    # the ontology lacks.
     schema = {
         "type": "object",
         "properties": {slot: {"type": ["string", "null"]} for slot in slots},
@@ -238,7 +244,7 @@ def answer_formats(slots: Sequence[str]) -> tuple[dict[str, Any] | None, ...]:
     return ({"type": "json_schema", "json_schema": named}, *by_words)
 
 
-#: What such a refusal names where it is about the format of the answer.
+#: Words in a refusal that is about the format of the answer.
 _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object")
 
 #: Characters of an answer that a message shows.
@@ -247,34 +253,35 @@ _SHOWN: Final = 80
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ChatTracker:
-    """Asks a chat model for the belief state, at temperature 0.
+    """A tracker that asks a chat model for the belief state, at temperature 0.
 
-    How the answer is asked for is negotiated: the strictest format first, and the next one
-    for good once the service has refused it.
+    It asks for the strictest answer format first. If the service refuses a format, the tracker uses
+    the
+    next one from then on.
     """
 
-    #: At temperature 0 too, services answer the same question now so and now so.
+    #: Services may answer the same question differently each time, even at temperature 0.
     repeatable: ClassVar = False
-    #: The API has no version that is known before the first answer and stands for all.
+    #: The API has no version that is known before the first answer and identifies all answers.
     fingerprint: ClassVar = None
 
     client: ChatClient
-    #: What it is told.
+    #: The template of the requests.
     prompt: Prompt
-    #: Ways to ask for JSON, the strictest first, the prompt alone last.
+    #: Values of ``response_format``, the strictest first. The last one is ``None``.
     formats: Sequence[dict[str, Any] | None]
-    #: Of the data.
+    #: The normalisation of the data.
     normalisation: str
-    #: Of the format that is asked for.
+    #: Index of the current format.
     _place: int = field(default=0, init=False)
 
     @property
     def usage(self) -> Usage:
-        """What all answers so far took."""
+        """The usage of all answers so far."""
         return self.client.usage
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
-        """Return a prediction, or why there is none, for each context."""
+        """Return a prediction for each context, or an error in its place."""
         jobs = [partial(self._predict, context) for context in contexts]
         return self.client.transport.map(jobs, taker_of(self))
 
@@ -298,7 +305,7 @@ class ChatTracker:
         try:
             return parse_answer(text, self.normalisation)
         except NoStateError as error:
-            # Masked before it is cut: half a credential would not be found.
+            # Mask first, because half a credential would not be found.
             shown = shortened(" ".join(redact(text).split()), _SHOWN)
             raise MalformedAnswerError(
                 f"the model's answer is no belief state: {redact(str(error))}; it begins with "
@@ -307,7 +314,7 @@ class ChatTracker:
 
 
 def _refuses_format(error: ServiceError) -> bool:
-    """Whether a service refused a request for the format of the answer that it asks for."""
+    """Return whether a service refused a request because of its answer format."""
     text = error.text.lower()
     return error.status in REFUSED and any(word in text for word in _FORMAT_WORDS)
 
@@ -315,7 +322,7 @@ def _refuses_format(error: ServiceError) -> bool:
 def create(
     url: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
 ) -> ChatTracker | ChatReplies:
-    """Return what asks the chat model at an address (see `client_at`) for what is tested."""
+    """Return the tracker, bot or assistant for the chat model at an address (see `client_at`)."""
     return asking(partial(client_at, url, service, settings.tracker), data, settings)
 
 
@@ -326,10 +333,10 @@ def asking(
     *,
     has_formats: bool = True,
 ) -> ChatTracker | ChatReplies:
-    """Return what asks a model for what is tested.
+    """Return the tracker, bot or assistant for a model.
 
-    Mistakes in prompt and options are told before it ``connect``s: they should not wait for a
-    service. Whether the service has formats of answers, a `ChatTracker` asks for one.
+    Prompt and options are checked before ``connect`` is called, so that errors do not wait for a
+    service. ``has_formats`` says whether the service supports ``response_format``.
     """
     how, outcome = settings.tracker, settings.reply.outcome
     if how.tool_choice is not None and outcome != TOOL_CALLS:
@@ -343,7 +350,7 @@ def asking(
     if outcome == REPLY:
         system = system_message(how.prompt)
         return ChatReplies(client=connect(), system=system, opening=how.opening)
-    # Where only some turns have labels, those are not all slots, and no schema may say so.
+    # If only some turns have labels, there may be more slots, so no schema lists them.
     others = not data.says_slots
     prompt = Prompt(how.prompt, data.ontology, others=others)
     slots = [] if others else [slot.name for slot in prompt_slots(data.ontology)]

@@ -1,4 +1,4 @@
-"""Conversations with a Rasa bot, and the slots that it has filled in their end."""
+"""Conversations with a Rasa bot, and the slots that it has filled at their end."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import unknown_slot
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
-#: How messages name the option.
+#: The option as shown in messages.
 _OPTION = "--dst-tracker slot-map=FILE (TOML or JSON; dstfuzz: --tracker)"
-#: Names that a message shows.
+#: Most slot names in a message.
 _SLOTS = 8
-#: From here on floats leave out whole numbers, and none of them is a count.
+#: From this size on, a float may stand for several whole numbers, so it is not converted.
 _EXACT = 2.0**53
-#: Slots that Rasa fills for itself.
+#: Slots that Rasa fills itself.
 _INTERNAL = (
     *("requested_slot", "session_started_metadata", "return_value", "dialogue_stack"),
     "flow_hashes",
@@ -41,17 +41,18 @@ _INTERNAL = (
 
 @dataclass(frozen=True, slots=True)
 class SlotTarget:
-    """Where the value of one slot of the bot goes: the slot of the data."""
+    """The slot of the data that receives the value of one slot of the bot."""
 
     slot: str
-    #: The bot's value -> the data's, for those that differ; the bot's are in lower case and as
-    #: JSON spells them (``true``, ``2``).
+    #: The bot's value -> the data's value, if they differ. The bot's values are in lower case and
+    #: in
+    #: JSON spelling (``true``, ``2``).
     values: Mapping[str, str] = field(default_factory=dict)
 
     def value(self, found: object) -> object:
-        """Return a value of the bot as one of the data, not yet normalised.
+        """Return a value of the bot as a value of the data, not normalised yet.
 
-        Booleans become yes and no, and whole numbers have no decimals.
+        Booleans become yes and no, and whole numbers lose their decimals.
         """
         if isinstance(found, list):
             return [self.value(part) for part in found]
@@ -65,14 +66,14 @@ class SlotTarget:
 
 @dataclass(frozen=True, slots=True)
 class SlotMap:
-    """The slots of a bot that are slots of the data: its slot -> where its value goes."""
+    """The mapping from slots of a bot to slots of the data."""
 
     places: Mapping[str, SlotTarget]
-    #: Whether it is known which slots the data has.
+    #: Whether the data says which slots it has.
     complete: bool = True
 
     def state(self, slots: Mapping[str, object]) -> dict[str, object]:
-        """Return the slots of a conversation as slots of the data, not yet normalised."""
+        """Return the slots of a conversation as slots of the data, not normalised yet."""
         return {
             place.slot: place.value(slots[name])
             for name, place in self.places.items()
@@ -80,7 +81,7 @@ class SlotMap:
         }
 
     def note(self, slots: Iterable[str]) -> str:
-        """Return a sentence on the slots of the bot that are ignored, or ``""``."""
+        """Return a sentence about the slots of the bot that are ignored, or ``""``."""
         ignored = sorted(set(slots) - set(self.places))
         if not self.complete:
             return (
@@ -96,12 +97,12 @@ class SlotMap:
         )
 
     def to_json(self) -> dict[str, object]:
-        """Return what the map says, as plain JSON values."""
+        """Return the mapping as plain JSON values."""
         return {name: [place.slot, dict(place.values)] for name, place in self.places.items()}
 
 
 def slot_map(path: str | None, slots: Iterable[str], data: DialogueSet) -> SlotMap:
-    """Return the map from slots of the bot to those of the data: that of a file, or by name."""
+    """Return the mapping from slots of the bot to slots of the data, from a file or by name."""
     known = sorted(slots)
     if path is not None:
         return _of_file(SourceFile(Path(path).name, Path(path)), known, data)
@@ -111,7 +112,7 @@ def slot_map(path: str | None, slots: Iterable[str], data: DialogueSet) -> SlotM
 
 
 def _with_its_own(slots: list[str], data: DialogueSet) -> SlotMap:
-    """Return the map of all slots of the bot, under the names that labels have for them."""
+    """Return a mapping of all slots of the bot, with the names from the labels if they match."""
     names = {_folded(slot): slot for slot in data.ontology.slots} if data.ontology else {}
     places = {}
     for name in slots:
@@ -187,7 +188,7 @@ def _place(entry: object, where: str, data: DialogueSet) -> SlotTarget:
 
 
 def _without_twins(places: Mapping[str, SlotTarget], where: str) -> SlotMap:
-    """Return the map, unless two slots of the bot go to one slot: which one would count?"""
+    """Return the mapping, or raise an error if two slots of the bot have the same target."""
     owners: dict[str, str] = {}
     for name, place in places.items():
         if place.slot in owners:
@@ -200,16 +201,16 @@ def _without_twins(places: Mapping[str, SlotTarget], where: str) -> SlotMap:
 
 
 def _folded(name: str) -> str:
-    """Return a name without case, and with one sign for blanks, dashes and underscores."""
+    """Return a name in lower case, with a dash for each run of blanks, dashes and underscores."""
     return re.sub(r"[\W_]+", "-", name.casefold())
 
 
-#: Rasa gives its domain in the form that the header ``Accept`` ends with, or refuses with 406.
+#: Rasa returns its domain as JSON only if the header ``Accept`` has this value.
 _JSON: Final = "application/json"
-#: How the names of actions begin that are texts alone. One of Rasa's own that a domain lists is
-#: another one under its name.
+#: Prefix of actions that only send a text. If a domain lists a built-in action, the bot overrides
+#: it.
 _TEXTS: Final = "utter_"
-#: Names of actions that a message shows.
+#: Most action names in a message.
 _ACTIONS_SHOWN: Final = 3
 #: Characters of an utterance that a message shows.
 _LETTERS = 60
@@ -217,27 +218,28 @@ _LETTERS = 60
 
 @dataclass(eq=False, repr=False)
 class RasaTracker:
-    """The belief states of a Rasa bot."""
+    """A tracker for the belief states of a Rasa bot."""
 
     transport: Transport
-    #: Which of its slots are compared.
+    #: The mapping of its slots.
     slots: SlotMap
-    #: Of the data.
+    #: The normalisation of the data.
     normalisation: str
-    #: How often a conversation is begun, until each message was taken in once.
+    #: Most conversations per context, until the bot has received each message once.
     tries: int
-    #: Of the model that the bot says it has loaded, and of the slot map; ``None`` if it says none,
-    #: or has actions of its own: their code is no part of the model.
+    #: Hash of the bot's model id and of the slot map. ``None`` if there is no model id, or if the
+    #: bot has
+    #: custom actions, whose code is not part of the model.
     fingerprint: str | None
     #: Sentences for the user.
     notes: tuple[str, ...]
-    #: The actions of the bot that its action server runs.
+    #: Actions that run on the bot's action server.
     actions: frozenset[str] = frozenset()
     #: Whether one of them has left an event.
     _acted: bool = field(default=False, init=False)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
-        """Have one conversation for each context, several at once."""
+        """Hold one conversation for each context, several at once."""
         jobs = [partial(self._believed, context) for context in contexts]
         return self.transport.map(jobs, taker_of(self))
 
@@ -262,7 +264,7 @@ class RasaTracker:
         )
 
     def _refuse_idle_actions(self, told: _RasaConversation) -> None:
-        """Refuse the state of a bot none of whose own actions ever left an event."""
+        """Reject the state of a bot if none of its custom actions has ever left an event."""
         ran = [left for name, left in told.actions if name in self.actions]
         if any(ran):
             self._acted = True
@@ -275,7 +277,7 @@ class RasaTracker:
             )
 
     async def _conversation(self, messages: Sequence[str]) -> _RasaConversation:
-        # Of the system: ids decide no result, and no two processes may share a conversation.
+        # Random ids: they do not affect results, and no two processes may share a conversation.
         name = f"dstfuzz-{uuid.uuid4().hex}"
         for message in messages:
             try:
@@ -292,7 +294,7 @@ class RasaTracker:
                     f"{error}: the bot has no REST channel; add a line 'rest:' to its "
                     "credentials.yml"
                 ) from None
-        # All events: a bot may restart the conversation itself.
+        # Ask for all events, because a bot may restart the conversation.
         return await self.transport.ask(
             "GET", f"conversations/{name}/tracker?include_events=ALL", read=_read_tracker
         )
@@ -301,7 +303,7 @@ class RasaTracker:
 def create(
     url: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
 ) -> RasaTracker:
-    """Return the tracker of the bot at an address, whose token may be in the query."""
+    """Return the tracker for the bot at an address. The query may contain the bot's token."""
     transport = Transport(url, _asking_for_json(service))
     try:
         version = transport.wait(transport.ask("GET", "status", read=_read_version))
@@ -340,24 +342,24 @@ def create(
 
 
 def _asking_for_json(service: ServiceSettings) -> ServiceSettings:
-    """Return the settings of a service with the header without which it gives no domain."""
+    """Return the settings of a service with the ``Accept`` header that the domain requires."""
     if any(header.name.lower() == "accept" for header in service.headers):
         return service
     return replace(service, headers=(*service.headers, Header("Accept", _JSON)))
 
 
 class _RasaConversation(NamedTuple):
-    """What a tracker says of a conversation."""
+    """The state of a conversation according to its tracker."""
 
     slots: dict[str, object]
-    #: How many messages of the user the bot took in.
+    #: Number of user messages that the bot received.
     heard: int
-    #: The actions that it ran, each with whether events of its own follow it.
+    #: The actions that ran, each with whether an event of its own follows it.
     actions: tuple[tuple[str, bool], ...]
 
 
 def _read_tracker(reply: Reply) -> _RasaConversation:
-    """Return what the tracker of a conversation says."""
+    """Parse the tracker of a conversation."""
     body = _object(reply, "a tracker")
     slots, events = body.get("slots"), body.get("events")
     found: dict[str, object] = {}
@@ -382,7 +384,7 @@ def _read_tracker(reply: Reply) -> _RasaConversation:
 
 
 def _check_answer(reply: Reply) -> None:
-    """Refuse what does not come from a REST channel; what the bot says is not looked at."""
+    """Check that a reply comes from a REST channel. Its messages are ignored."""
     answer = reply.json()
     if not isinstance(answer, list):
         raise MalformedReply(
@@ -391,9 +393,9 @@ def _check_answer(reply: Reply) -> None:
 
 
 def _read_version(reply: Reply) -> object:
-    """Return what says which model is loaded, or ``None``."""
+    """Return the identity of the loaded model, or ``None``."""
     body = _object(reply, "a status")
-    # Up to version 2 a fingerprint of all files of the model, since then an id.
+    # Up to version 2, a fingerprint of all files of the model. Since version 3, an id.
     return body.get("model_id") or body.get("fingerprint") or None
 
 
@@ -405,7 +407,7 @@ def _read_domain(reply: Reply) -> tuple[list[str], list[str]]:
         raise MalformedReply(f"answered with a domain whose 'slots' are {describe(slots)}")
     if not isinstance(actions, list):
         raise MalformedReply(f"answered with a domain whose 'actions' are {describe(actions)}")
-    # One that is sent the domain is an object: its name, and that.
+    # An action that receives the domain is an object with its name as the key.
     names = [name for one in actions for name in (one if isinstance(one, dict) else [one])]
     return list(slots), sorted({str(name) for name in names if not str(name).startswith(_TEXTS)})
 

@@ -1,4 +1,4 @@
-"""The contract of a tracker over HTTP, in JSON; docs/guides/http.md has all of it."""
+"""The contract of a tracker over HTTP, in JSON. See docs/guides/http.md."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.trackers.calls import as_calls
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-#: What to do where a service that may reply is asked for a belief state.
+#: Advice if a service that may reply is asked for a belief state.
 REPLIES: Final = "; for a service that replies add --dst-outcome=reply"
 _LEAVE_OUT: Final = "; for a service that keeps a belief state leave --dst-outcome={} out"
-#: What to do where a service answers with what is not tested: what is tested, and the key that
-#: stands in its answer.
+#: Advice if a service returns another kind of answer: the tested outcome and a key of the answer ->
+#: advice.
 _OTHER_KINDS: Final[Mapping[tuple[OutcomeKind, str], str]] = {
     ("state", "reply"): REPLIES,
     ("state", "tool_calls"): "; for a service that calls tools add --dst-outcome=tool-calls",
@@ -53,34 +53,34 @@ _OTHER_KINDS: Final[Mapping[tuple[OutcomeKind, str], str]] = {
 
 
 class ContractError(DstFuzzError):
-    """A request or an answer has another shape; the message says which would be right."""
+    """A request or an answer has the wrong shape. The message names the right one."""
 
 
 class UnreadableMessageError(ContractError):
-    """A message of an assistant whose calls cannot be read; a model may do better next time."""
+    """An assistant's message has malformed calls. The model may do better at the next attempt."""
 
 
 def wrong(value: object, place: str, right: str) -> ContractError:
-    """Return what is wrong with a value at a place of an answer."""
+    """Return the error for a bad value at a place of an answer."""
     return ContractError(f"answered with {describe(value)} {place}; {right}")
 
 
 def other_kind(body: object, outcome: OutcomeKind) -> str:
-    """Return what to do where a service answers, but with what is not tested."""
+    """Return advice if a service returns a kind of answer that is not tested, or ``""``."""
     keys = body if isinstance(body, Mapping) else ()
     return next((_OTHER_KINDS[outcome, key] for key in keys if (outcome, key) in _OTHER_KINDS), "")
 
 
 def shown_without(body: object, key: str) -> str:
-    """Return the beginning of an answer that lacks a key, and which of its keys may be meant."""
+    """Return the beginning of an answer that lacks a key, and a similar key if there is one."""
     keys = map(str, body) if isinstance(body, Mapping) and key not in body else ()
     guess = nearest(key, keys)
     return describe(body) + (f' (there is a key "{guess}")' if guess else "")
 
 
-#: Of a message, one of which each has.
+#: Keys of a message. Every message has at least one of them.
 _KEYS: Final = ("tool_calls", "content", "function_call")
-#: What an answer must be.
+#: The expected answer.
 _MESSAGE: Final = (
     'a message, {"role": "assistant", "content": "..."} or {"role": "assistant", "tool_calls": '
     '[{"function": {"name": "...", "arguments": "{...}"}}]}'
@@ -88,11 +88,12 @@ _MESSAGE: Final = (
 
 
 def call_context(messages: object, tools: object, place: str) -> Context:
-    """Return the context of messages and of tools.
+    """Return the context for messages and tools.
 
-    The last message is the user's, or what a tool returned since.
+    The last message must be a user message or a tool result. ``place`` begins the error message.
 
-    ``place`` begins the message of a `ContractError`: of what is no message, or no tool.
+    Raises:
+        ContractError: a message or a tool is malformed.
     """
     odd = Oddities()
     try:
@@ -111,7 +112,7 @@ def call_context(messages: object, tools: object, place: str) -> Context:
 
 
 def call_contexts(keys: Mapping[str, object], count: int) -> list[Context]:
-    """Return the contexts of so many dialogues, of whose messages and tools each has a list."""
+    """Return the contexts of ``count`` dialogues from lists of messages and of tools."""
     messages, tools = (_lists(keys, name, count) for name in ("messages", "tools"))
     places = (f'"messages"[{place}]' for place in range(count))
     return [call_context(*each) for each in zip(messages, tools, places, strict=True)]
@@ -128,7 +129,7 @@ def _lists(keys: Mapping[str, object], name: str, count: int) -> list[object]:
 
 
 def read_message(body: object) -> Prediction:
-    """Return the prediction of an answer that is the next message of an assistant."""
+    """Return the prediction in an answer that is the next message of an assistant."""
     if not isinstance(body, Mapping) or not any(key in body for key in _KEYS):
         raise ContractError(
             f"answered with {shown_without(body, _KEYS[0])}; it must be {_MESSAGE}"
@@ -144,33 +145,33 @@ def read_message(body: object) -> Prediction:
 
 
 def message_json(answer: Prediction | Mapping[str, str]) -> dict[str, Any]:
-    """Return the message of an assistant with a prediction's calls, which are numbered."""
+    """Return an assistant's message with the numbered calls of a prediction."""
     calls = answer.calls if isinstance(answer, Prediction) else answer
     made = made_calls(Outcome(calls))
     said = answer.reply if isinstance(answer, Prediction) else None
     return calling(said, made, (f"call_{place + 1}" for place in range(len(made)))).to_json()
 
 
-#: Of the contract. It grows when a key changes its meaning; keys may be added at any time.
+#: Version of the contract. It grows if a key changes its meaning. New keys do not change it.
 VERSION: Final = 1
-#: What is tested -> the keys of an answer.
+#: Tested outcome -> allowed keys of an answer.
 _ANSWER_KEYS: Final[Mapping[OutcomeKind, tuple[str, ...]]] = {
     "state": ("state", "distributions", "impurities"),
     "reply": ("reply",),
 }
-#: What an answer to one dialogue must be.
+#: Expected answer to one dialogue.
 _ANSWER: Final[Mapping[str, str]] = {
     "state": '{"state": {"domain-slot": "value"}}, with or without "distributions" or "impurities"',
     "reply": '{"reply": "..."}',
 }
 _EXCHANGE: Final = '{"system": "...", "user": "..."}'
-#: How far the sum of a distribution may be over 1, and an impurity below 0, by rounding.
+#: Rounding tolerance: a distribution may exceed 1, and an impurity may be below 0, by this much.
 _ROUNDING: Final = 1e-3
 _DISTRIBUTIONS: Final = list[
     Annotated[list[Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]], msgspec.Meta(min_length=1)]
 ]
 _IMPURITY: Final = Annotated[float, msgspec.Meta(ge=-_ROUNDING, le=1.0)]
-#: What a service may say about itself: key -> its type, and for messages, what to write.
+#: Self-description of a service: key -> its type, and the expected value for messages.
 _ABOUT: Final[Mapping[str, tuple[Any, str]]] = {
     "name": (str, "a text"),
     "version": (str, "a text"),
@@ -181,25 +182,25 @@ _ABOUT: Final[Mapping[str, tuple[Any, str]]] = {
     ),
     "repeatable": (bool, "false where the same dialogue may get several answers, else true"),
 }
-#: What a tracker may answer to one context of several; an error says why it did not.
+#: A tracker's answer to one context of several. An error gives the reason for no answer.
 Answered: TypeAlias = Prediction | Mapping[str, str] | str | TrackerError
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a service says about itself; ``None`` and nothing where it does not."""
+    """The self-description of a service. Missing keys are ``None`` or empty."""
 
     name: str | None = None
-    #: Another one whenever the same dialogue may get another answer.
+    #: Must change whenever the same dialogue may get another answer.
     version: str | None = None
     slots: tuple[str, ...] = ()
-    #: That one request may hold; ``None``: one, in the form for one.
+    #: Most dialogues per request. ``None`` means one, in the form for a single dialogue.
     dialogues: int | None = None
-    #: Whether the same dialogue gets the same answer each time.
+    #: Whether the same dialogue always gets the same answer.
     repeatable: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a service answers to ``GET``."""
+        """Return the body of the answer to ``GET``."""
         said = to_json(self)
         return {key: value for key, value in said.items() if value or value is False}
 
@@ -207,13 +208,13 @@ class About:
 def request_json(
     context: Context, outcome: OutcomeKind = "state", opening: OpeningRole = "assistant"
 ) -> dict[str, Any]:
-    """Return the body of the request for a context; ``opening``, see `messages_of`."""
+    """Return the request body for a context. For ``opening`` see `messages_of`."""
     body: dict[str, Any] = {"version": VERSION, "dialogue": _dialogue_json(context)}
     return body | _beside(context, outcome, opening)
 
 
 def _beside(context: Context, outcome: OutcomeKind, opening: OpeningRole) -> dict[str, Any]:
-    """Return what is sent beside a dialogue."""
+    """Return the keys that a request has in addition to the dialogue."""
     if outcome == TOOL_CALLS:
         return messages_and_tools(context, opening)._asdict()
     return {} if outcome == "state" else {"messages": messages_of(context, opening)}
@@ -222,7 +223,7 @@ def _beside(context: Context, outcome: OutcomeKind, opening: OpeningRole) -> dic
 def group_json(
     contexts: Iterable[Context], outcome: OutcomeKind = "state", opening: OpeningRole = "assistant"
 ) -> dict[str, Any]:
-    """Return the body of one request for several contexts, of whose messages each is a list."""
+    """Return the body of one request for several contexts, with a list for each key."""
     asked = list(contexts)
     body: dict[str, Any] = {
         "version": VERSION,
@@ -239,12 +240,12 @@ def _dialogue_json(context: Context) -> list[dict[str, str]]:
 
 
 def is_group(body: object) -> bool:
-    """Whether a request is of the form for several dialogues."""
+    """Return whether a request has the form for several dialogues."""
     return isinstance(body, Mapping) and "dialogues" in body
 
 
 def read_request(body: object, outcome: OutcomeKind = "state") -> Context:
-    """Return the context that a request asks about."""
+    """Return the context of a request."""
     keys = _of_this_version(body)
     if outcome == TOOL_CALLS:
         return call_context(keys.get("messages"), keys.get("tools"), '"messages"')
@@ -252,7 +253,7 @@ def read_request(body: object, outcome: OutcomeKind = "state") -> Context:
 
 
 def read_group(body: object, most: int, outcome: OutcomeKind = "state") -> list[Context]:
-    """Return the contexts that a request for several, at most ``most``, asks about."""
+    """Return the contexts of a request for several dialogues, at most ``most``."""
     keys = _of_this_version(body)
     dialogues = keys.get("dialogues")
     if "dialogue" in keys:
@@ -282,7 +283,7 @@ def _of_this_version(body: object) -> Mapping[str, object]:
 
 
 def _dialogue(dialogue: object, key: str) -> Context:
-    """Return the context of a dialogue that stands at ``key`` in a request."""
+    """Return the context of the dialogue at ``key`` of a request."""
     if not isinstance(dialogue, list) or not dialogue:
         raise ContractError(
             f"{key} is {describe(dialogue)}; it must be a list of at least one {_EXCHANGE}"
@@ -300,7 +301,7 @@ def _dialogue(dialogue: object, key: str) -> Context:
 def answer_json(
     prediction: Prediction | Mapping[str, str] | str, outcome: OutcomeKind = "state"
 ) -> dict[str, Any]:
-    """Return the body of the answer with a prediction; floats arrive as they were."""
+    """Return the body of the answer for a prediction. Floats keep their exact values."""
     if outcome == TOOL_CALLS and not isinstance(prediction, str):
         return message_json(prediction)
     if isinstance(prediction, str):
@@ -332,7 +333,7 @@ def answers_json(answers: Iterable[Answered], outcome: OutcomeKind = "state") ->
 def read_answers(
     body: object, asked: int, outcome: OutcomeKind = "state"
 ) -> list[Prediction | str]:
-    """Return the predictions that an answer to ``asked`` dialogues holds; a text says why not."""
+    """Return the predictions in an answer to ``asked`` dialogues, with a text for each failure."""
     answers = body.get("answers") if isinstance(body, Mapping) else None
     if not isinstance(answers, list):
         each = "MESSAGE" if outcome == TOOL_CALLS else f'{{"{outcome}": ...}}'
@@ -360,9 +361,9 @@ def _part(answer: object, place: int, outcome: OutcomeKind) -> Prediction | str:
 
 
 def read_answer(body: object, outcome: OutcomeKind = "state") -> Prediction:
-    """Return the prediction that an answer holds, with what is tested: a state, a reply, or calls.
+    """Return the prediction in an answer, with the tested outcome.
 
-    States are taken as they are: whoever asked normalises them and knows their slots.
+    States are not normalised or checked for unknown slots. The caller does that.
     """
     if outcome == TOOL_CALLS:
         return read_message(body)
@@ -373,7 +374,7 @@ def read_answer(body: object, outcome: OutcomeKind = "state") -> Prediction:
         )
     keys = _ANSWER_KEYS[outcome]
     for key in body:
-        # A misspelt key would be taken for a tracker without probabilities.
+        # A misspelt key would silently make a tracker without probabilities.
         guess = nearest(key, keys)
         if key not in keys and guess is not None and guess not in body:
             raise ContractError(f'answered with a key "{key}"; did it mean "{guess}"?')
@@ -389,7 +390,7 @@ def read_answer(body: object, outcome: OutcomeKind = "state") -> Prediction:
 
 
 def _value(slot: str, value: object) -> str:
-    """Return the value of a slot as a text, by the rules for all trackers."""
+    """Return the value of a slot as text, by the rules for all trackers."""
     try:
         return value_text(slot, value)
     except DataError:
@@ -424,7 +425,7 @@ def _with_probabilities(state: BeliefState, body: Mapping[str, object]) -> Predi
 
 
 def _by_slot(value: object, key: str, kind: Any, place: str, right: str) -> dict[str, Any]:
-    """Return what an object has for each slot, as a type of `msgspec`."""
+    """Convert the value of each slot in an object to a type of `msgspec`."""
     if not isinstance(value, Mapping):
         raise wrong(value, f'as "{key}"', right)
     found = {}
@@ -437,10 +438,10 @@ def _by_slot(value: object, key: str, kind: Any, place: str, right: str) -> dict
 
 
 def read_about(body: object) -> About:
-    """Return what a service says about itself.
+    """Return the self-description of a service.
 
-    An object without any of the keys says nothing: the address may be one that answers
-    ``GET`` for another reason.
+    An object without any of the keys gives an empty description, because the address may answer
+    ``GET`` for another purpose.
     """
     said: dict[str, Any] = {}
     for key, (kind, right) in _ABOUT.items():

@@ -1,4 +1,4 @@
-"""What must not leave this process in a text, and how it is taken out."""
+"""Credentials and the masks that keep them out of texts."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pytest_dstfuzz.config import MASK, Header
 from pytest_dstfuzz.config.secret import from_environment
 from pytest_dstfuzz.errors import UserError
 
-#: Shorter texts are no secrets, and taking them out would garble every message.
+#: Shorter texts are not masked, because that would garble every message.
 _SHORTEST = 4
-#: An escape of JSON, as ``\/`` of PHP or ``\u002b`` of .NET; of the first kind the code.
+#: An escape in JSON, such as ``\/`` from PHP or ``\u002b`` from .NET, with its code or character.
 _ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|(.))", re.DOTALL)
-#: Authentication schemes, which a message may name.
+#: Authentication schemes. Messages may show them.
 _SCHEMES = re.compile(r"(?:Basic|Bearer|Digest|Token|ApiKey)\s+", re.IGNORECASE)
 
 
 class Secrets:
-    """Takes credentials out of texts, in whatever way a service or a library spells them."""
+    """Mask credentials in texts, in all spellings that services and libraries use."""
 
     def __init__(self, values: Iterable[str]) -> None:
         forms = {form for value in values for form in _forms(value) if len(form) >= _SHORTEST}
-        # The longest first: a credential may be part of another one.
+        # Replace the longest first, because a credential may be part of another one.
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
         self._sure = [
             (form.encode(), MASK.encode()) for form in self._forms if _is_unmistakable(form)
@@ -37,27 +37,28 @@ class Secrets:
         return f"Secrets({len(self._forms)} texts)"
 
     def redact(self, text: str) -> str:
-        """Return ``text`` with every credential masked; cut texts afterwards, not before."""
+        """Return ``text`` with every credential masked. Call this before cutting a text."""
         for form in self._forms:
             text = text.replace(form, MASK)
         return text
 
     def scrub(self, body: bytes) -> bytes:
-        """Return what a service answered with what can only be a credential masked.
+        """Return the body of an answer with every unmistakable credential masked.
 
-        A service may repeat what it is sent, as the value of a slot even, and that would go into
-        reports. A word that dialogues may have is left as it is: answers must not change.
+        A service may echo credentials, even as the value of a slot, and they must not reach
+        reports.
+        Words that may occur in dialogues are not masked, because answers must not change.
         """
         body = self._replaced(body)
         if self._sure and b"\\" in body:
-            # Only where one is hidden: what holds none stays as it came, to the byte.
+            # Unescape only if that reveals a credential. Other bodies stay the same to the byte.
             plain = _ESCAPE.sub(_unescaped, body)
             if (masked := self._replaced(plain)) != plain:
                 return masked
         return body
 
     def scrub_text(self, text: str) -> str:
-        """Return a part of an answer as `scrub` does a whole one."""
+        """Return a part of an answer, masked like a whole body in `scrub`."""
         return self.scrub(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def _replaced(self, body: bytes) -> bytes:
@@ -67,7 +68,7 @@ class Secrets:
 
 
 def in_json(change: Callable[[str], str], value: Any) -> Any:
-    """Return a JSON value each of whose texts and names is changed."""
+    """Apply ``change`` to all texts and names in a JSON value."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -76,10 +77,10 @@ def in_json(change: Callable[[str], str], value: Any) -> Any:
 
 
 def header_values(headers: Iterable[Header], *, token: str, signed: bool) -> dict[str, str]:
-    """Return the headers as they are sent; variables of the environment are read now.
+    """Return the headers to send, with environment variables resolved now.
 
-    One of them, ``token``, is sent as ``Authorization: Bearer ...`` if it has a value; not where
-    the address is signed, by credentials of its own.
+    If the variable ``token`` has a value, it is sent as ``Authorization: Bearer ...``, unless the
+    address has its own credentials (``signed``) or the headers have an authorization.
     """
     values: dict[str, str] = {}
     for header in headers:
@@ -93,11 +94,11 @@ def header_values(headers: Iterable[Header], *, token: str, signed: bool) -> dic
 
 
 def secrets_of(address: str, headers: Iterable[str]) -> Secrets:
-    """Return the credentials of an address and of the values of headers."""
+    """Return the credentials in an address and in header values."""
     parts = urlsplit(address)
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
     values = [user, password, *(value for _, value in parse_qsl(parts.query))]
-    # A query may also be a token and nothing else.
+    # The whole query may be a token.
     values += [] if "=" in parts.query else [parts.query]
     pair = f"{unquote(user)}:{unquote(password)}"
     if user:
@@ -117,14 +118,14 @@ def _sendable(value: str, what: str) -> str:
 
 
 def _unescaped(escape: re.Match[bytes]) -> bytes:
-    """Return the printable character of an escape, unless JSON needs it to be one."""
+    """Return the printable character of an escape, or the escape itself if JSON requires it."""
     found = bytes([int(escape[1], 16)]) if escape[1] else escape[2]
     plain = found == b"/" if escape[2] else found not in b'"\\\x7f'
     return found if plain else escape[0]
 
 
 def _is_unmistakable(form: str) -> bool:
-    """Whether a text is no word, name, number or date that a dialogue may have."""
+    """Return whether a text cannot be a word, name, number or date of a dialogue."""
     kinds = any(map(str.isalpha, form)) + any(map(str.isdigit, form))
     return len(form) >= 16 or (len(form) >= 8 and kinds == 2)
 

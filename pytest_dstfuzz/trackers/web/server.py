@@ -1,6 +1,6 @@
-"""A server that lets any tracker be asked over HTTP, by `trackers.web.contract`.
+"""A server that makes any tracker available over HTTP, see `trackers.web.contract`.
 
-Requests that wait together are put into batches: a tracker is asked in one thread.
+One thread asks the tracker, with all waiting requests in batches.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from pytest_dstfuzz.trackers.validation import as_list, check_prediction, descri
 from pytest_dstfuzz.trackers.web import contract
 from pytest_dstfuzz.trackers.web.contract import About, Answered, ContractError
 
-#: How long a batch that has room waits for its next request, as a share of what the batch
-#: before took: where more callers are expected, and where all of them are there. A batch of
-#: one costs most trackers half of what a full one does, so that a little waiting pays.
+#: How long an incomplete batch waits for its next request, as a share of the time for the last
+#: batch. The first value applies if more callers are expected, the second otherwise. For most
+#: trackers, a batch of one takes half as long as a full batch, so a short wait pays off.
 _FOR_EXPECTED: Final = 0.5
 _FOR_OTHERS: Final = 0.1
-#: Seconds that it waits at most: those who ask together come within a few milliseconds.
+#: Longest wait in seconds. Concurrent requests arrive within a few milliseconds.
 _LONGEST_PAUSE: Final = 0.02
 
 
 class _Request:
-    """The contexts of one request, and their answers as far as they are there."""
+    """The contexts of one request, and the answers received so far."""
 
     def __init__(self, contexts: Sequence[Context]) -> None:
         self.contexts = contexts
@@ -52,14 +52,14 @@ class _Request:
         self._answers: dict[int, Answered] = {}
 
     def settle(self, place: int, answer: Answered) -> None:
-        """Keep an answer; the last one to come ends the request."""
+        """Store an answer. The last answer completes the request."""
         self._answers[place] = answer
         if len(self._answers) == len(self.contexts):
             self.future.set_result([self._answers[here] for here in range(len(self.contexts))])
 
 
 class _Item(NamedTuple):
-    """One context of a request, and its place there."""
+    """One context of a request, and its place in the request."""
 
     request: _Request
     place: int
@@ -67,31 +67,31 @@ class _Item(NamedTuple):
 
 
 class Batcher:
-    """Asks a tracker on behalf of many, the waiting ones together, from one thread only."""
+    """Ask a tracker for many callers, in batches and from a single thread."""
 
     def __init__(self, tracker: Tracker, batch_size: int, outcome: OutcomeKind = "state") -> None:
         self._tracker = tracker
         self._outcome: OutcomeKind = outcome
         self._batch_size = batch_size
         self._waiting: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
-        #: Contexts that the batch before had no room for.
+        #: Contexts left over from the last batch.
         self._left: list[_Item] = []
         self._ended = False
-        #: Requests that the next batch probably has.
+        #: Number of requests expected for the next batch.
         self._expected = 0
-        #: Seconds that the batch before took.
+        #: Duration of the last batch in seconds.
         self._took = 0.0
         self._thread = threading.Thread(target=self._run, name="dstfuzz-tracker", daemon=True)
         self._thread.start()
 
     def submit(self, contexts: Sequence[Context]) -> Future[list[Answered]]:
-        """Ask for the contexts of one request; where the tracker fails, its error is an answer."""
+        """Ask for the contexts of one request. If the tracker fails, the answer is an error."""
         request = _Request(contexts)
         self._waiting.put(request)
         return request.future
 
     def close(self) -> None:
-        """Answer what was asked for, and end the thread."""
+        """Answer all pending requests, and stop the thread."""
         self._waiting.put(None)
         self._thread.join()
 
@@ -99,18 +99,18 @@ class Batcher:
         while not self._ended or self._left:
             batch, requests = self._gather()
             started = time.monotonic()
-            # Contexts of similar length are what trackers pad least.
+            # Batches of similar length need the least padding.
             self._answer(sorted(batch, key=lambda item: item.context.size()))
-            # Those who were answered will ask again, and others have come meanwhile.
+            # The callers just answered will ask again, and new ones have arrived.
             self._expected = requests + self._waiting.qsize()
             self._took = time.monotonic() - started
 
     def _gather(self) -> tuple[list[_Item], int]:
-        """Wait for requests; return the contexts of one batch, and how many requests came."""
+        """Wait for requests. Return the contexts of one batch and the number of new requests."""
         batch, requests = self._left, 0
         while len(batch) < self._batch_size and not self._ended:
-            # Whoever was answered just now asks again at once, if at all: without waiting
-            # for them, those and the others would for ever take turns in half batches.
+            # A caller just answered usually asks again at once. Without this wait, two groups of
+            # callers would alternate in half batches for ever.
             share = _FOR_EXPECTED if requests < self._expected else _FOR_OTHERS
             pause = min(share * self._took, _LONGEST_PAUSE) if batch else None
             try:
@@ -119,7 +119,7 @@ class Batcher:
                 break
             if request is None:
                 self._ended = True
-            # A caller who has gone needs no answer.
+            # Skip a request whose caller has gone.
             elif request.future.set_running_or_notify_cancel():
                 batch += [_Item(request, *entry) for entry in enumerate(request.contexts)]
                 requests += 1
@@ -127,7 +127,7 @@ class Batcher:
         return batch[: self._batch_size], requests
 
     def _answer(self, batch: Sequence[_Item]) -> None:
-        """Answer a batch; where the tracker fails as a whole, each context for itself."""
+        """Answer a batch. If the whole batch fails, ask for each context alone."""
         if not batch:
             return
         try:
@@ -142,7 +142,7 @@ class Batcher:
             return
         for item, answer in zip(batch, answers, strict=True):
             try:
-                # For its complaints alone: whoever asked normalises the state as its data wants it.
+                # Only validate: the client normalises the state for its own data.
                 check_prediction(answer, outcome=self._outcome)
             except TrackerError as error:
                 item.request.settle(item.place, _failure(error))
@@ -154,9 +154,9 @@ def _failure(error: BaseException) -> TrackerError:
     return TrackerError(f"the tracker failed: {describe_error(error)}")
 
 
-#: Bytes of a request, however many dialogues it holds; the longest have some ten thousand.
+#: Largest request in bytes. The longest single dialogues have about ten thousand bytes.
 _LONGEST_REQUEST: Final = 4 * 1024 * 1024
-#: Seconds that an idle connection is kept: longer than a client needs to think of variants.
+#: Seconds to keep an idle connection, longer than a client needs to generate variants.
 _KEPT: Final = 75
 
 
@@ -169,13 +169,13 @@ def make_app(
     host: str = "127.0.0.1",
     outcome: OutcomeKind = "state",
 ) -> Starlette:
-    """Return the application that answers for a tracker, at most ``batch_size`` contexts at once.
+    """Return the application that serves a tracker, in batches of at most ``batch_size`` contexts.
 
-    What it answers with is its ``outcome``.
-
-    Callers must send ``token`` as ``Authorization: Bearer``; ``""`` = none. Without one, a ``host``
-    of this machine alone is asked by no other name than its own: a page in a browser here may have
-    a name that leads here, too.
+    ``outcome`` is the kind of answer. Callers must send ``token`` as ``Authorization: Bearer``,
+    unless
+    it is ``""``. If there is no token and ``host`` is a loopback address, requests must use a name
+    of
+    this machine. That protects against DNS rebinding by a page in a local browser.
     """
     batcher = Batcher(tracker, batch_size, outcome)
 
@@ -201,7 +201,7 @@ def make_app(
                 else [contract.read_request(body, outcome)]
             )
         except ClientDisconnect:
-            # Nobody reads that.
+            # The client has gone.
             return Response(status_code=400)
         except ContractError as error:
             raise HTTPException(400, str(error)) from None
@@ -218,7 +218,7 @@ def make_app(
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine alone: an address of loopback, or ``localhost``."""
+    """Return whether a host is a loopback address or ``localhost``."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -226,7 +226,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; connections wait until `serve` takes them."""
+    """Return a listening socket. Connections wait until `serve` accepts them."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family, backlog=2048)
@@ -235,27 +235,27 @@ def listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another one "
             "with --host and --port; port 0 takes one that is free"
         ) from None
-    # Connections take it over; asyncio sets it for sockets alone that it made itself. Without,
-    # the body of an answer waits 40 ms for the acknowledgement of its header.
+    # Accepted connections inherit this option. asyncio sets it only on sockets that it creates.
+    # Without it, the body of an answer waits 40 ms for the acknowledgement of its header.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
 
 def address_of(listening: socket.socket) -> str:
-    """Return the address under which a listening socket is reached."""
+    """Return the URL of a listening socket."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def make_server(app: Starlette) -> uvicorn.Server:
-    """Return a server for ``run(sockets=[...])``: quiet, and in no hurry to end connections."""
+    """Return a quiet server for ``run(sockets=[...])`` that keeps idle connections for long."""
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=_KEPT)
     )
 
 
 async def _body(request: Request) -> Any:
-    """Return the JSON value of a request; a `ContractError` says that it is none."""
+    """Return the JSON value of a request, or raise a `ContractError`."""
     content = bytearray()
     async for part in request.stream():
         content += part
@@ -268,11 +268,11 @@ async def _body(request: Request) -> Any:
 
 
 def _check_caller(request: Request, token: str, own: str) -> None:
-    """Refuse pages of browsers, whoever has not the token, and other names than those of ``own``.
+    """Reject browser pages, callers without the token, and host names other than ``own``.
 
-    Where token or host are ``""``, none is needed and any will do.
+    If ``token`` or ``own`` is ``""``, that check is skipped.
     """
-    # A browser says on behalf of which page it asks; nobody else does.
+    # Only browsers send the header Origin.
     if "origin" in request.headers:
         raise HTTPException(403, "no page in a browser may ask")
     name = request.url.hostname or ""
@@ -281,7 +281,7 @@ def _check_caller(request: Request, token: str, own: str) -> None:
             403, f"{name!r} is no name of this machine: ask {own}, or use --token-env"
         )
     given = request.headers.get("authorization", "")
-    # Compared in constant time, as bytes: a header may hold any character of Latin-1.
+    # Compare as bytes and in constant time, because a header may hold any Latin-1 character.
     if token and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
         raise HTTPException(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer"})
 

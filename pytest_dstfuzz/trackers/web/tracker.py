@@ -1,4 +1,4 @@
-"""A tracker behind an address that speaks the contract of `trackers.web.contract`."""
+"""A tracker at an address that follows the contract of `trackers.web.contract`."""
 
 from __future__ import annotations
 
@@ -34,21 +34,22 @@ from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, Service
 T = TypeVar("T")
 _Answer: TypeAlias = Prediction | TrackerError
 
-#: Dialogues of one request at least, where there are so many: fewer are not worth a batch.
+#: Fewest dialogues per request, if there are enough. Smaller groups are not worth a batch.
 _LEAST: Final = 4
 
 
 class WebTracker:
-    """Asks a service, several requests in flight.
+    """A tracker that asks a service, with several requests in flight.
 
-    A request is for one context, or for several where the service says that it takes them:
-    then for so many that all connections are used.
+    A request holds one context. If the service accepts several, the contexts are spread over all
+    connections.
 
     Attributes:
-        about: what the service says about itself.
-        fingerprint: the version that the service declares. ``None``: it declares none, and
-            may be another one tomorrow, so that no answer may be used in another run.
-        unless_answered: what to add where it has no answer to any context, or ``""``.
+        about: the self-description of the service.
+        fingerprint: the version that the service declares. If it is ``None``, the service may
+            change
+            at any time, so no answer is reused in another run.
+        unless_answered: advice if no context has an answer, or ``""``.
     """
 
     def __init__(
@@ -68,17 +69,17 @@ class WebTracker:
         if self.fingerprint and opening != "assistant":
             self.fingerprint += f", opening={opening}"
         self.repeatable = self.about.repeatable
-        #: Dialogues that one request may hold; ``None``: one, in the form for one.
+        #: Most dialogues per request. ``None`` means one, in the form for a single dialogue.
         self._most = self.about.dialogues
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
-        """Return a prediction for each context, or why the service has none."""
+        """Return a prediction for each context, or an error in its place."""
         answers: dict[int, _Answer] = {}
         groups = [] if self._most is None else self._groups(contexts, self._most)
         self._map(partial(self._together, contexts), groups, answers)
         alone = [place for place in range(len(contexts)) if place not in answers]
         self._map(partial(self._alone, contexts), [[place] for place in alone], answers)
-        # Where each was answered alone, it was not for one of them that the group was not.
+        # If a group failed but each context alone succeeded, do not use groups any more.
         for group in groups:
             failed = any(isinstance(answers[place], TrackerError) for place in group)
             if {*group} & {*alone} and not failed:
@@ -86,7 +87,7 @@ class WebTracker:
         return [answers[place] for place in range(len(contexts))]
 
     def _groups(self, contexts: Sequence[Context], most: int) -> list[list[int]]:
-        """Return the places of contexts that are asked for together: similar ones in length."""
+        """Return groups of places whose contexts are asked together. They have similar lengths."""
         count = len(contexts)
         places = sorted(range(count), key=lambda place: contexts[place].size())
         groups = max(min(self.transport.concurrency, -(-count // _LEAST)), -(-count // most))
@@ -99,9 +100,9 @@ class WebTracker:
         groups: Sequence[list[int]],
         answers: dict[int, _Answer],
     ) -> None:
-        """Add the answers to the contexts at some places; a group that fails adds none.
+        """Add the answers of groups of contexts. A group that fails adds no answers.
 
-        When the run is over, or the service dead, that is the answer to what is left.
+        If the run is over or the service is dead, that error is the answer to the rest.
         """
         found: Mapping[int, object] = {}
         stop = None
@@ -126,7 +127,7 @@ class WebTracker:
             raise stop
 
     async def _together(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
-        """Make one request for several contexts."""
+        """Send one request for several contexts."""
         read = partial(
             _read,
             partial(contract.read_answers, asked=len(places), outcome=self._outcome),
@@ -137,7 +138,7 @@ class WebTracker:
         return [self._failure(answer) if isinstance(answer, str) else answer for answer in found]
 
     async def _alone(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
-        """Make the request for one context."""
+        """Send the request for one context."""
         (place,) = places
         try:
             body = contract.request_json(contexts[place], self._outcome, self._opening)
@@ -150,12 +151,12 @@ class WebTracker:
             return [error.with_traceback(None)]
 
     def _failure(self, why: str) -> TrackerError:
-        """Return the failure of one dialogue of several, as the service tells it."""
+        """Return the error of one dialogue in a group, as the service reports it."""
         line = f"the service at {self.transport.address} has no answer: {why}"
         return TrackerError(self.transport.secrets.redact(" ".join(line.split())))
 
     def _refuse_other_slots(self, data: DialogueSet) -> None:
-        """Refuse a service none of whose slots the data knows; some others do no harm."""
+        """Reject a service if the data knows none of its slots. A few unknown slots are allowed."""
         ontology = data.ontology
         slots = [
             name for slot in self.about.slots if (name := normalise_slot(slot, data.normalisation))
@@ -176,13 +177,13 @@ def create(
     data: DialogueSet,
     settings: Settings,
 ) -> WebTracker:
-    """Return the tracker behind an address; what ``--dst-model=http://...`` calls."""
+    """Return the tracker at an address. ``--dst-model=http://...`` calls this."""
     transport = Transport(url, service)
     return WebTracker(transport, data, settings.reply.outcome, settings.tracker.opening)
 
 
 def _read(read: Callable[[Any], T], reply: Reply) -> T:
-    """Return what a function of the contract reads in a reply."""
+    """Parse a reply with a function of the contract."""
     try:
         return read(reply.json())
     except ContractError as error:
@@ -191,10 +192,10 @@ def _read(read: Callable[[Any], T], reply: Reply) -> T:
 
 
 def _about(transport: Transport) -> About:
-    """Ask the service what it is; it need not say."""
+    """Ask the service for its self-description, which is optional."""
 
     def read(reply: Reply) -> About:
-        # Whatever else is at that address may answer GET with a page for people.
+        # Another kind of server may answer GET with a web page.
         if "json" not in reply.headers.get("content-type", ""):
             return About()
         return _read(contract.read_about, reply)
@@ -208,7 +209,7 @@ def _about(transport: Transport) -> About:
             raise UserError(str(error)) from None
         return About()
     redact = transport.secrets.redact
-    # Slots are compared before they are shown: a word of the address may be part of one.
+    # Redact only for display, after the comparison: a slot may contain a word of the address.
     return replace(
         about,
         name=about.name and redact(about.name),

@@ -1,4 +1,4 @@
-"""Requests to a service that may be busy, slow or broken for a while."""
+"""Requests to a service that may be temporarily busy, slow or broken."""
 
 from __future__ import annotations
 
@@ -36,59 +36,59 @@ from pytest_dstfuzz.trackers.web.secrets import Secrets, header_values, secrets_
 __all__ = ["MalformedReply", "Reply", "ServiceError", "Transport"]
 
 
-#: Attempts where a service answers with something else: it may be an accident, as of a gateway
-#: that shows a page for a moment, but mostly it is what the service means to say.
+#: Number of attempts if a service returns an unexpected answer. It may be a temporary page of a
+#: gateway, but usually the service means it.
 ONCE_MORE: Final = 2
-#: Statuses below 500 that say "later".
+#: Statuses below 500 that ask to try later.
 _LATER: Final = (408, 425, 429)
-#: Not implemented: the one status from 500 on that does not pass.
+#: "Not implemented", the only permanent status from 500 on.
 _NEVER: Final = 501
-#: Statuses with which the service, or whoever stands before it, says that it cannot be had.
+#: Statuses with which a service or its proxy reports that it is unavailable.
 AWAY: Final = (*_LATER, 502, 503, 504)
-#: Seconds: the longest wait before the second attempt; each further one doubles it.
+#: Longest wait in seconds before the second attempt. It doubles for each further attempt.
 _FIRST: Final = 0.25
 _LONGEST_PAUSE: Final = 8.0
-#: However long a service asks to be left alone, it is asked again after so many seconds; where
-#: it asks for more than the second number, it is not: that is for another day.
+#: Longest wait in seconds that a service can request with ``Retry-After``. If it requests more than
+#: the second number, there is no further attempt.
 _LONGEST_WAIT: Final = 60.0
 _HOPELESS: Final = 600.0
 
-#: What requests say that they accept. A client asks for what it can bound: of a body that was
-#: compressed twice, thirteen kilobytes are eight gigabytes.
+#: Value of ``Accept-Encoding``: encodings whose output can be limited. A body that is compressed
+#: twice can expand from thirteen kilobytes to eight gigabytes.
 ACCEPTED: Final = "gzip, deflate"
-#: Bytes, compressed or not; no belief state is as long. As many answers as `Transport` asks for
-#: at once may be held at a time.
+#: Largest body in bytes, compressed or not. No belief state is as long. Up to one body per
+#: concurrent request is in memory.
 LONGEST: Final = 16 * 1024 * 1024
 _TOO_LONG: Final = f"answered with a body of more than {LONGEST // 1024 // 1024} MB"
-#: What zlib is told of each encoding, tried in turn: some call "deflate" what has no header.
+#: Encoding -> window sizes of zlib to try in turn. Some services send "deflate" without a header.
 _WINDOWS: Final = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
 
 
 @dataclass(eq=False, repr=False)
 class Failed(Exception):  # noqa: N818 - what came of an attempt
-    """An attempt gave no answer."""
+    """A failed attempt."""
 
-    #: What happened, said of the service.
+    #: The event, as a predicate of "the service".
     what: str
     _: KW_ONLY
     status: int | None = None
-    #: Body of its answer, without credentials.
+    #: Body of the answer, without credentials.
     text: str = ""
-    #: Seconds that the service asks to wait.
+    #: Seconds to wait, as the service asked.
     after: float = 0.0
-    #: How many attempts are made at most where this is what comes of them.
+    #: Most attempts in total after such a failure.
     tries: float = math.inf
     #: See `MalformedReply`.
     unreadable: bool = False
 
     @property
     def away(self) -> bool:
-        """Whether nobody was there who could answer."""
+        """Whether the service was not available."""
         return self.status is None or self.status in AWAY
 
 
 async def read_body(parts: AsyncGenerator[bytes], headers: Mapping[str, str]) -> bytes:
-    """Return the body of an answer, which comes in parts, as it was before it was compressed."""
+    """Return the decompressed body of an answer that arrives in parts."""
     content = bytearray()
     async with aclosing(parts):
         async for part in parts:
@@ -99,9 +99,12 @@ async def read_body(parts: AsyncGenerator[bytes], headers: Mapping[str, str]) ->
 
 
 def decompressed(body: bytes, encodings: str) -> bytes:
-    """Return a body as it was before it was compressed, by its header ``Content-Encoding``.
+    """Decompress a body according to its header ``Content-Encoding``.
 
-    `Failed`: it or one of its layers is too long, or its encoding is wrong or was not asked for.
+    Raises:
+        Failed: the body or one of its layers is too long or malformed, or the encoding was not
+            asked
+            for.
     """
     names = [name.strip().lower() for name in encodings.split(",")]
     for name in reversed(names):
@@ -128,20 +131,20 @@ def _inflated(body: bytes, name: str) -> bytes:
     raise Failed(f"answered with a body that is no {name}, or half of one")
 
 
-#: Characters of a page, and of a refusal, that a message shows.
+#: Characters of a web page, and of a refusal, that a message shows.
 _SHOWN = 60
 _SHOWN_REFUSAL = 120
 
 
 @dataclass(eq=False, repr=False)
 class ServiceError(TrackerError):
-    """A service did not do what it was asked for."""
+    """A service did not fulfil a request."""
 
     message: str
     _: KW_ONLY
-    #: Of its answer; ``None`` where it gave none.
+    #: Status of the answer, or ``None`` if there was no answer.
     status: int | None = None
-    #: Body of its answer, without credentials.
+    #: Body of the answer, without credentials.
     text: str = ""
     #: See `MalformedReply`.
     unreadable: bool = False
@@ -149,34 +152,35 @@ class ServiceError(TrackerError):
 
 @dataclass(eq=False, repr=False)
 class MalformedReply(TrackerError):  # noqa: N818 - the reply is what is malformed
-    """An answer that is not what was asked for."""
+    """An answer has an unexpected form."""
 
     message: str
     _: KW_ONLY
-    #: Whether it may well be an accident, so that the same is asked again as often as after other
-    #: failures. For a whole answer of another shape that is once more.
+    #: Whether the failure is probably temporary, so that it is retried as often as other failures.
+    #: An
+    #: answer of another shape is retried only once.
     passing: bool = False
-    #: Whether a language model may have written it: then whoever asks decides whether to ask again.
+    #: Whether a language model may have written the answer. Then the caller decides about retries.
     unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a service answered with a status below 300."""
+    """An answer with a status below 300."""
 
     status: int
     #: The body, decompressed.
     content: bytes
-    #: By their names in lower case.
+    #: Header names are in lower case.
     headers: Mapping[str, str]
 
     @property
     def text(self) -> str:
-        """The body as text; what is not UTF-8 in it is replaced."""
+        """The body as text, with invalid UTF-8 replaced."""
         return self.content.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """Return the body's JSON value; where it is none, a `MalformedReply` says so."""
+        """Return the JSON value of the body, or raise a `MalformedReply`."""
         if self.content.lstrip()[:1] == b"<":  # HTML or XML
             shown = shortened(" ".join(self.text.split()), _SHOWN)
             raise MalformedReply(
@@ -198,14 +202,14 @@ class Reply:
 
     @property
     def is_stream(self) -> bool:
-        """Whether it is a stream of events, as the service says."""
+        """Whether the content type is that of an event stream."""
         return "event-stream" in self.headers.get("content-type", "").lower()
 
     def events(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the JSON object of each event of a stream.
+        """Yield the JSON object of each event in a stream.
 
         Raises:
-            MalformedReply: an event is no JSON object, or tells of an error.
+            MalformedReply: an event is not a JSON object, or reports an error.
         """
         for text in _data(self.text):
             if text == _DONE:
@@ -221,7 +225,7 @@ class Reply:
 
 
 def ended_early() -> MalformedReply:
-    """Return what is wrong with a stream that ends before its answer does."""
+    """Return the error for a stream that ends before its answer is complete."""
     return MalformedReply("ended its stream before its answer was complete", passing=True)
 
 
@@ -230,7 +234,7 @@ _DONE: Final = "[DONE]"
 
 
 def _data(text: str) -> Iterator[str]:
-    """Yield the data of each event; of the last one too where no blank line ends it."""
+    """Yield the data of each event. The last event need not end with a blank line."""
     data: list[str] = []
     for line in (*_LINE_END.split(text), ""):
         field, _, value = line.partition(":")
@@ -251,19 +255,20 @@ def _refuse_constant(name: str) -> None:
 
 
 def backoff(failures: int, jitter: random.Random) -> float:
-    """Draw the seconds to wait after so many failures before this one, with full jitter.
+    """Return a random wait in seconds after ``failures`` earlier failures, with full jitter.
 
-    Uniform between 0 and a limit that doubles, so that requests which failed together
-    do not come back together.
+    It is uniform between 0 and a limit that doubles each time, so that requests that failed
+    together do
+    not return together.
     """
-    # The exponent is bounded too: 2.0 ** 2000 is no float.
+    # Limit the exponent, because 2.0 ** 2000 overflows.
     return jitter.uniform(0.0, min(_LONGEST_PAUSE, _FIRST * 2.0 ** min(failures, 16)))
 
 
 def retry_after(value: str, now: datetime | None = None) -> float:
     """Return the seconds that the header ``Retry-After`` asks for (RFC 9110, 10.2.3).
 
-    That is 0 or more, and 0 for what is neither a number of seconds nor a date of HTTP.
+    The result is at least 0. It is 0 if the value is neither a number of seconds nor an HTTP date.
     """
     try:
         seconds = float(value)
@@ -272,14 +277,14 @@ def retry_after(value: str, now: datetime | None = None) -> float:
             date = parsedate_to_datetime(value)
         except (ValueError, OverflowError):
             return 0.0
-        # HTTP's dates are in UTC, also where they do not say so.
+        # HTTP dates are in UTC, even if they do not say so.
         date = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
         seconds = (date - (now or datetime.now(UTC))).total_seconds()
     return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
 
 
 def refusal(reply: Reply, phrase: str, text: str) -> Failed:
-    """Return what a status says that is no success; the text is that without credentials."""
+    """Return the failure for an error status. ``text`` is the body without credentials."""
     head = shortened(" ".join(text.split()), _SHOWN_REFUSAL)
     what = " ".join(f"answered {reply.status} {phrase}".split()) + (f" ({head})" if head else "")
     if (reply.status < 500 and reply.status not in _LATER) or reply.status == _NEVER:
@@ -301,12 +306,12 @@ class _Over(Exception):  # noqa: N818 - no failure: nothing more is asked
 class Transport:
     """A service and its connections.
 
-    The address may hold user and password, and a query that goes with every request.
+    The address may contain user and password, and a query that is sent with every request.
 
     Attributes:
-        address: for messages: without credentials.
-        secrets: takes the credentials out of texts.
-        concurrency: requests that `map` has in flight at once, where there are so many jobs.
+        address: the address without credentials, for messages.
+        secrets: masks the credentials in texts.
+        concurrency: most requests that `map` has in flight at once.
     """
 
     def __init__(self, base_url: str, service: ServiceSettings) -> None:
@@ -320,20 +325,21 @@ class Transport:
         self._base = url.copy_with(userinfo=b"")
         self._client = _make_client(url, headers, service.concurrency)
         self._loop = EventLoop(self._client.aclose, apart=True)
-        #: When the next request may be sent, by the rate limit.
+        #: Earliest time of the next request under the rate limit.
         self._next_slot = 0.0
-        # Of the system: waiting times decide no result, and processes should not agree.
+        # Seeded by the system: waits do not affect results, and processes should differ.
         self._jitter = random.Random()  # noqa: S311 - no cryptography
-        #: Requests in a row that nobody answered, and why the service is taken for dead.
+        #: Number of consecutive unanswered requests, and the reason that the service counts as
+        #: dead.
         self._unanswered = 0
         self._dead = ""
 
     def wait(self, asked: Awaitable[T]) -> T:
-        """Return what there is to wait for, such as the answer that `ask` brings."""
+        """Wait for an awaitable, such as the one from `ask`, and return its result."""
         try:
             return cast("T", self._loop.result(asked))
         except KeyboardInterrupt:
-            # Its frames hold whole addresses, which pytest --full-trace would show.
+            # The frames hold full addresses, which pytest --full-trace would show.
             raise KeyboardInterrupt from None
 
     def map(
@@ -341,18 +347,20 @@ class Transport:
         jobs: Sequence[Callable[[], Awaitable[T]]],
         take: Callable[[int, object], None] = lambda _, __: None,
     ) -> list[T | TrackerError]:
-        """Do jobs that `ask`, several at once, and return their results in the order of the jobs.
+        """Run jobs that call `ask`, several at once, and return their results in the given order.
 
-        Each is handed to ``take`` as it comes, with its place.
+        Each result goes to ``take`` with its place as soon as it is there. If a job raises a
+        `TrackerError`, the error takes the place of its result. If the run is over or the service
+        is dead,
+        the remaining jobs get such an error too.
 
-        A `TrackerError` stands in the place of the result of the job that raised it, and of
-        each job that was not done when the run was over or the service dead. `Interrupted` has
-        the results that were there.
+        Raises:
+            Interrupted: Ctrl-C was pressed. The exception has the results so far.
         """
         results: dict[int, T | TrackerError] = {}
 
         async def do(place: int) -> None:
-            # Kept before it is handed over: an interrupt can come in between.
+            # Store the result first, because an interrupt may come before it is handed over.
             try:
                 results[place] = await jobs[place]()
             except TrackerError as error:
@@ -385,17 +393,17 @@ class Transport:
         read: Callable[[Reply], T],
         worth: int = 1,
     ) -> T:
-        """Make one request, again where the failure may pass; return what ``read`` makes of it.
+        """Send one request, with retries for temporary failures, and return the result of ``read``.
 
-        The path is below the address, percent-encoded, and may have a query. A `MalformedReply`
-        that ``read`` raises is a failed attempt. An attempt may take ``worth`` times as long as one
-        for a single request.
+        The path is relative to the address, percent-encoded, and may have a query. A
+        `MalformedReply` from
+        ``read`` counts as a failed attempt. An attempt may take ``worth`` times the usual timeout.
 
         Raises:
-            ServiceError: the service refused, failed at every attempt, or answered with
-                something else.
+            ServiceError: the service refused, failed at every attempt, or returned an unexpected
+                answer.
             GivenUpError: the run is over, or the service is dead.
-            TrackerError: whatever else ``read`` raises.
+            TrackerError: any other error from ``read``.
         """
         content = None if body is None else json.dumps(body).encode("ascii")
         tries, last = self._service.retries + 1, ""
@@ -422,10 +430,11 @@ class Transport:
         )
 
     def _count_unanswered(self, what: str) -> None:
-        """Note what happened the last time to a request that no attempt got an answer to.
+        """Count a request whose attempts all remained unanswered. ``what`` describes the last one.
 
-        Any answer of a service that works begins the count anew. One that refuses a dialogue, or
-        fails on it (500), works.
+        Any answer of a working service resets the count. A service works even if it refuses a
+        dialogue
+        or fails on it (500).
         """
         self._unanswered += 1
         most = self._service.dead_after
@@ -435,7 +444,7 @@ class Transport:
             self._dead = f"the service at {self.address} is taken for dead ({why})"
 
     def _over(self) -> str:
-        """Return why nothing more is asked, as a clause, or ``""``."""
+        """Return the reason to stop as a clause, or ``""``."""
         return self._dead or self._service.deadline.ended
 
     def _refuse_if_over(self, last: str) -> None:
@@ -445,11 +454,12 @@ class Transport:
             raise GivenUpError(over + shown)
 
     async def _attempt(self, method: str, path: str, content: bytes | None, worth: int) -> Reply:
-        """Make one request once; without an answer of a status below 300, it has `Failed`."""
+        """Send one request once. Raise `Failed` unless the status of the answer is below 300."""
         headers = {} if content is None else {"Content-Type": "application/json"}
         granted = min(self._service.timeout * worth, self._service.deadline.left)
-        # The time-outs of httpx are for one read or write each: a service that sends a byte a
-        # second, or ``100 Continue`` without end, is never late by them.
+        # httpx applies its timeouts to each read or write. They never catch a service that sends a
+        # byte
+        # per second, or ``100 Continue`` for ever.
         limits = httpx.Timeout(None, connect=min(self._service.timeout, granted))
         masking = _SECRETS.set(self.secrets)
         try:
@@ -464,7 +474,7 @@ class Transport:
         except (httpx.TimeoutException, TimeoutError):
             raise Failed(f"did not answer within {granted:.4g} s") from None
         except (httpx.TransportError, OSError) as error:
-            # These come after it took the request: it was there.
+            # These errors occur after the service accepted the request, so it was available.
             broken = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
             what = "broke the connection off" if broken else "cannot be reached"
             raise Failed(f"{what}: {_reason(error)}") from None
@@ -481,15 +491,16 @@ class Transport:
         return reply
 
     def _read(self, reply: Reply, read: Callable[[Reply], T]) -> T:
-        """Return what is read in a reply.
+        """Return the result of ``read``, or raise `Failed` with a message without credentials.
 
-        What is wrong with one is said about a reply that holds no credentials: the message may
-        show the beginning of a text, and half a credential is one that `Secrets` does not find.
+        A message may show the beginning of a text, and `Secrets` cannot find half a credential.
+        Therefore
+        a malformed reply is redacted and read again, for the message.
         """
         try:
             return read(reply)
         except MalformedReply as error:
-            # Said where it does not show in what is clean, as of a body that is not UTF-8.
+            # The default message, if the redacted reply has no error, as for invalid UTF-8.
             what, malformed = "answered with a body that is no JSON (it is not UTF-8)", error
         clean = replace(reply, content=self.secrets.redact(reply.text).encode())
         try:
@@ -511,7 +522,7 @@ class Transport:
         return url.copy_merge_params(dict(parse_qsl(query))) if query else url
 
     async def _wait_for_slot(self) -> None:
-        """Wait until the rate limit allows one more request."""
+        """Wait until the rate limit allows another request."""
         if self._service.rate_limit is None:
             return
         slot = max(time.monotonic(), self._next_slot)
@@ -519,27 +530,27 @@ class Transport:
         await self._pause(slot - time.monotonic())
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, but not beyond the end of the run."""
+        """Sleep, but not beyond the end of the run."""
         await asyncio.sleep(min(seconds, self._service.deadline.left))
 
 
 def _reason(error: BaseException) -> str:
-    """Return what the system says is wrong, which asyncio, anyio and httpx each wrap."""
+    """Return the system's error message from inside the wrappers of asyncio, anyio and httpx."""
     found = str(error) or type(error).__name__
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, BaseExceptionGroup):  # Of all addresses of a name
+        if isinstance(cause, BaseExceptionGroup):  # One error per address of the host
             cause = cause.exceptions[-1]
         if isinstance(cause, OSError) and cause.errno is not None:
             found = str(cause)
             if str(cause.strerror).startswith("Connect call failed"):
                 found = f"[Errno {cause.errno}] {os.strerror(cause.errno)}"
-        # httpcore raises some of them "from None".
+        # httpcore raises some errors "from None".
         cause = cause.__cause__ or cause.__context__
     return found
 
 
-#: Variables of the environment that httpx reads.
+#: Environment variables that httpx reads.
 _VARIABLES: Final = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE"),
@@ -548,23 +559,23 @@ _LOGGERS: Final = (
     "httpx",
     *(f"httpcore.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")),
 )
-#: What must not be logged of the attempt that is made.
+#: The secrets to mask in log records of the current attempt.
 _SECRETS: ContextVar[Secrets | None] = ContextVar("secrets", default=None)
 
 
 def _mask(record: logging.LogRecord) -> bool:
-    """Mask the credentials in what httpx logs of requests of ours; they hold whole addresses."""
+    """Mask the credentials in httpx log records, which contain full addresses."""
     if (secrets := _SECRETS.get()) is not None:
         record.msg, record.args = secrets.redact(record.getMessage()), None
     return True
 
 
 def _make_client(url: httpx.URL, headers: Mapping[str, str], connections: int) -> httpx.AsyncClient:
-    """Return the client of a service, whose address may hold user and password.
+    """Return the client for a service whose address may hold user and password.
 
-    It has at most so many connections at once.
+    It opens at most ``connections`` connections at once.
     """
-    # User and password, where no header says who asks.
+    # User and password apply only if no header has an authorization.
     signed = url.userinfo and "authorization" not in map(str.lower, headers)
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_mask)
@@ -572,7 +583,7 @@ def _make_client(url: httpx.URL, headers: Mapping[str, str], connections: int) -
         return httpx.AsyncClient(
             auth=httpx.BasicAuth(url.username, url.password) if signed else None,
             headers={"Accept-Encoding": ACCEPTED, **headers},
-            # None is kept: by a session's cookie, contexts would be one dialogue to the service.
+            # Accept no cookies: with a session cookie, all contexts would be one dialogue.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
         )
@@ -581,10 +592,10 @@ def _make_client(url: httpx.URL, headers: Mapping[str, str], connections: int) -
 
 
 def _service_url(address: str, shown: str) -> httpx.URL:
-    """Return the address of a service, which the message shows without credentials."""
+    """Return the address of a service as a URL. The error message shows only ``shown``."""
     try:
         url = httpx.URL(address)
-        # As sockets do it, where it would be too late for a message.
+        # Sockets do the same later, too late for a clear message.
         url.raw_host.decode("ascii").encode("idna")
         known = url.scheme in ("http", "https") and url.host
         right = known and 0 < (1 if url.port is None else url.port) < 65536
@@ -598,10 +609,10 @@ def _service_url(address: str, shown: str) -> httpx.URL:
 
 
 def _environment_problem(error: Exception) -> str:
-    """Return what is wrong with proxies or certificates; values may hold a password."""
+    """Describe a problem with proxies or certificates without their values, which may be secret."""
     found = [name for name in _VARIABLES if os.environ.get(name) or os.environ.get(name.lower())]
-    # Of an OSError the reason alone: Python's messages repeat a path, which is welcome, but
-    # those about addresses repeat the address.
+    # Show the text of an OSError or ImportError only: it may name a path. Other messages repeat
+    # addresses.
     about = str(error) if isinstance(error, OSError | ImportError) else ""
     why = f" ({' '.join(about.split())})" if about else ""
     return (
