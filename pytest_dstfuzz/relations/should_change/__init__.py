@@ -1,1 +1,1 @@
-"""Internal: Relations under which the state must change, and how."""
+"""Internal: Relations that expect a change of the state, and their helpers."""

@@ -1,4 +1,4 @@
-"""What relations share under which the answer must change, tool calls among them."""
+"""Shared parts of the relations that expect a change, including those on tool calls."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ from pytest_dstfuzz.relations.relation import (
 from pytest_dstfuzz.relations.should_change.sites import ValueSite, asked_for, sites_of, spoken
 from pytest_dstfuzz.relations.values import UNSPOKEN, ValueTable
 
-#: A text of more words is something to pass on, such as the body of a mail, and no value.
+#: Longer texts are content to pass on, such as the body of a mail, rather than values.
 _MOST_WORDS: Final = 8
-#: Values that go without saying.
+#: Values that users need not say.
 _ASSUMED: Final = frozenset({"1", "one", "today", "now"})
 
 
 @dataclass(frozen=True)
 class ArgumentFacts:
-    """What the schemas and the recorded calls of data say of arguments, which have a slot each."""
+    """Facts on tool arguments from the schemas and recorded calls; each argument is a slot."""
 
     rules: Mapping[str, SlotRules]
-    #: Slot and value -> the text that the value is in a call.
+    #: Slot and value -> the text of the value in a call.
     texts: Mapping[tuple[str, str], str]
     #: Slot -> its tool and argument.
     places: Mapping[str, AnswerPath]
     #: Slots whose values are texts to pass on.
     passages: frozenset[str]
-    #: Slot and value -> the turns whose recorded calls have it, by dialogue and number.
+    #: Slot and value -> dialogues and turn indices of the recorded calls with this value.
     recorded: Mapping[tuple[str, str], list[tuple[Dialogue, int]]]
-    #: Results of `may_be_default`.
+    #: Cache of `may_be_default`.
     _defaults: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     @classmethod
@@ -76,14 +76,15 @@ class ArgumentFacts:
         return cls(rules, texts, places, passages, recorded)
 
     def is_required(self, slot: str) -> bool:
-        """Say whether the tool needs an argument."""
+        """Return whether the tool requires an argument."""
         return slot in self.rules and self.rules[slot].required
 
     def may_be_default(self, slot: str, value: str) -> bool:
-        """Say whether an assistant may choose a value that nobody says.
+        """Return whether an assistant may choose a value that nobody said.
 
-        Nobody has to say that they are one, or mean today. Of others the schema says it, or half of
-        the recorded calls with the value follow no utterance that says it.
+        Some values go without saying, such as one person or today. A value also counts if it is the
+        default in the schema, or if at least half of the recorded calls with it follow no utterance
+        that says it.
         """
         if value in _ASSUMED or (slot in self.rules and self.rules[slot].default == value):
             return True
@@ -99,7 +100,7 @@ def _is_passage(value: str) -> bool:
 
 
 def _is_said(value: str, dialogue: Dialogue, last: int) -> bool:
-    """Say whether anybody says a value up to a turn."""
+    """Return whether the user or the system says a value up to a turn."""
     texts = (text for turn in dialogue.turns[: last + 1] for text in (turn.user, turn.system))
     return any(spoken(text).mentions(value) for text in texts)
 
@@ -108,22 +109,22 @@ def _call_values(data: DialogueSet) -> ValueTable:
     return ValueTable.of(data, TOOL_CALLS)
 
 
-#: Shorter texts stand in results for something else.
+#: Shorter texts may occur in results by coincidence.
 _SHORTEST: Final = 3
 
 
 @dataclass(frozen=True, eq=False)
 class CallScene(Scene):
-    """A turn at which tools are called; its slots are the arguments that people can say."""
+    """A turn with tool calls; its slots are the arguments that users can say."""
 
     @classmethod
     def of(cls, scene: Scene) -> CallScene:
-        """Return the scene of a turn by its arguments."""
+        """Return the scene of a turn with its arguments as slots."""
         return cls(**{one.name: getattr(scene, one.name) for one in fields(scene)})
 
     @property
     def calls(self) -> Outcome:
-        """The calls."""
+        """The calls of the turn."""
         return self.state(self.index)
 
     @cached_property
@@ -133,7 +134,7 @@ class CallScene(Scene):
 
     @cached_property
     def now(self) -> Outcome:
-        """The values of the arguments."""
+        """The values of the arguments by slot."""
         return Outcome({slot: one.value for slot, one in self.arguments.items()})
 
     @cached_property
@@ -143,18 +144,18 @@ class CallScene(Scene):
 
     @property
     def label(self) -> Outcome | None:
-        """The arguments that were recorded."""
+        """The recorded arguments."""
         calls = self.turn.calls
         return None if calls is None else Outcome(self.kind.slot_values(calls))
 
     @property
     def table(self) -> ValueTable:
-        """What is known of the arguments of the data, and of their values."""
+        """Statistics on the arguments of the data and their values."""
         return self.once(_call_values)
 
     @property
     def names_domains(self) -> bool:
-        """Nobody says the name of a tool."""
+        """False, because nobody says the name of a tool."""
         return False
 
     def worded(self, slot: str, value: str) -> str:
@@ -170,10 +171,11 @@ class CallScene(Scene):
         about: str = "",
         separable: bool = False,
     ) -> Rewrite:
-        """Return a rewrite that says what becomes of the calls, or nothing if nobody can know it.
+        """Return a rewrite with the expected change of the calls.
 
-        That is so of members of lists, and of texts to pass on; and of values that are taken away
-        although an earlier round has them, too, or an assistant may choose them by itself.
+        The rewrite has no deltas if the change is not predictable. This is the case for members of
+        lists and for texts to pass on. It is also the case for a removed value that an earlier
+        round has too, or that an assistant may choose by itself.
         """
         made = super().rewrite(replacements, deltas, about=about, separable=separable)
         stated = made.expected.deltas
@@ -187,7 +189,7 @@ class CallScene(Scene):
 
 
 def gone(calls: Outcome, call: AnswerPath | None = None) -> tuple[Delta, ...]:
-    """Return that a call, or all of them, are no longer made."""
+    """Return the deltas that remove one call, or all of them."""
     return tuple(
         Delta(path, text, Admissible((None,)))
         for path, text in sorted(calls.items())
@@ -196,7 +198,7 @@ def gone(calls: Outcome, call: AnswerPath | None = None) -> tuple[Delta, ...]:
 
 
 def shortly(deltas: Sequence[Delta]) -> list[Delta]:
-    """Return deltas without the arguments of calls that are gone themselves, for people."""
+    """Return deltas for display, without the arguments of calls that are themselves removed."""
     paths = [AnswerPath.of(one.slot) for one in deltas]
     gone_calls = {path for path in paths if path.is_call}
     return [
@@ -207,9 +209,9 @@ def shortly(deltas: Sequence[Delta]) -> list[Delta]:
 
 
 def _exact(scene: CallScene, delta: Delta, *, alone: bool) -> tuple[Delta, ...]:
-    """Return a delta of a slot by the paths of the calls, and nothing if nobody can know it.
+    """Return the deltas of call paths for the delta of a slot, or none if unpredictable.
 
-    ``alone`` = the rewrite has no other delta.
+    ``alone``: the rewrite has no other delta.
     """
     slot, after, table = delta.slot, delta.after, scene.once(ArgumentFacts.of)
     argument, required = scene.arguments.get(slot), table.is_required(slot)
@@ -220,7 +222,7 @@ def _exact(scene: CallScene, delta: Delta, *, alone: bool) -> tuple[Delta, ...]:
         place, before = AnswerPath((place.tool, 0, *place[2:])), None
     else:
         place, before = argument.path, argument.text
-    # A list is one value, and nobody knows what becomes of its other members.
+    # A list is one value, and the effect on its other members is not predictable.
     whole = slot not in table.passages and not any(isinstance(step, int) for step in place[2:])
     if not whole or (slot not in table.rules and None in after.values):
         return ()
@@ -243,10 +245,11 @@ def _exact(scene: CallScene, delta: Delta, *, alone: bool) -> tuple[Delta, ...]:
 
 
 def _left_out(scene: CallScene, slot: str, argument: CallArgument) -> tuple[Delta, ...]:
-    """Return what becomes of an argument that the utterance no longer says.
+    """Return the deltas for an argument that the utterance no longer says.
 
-    Its value must go. An assistant may ask for another one, take what an earlier message gives, or
-    choose one by itself. A tool is not called that needs it, if no earlier message gives any.
+    Its old value must not recur. The assistant may ask for another value, take one from an earlier
+    message, or choose one by itself. If the tool requires the argument and no earlier message gives
+    a value, the whole call must go.
     """
     if _is_known(scene, slot, argument.value):
         return ()
@@ -258,30 +261,30 @@ def _left_out(scene: CallScene, slot: str, argument: CallArgument) -> tuple[Delt
 
 
 def _is_namesake(one: CallArgument, other: CallArgument) -> bool:
-    """Say whether two arguments are those of two calls of one tool: either may have its value."""
+    """Return whether two arguments belong to different calls of one tool and may swap values."""
     return one.path.part == other.path.part and one.path.call != other.path.call
 
 
 def _is_known(scene: CallScene, slot: str, value: str) -> bool:
-    """Say whether an assistant may give an argument a value that the utterance does not say."""
+    """Return whether an assistant may give an argument a value that the utterance does not say."""
     return _stands_before(scene, value) or scene.once(ArgumentFacts.of).may_be_default(slot, value)
 
 
 def _has_type(value: str, before: str | None) -> bool:
-    """Say whether a value may be one of the old one's JSON type: `three` is no number."""
+    """Return whether a value fits the JSON type of the old one: `three` is no number."""
     text = before is None or isinstance(value_of(before), str)
     return text or not isinstance(value_of(value), str)
 
 
 def _text(facts: ArgumentFacts, slot: str, value: str, before: str | None) -> str:
-    """Return a value as a text of an outcome: as the data has it, else of the old one's type."""
+    """Return a value as a text of an outcome, from the data or else in the old value's type."""
     if (slot, value) in facts.texts:
         return facts.texts[slot, value]
     return text_of(value) if before is None or isinstance(value_of(before), str) else value
 
 
 def _stands_before(scene: Scene, value: str) -> bool:
-    """Say whether a value was said or recorded before the utterance, so that it is known."""
+    """Return whether a value was said or recorded before the utterance."""
     if value in UNSPOKEN:
         return False
     if any(spoken(text).mentions(value) for text in _texts_before(scene)):
@@ -295,7 +298,7 @@ def _stands_before(scene: Scene, value: str) -> bool:
 
 
 def _has_other_before(scene: CallScene, slot: str, argument: CallArgument) -> bool:
-    """Say whether a message before the utterance may give an argument another value."""
+    """Return whether a message before the utterance may give an argument another value."""
     name = argument.path.argument
     messages = list(_messages_before(scene))
     if any(name in (call.values or {}) for message in messages for call in message.calls):
@@ -306,14 +309,14 @@ def _has_other_before(scene: CallScene, slot: str, argument: CallArgument) -> bo
 
 
 def _texts_before(scene: Scene) -> Iterator[str]:
-    """Yield what was said before the utterance."""
+    """Yield the texts before the utterance."""
     *earlier, last = scene.context.exchanges
     yield from chain.from_iterable(earlier)
     yield last.system
 
 
 def _messages_before(scene: Scene) -> Iterator[Message]:
-    """Yield the messages that were recorded before the utterance."""
+    """Yield the recorded messages before the utterance."""
     transcript = scene.context.transcript
     for block in () if transcript is None else transcript.before:
         yield from map(decoded, block or ())
@@ -324,7 +327,7 @@ def _content(message: Message) -> str:
 
 
 def _says(scene: Scene, slot: str, value: str) -> bool:
-    """Say whether the utterance gives an argument."""
+    """Return whether the utterance says an argument."""
     if value in UNSPOKEN:
         return bool(asked_for(scene, slot, scene.turn.user))
     return bool(spoken(scene.turn.user).mentions(value))
@@ -332,19 +335,19 @@ def _says(scene: Scene, slot: str, value: str) -> bool:
 
 NO_CALL: Final = "the turn calls no tool"
 NOT_EXACT: Final = "what becomes of the call would have to be guessed"
-#: Why nothing is said of a turn at which tools may be called, of each relation.
+#: Reasons of every relation on tool calls.
 OF_CALLS: Final = (NO_CALL, NOT_EXACT)
-#: Rewrites of one slot, at least one, or why there are none.
+#: Rewrites for one slot, at least one, or the reason why there are none.
 Made = Iterable[Rewrite] | str
-#: What such a relation makes of a turn.
+#: The result of such a relation on a turn.
 Edited = list[Rewrite] | TurnRelation | Inapplicable
 
 
 class ShouldChange(Relation):
-    """A relation that edits what the user says and states what becomes of which slot.
+    """A relation that edits the user's words and predicts the change of each slot.
 
-    It writes ``name``, ``expects``, ``reasons`` and `edited`. Of tool calls it is given the
-    arguments as slots, see `calls`.
+    A subclass defines ``name``, ``expects``, ``reasons`` and `edited`. For tool calls, the slots
+    are the arguments of the calls, see `CallScene`.
     """
 
     on: ClassVar[tuple[OutcomeKind, ...]] = ("state", "tool-calls")
@@ -353,7 +356,7 @@ class ShouldChange(Relation):
     english: ClassVar[bool] = True
 
     def begin(self, scene: Scene) -> Begun:
-        """Return what it makes of a turn, of belief states or of tool calls."""
+        """Return the result on a turn with a belief state or with tool calls."""
         if not scene.kind.has_tools:
             return self.edited(scene)
         if not scene.now:
@@ -362,14 +365,14 @@ class ShouldChange(Relation):
 
     @abstractmethod
     def edited(self, scene: Scene) -> Edited:
-        """Return what it makes of a turn with a belief state."""
+        """Return the result on a turn with a belief state."""
 
     def of_calls(self, scene: Scene) -> Begun:
-        """Return what it makes of a turn at which tools are called."""
+        """Return the result on a turn with tool calls."""
         begun = self.edited(CallScene.of(scene))
         if isinstance(begun, Inapplicable):
             return begun
-        # An assistant would have called already before a round that is added.
+        # An added round would come too late, because the assistant has already called.
         exact = [one for one in proposed(begun) if one.expected.deltas and not one.moves]
         return exact or Inapplicable(NOT_EXACT)
 
@@ -377,7 +380,7 @@ class ShouldChange(Relation):
 def from_sites(
     relation: ShouldChange, scene: Scene, make: Callable[[Scene, ValueSite], Made]
 ) -> Edited:
-    """Return the rewrites that ``make`` writes for the sites of a turn."""
+    """Return the rewrites that ``make`` creates for the sites of a turn."""
     sites = sites_of(scene)
     if not sites.found:
         return Inapplicable(sites.reason)
@@ -385,9 +388,9 @@ def from_sites(
 
 
 def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[Made]) -> Edited:
-    """Return the rewrites of several slots: the first of each, in a drawn order, then the second.
+    """Return the rewrites of several slots: the first of each in random order, then the second.
 
-    Where there are none, the turn is counted with the reason of the slot that got furthest.
+    If there are none, the turn is counted under the last reason in the order of the checks.
     """
     found = [iter(one) for one in made if not isinstance(one, str)]
     if not found:
@@ -399,15 +402,15 @@ def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[Made]) -> Edite
 
 
 def some(rewrites: Iterator[Rewrite]) -> Iterator[Rewrite] | None:
-    """Return rewrites of which the first is written already; ``None`` where there is none."""
+    """Return rewrites with the first one already created, or ``None`` if there are none."""
     first = next(rewrites, None)
     return None if first is None else chain((first,), rewrites)
 
 
 class Lazily(TurnRelation):
-    """Rewrites of a turn that are written when they are asked for, each utterance once.
+    """The rewrites of a turn, created on demand and without duplicate utterances.
 
-    A campaign that takes two of a turn does not pay for the others.
+    A campaign that uses two rewrites of a turn does not pay for the others.
     """
 
     def __init__(self, rewrites: Iterator[Rewrite]) -> None:
@@ -426,7 +429,7 @@ class Lazily(TurnRelation):
 
 
 def needs_values(relation: str, data: DialogueSet) -> str:
-    """Say why no turn can satisfy a relation that puts in other values; ``""`` = some may."""
+    """Return why no turn can get another value of a slot, or ``""`` if some may."""
     if any(len(found) > 1 for table in tables_of(data) for found in table.values.values()):
         return ""
     return (
@@ -436,7 +439,7 @@ def needs_values(relation: str, data: DialogueSet) -> str:
 
 
 def tables_of(data: DialogueSet) -> Iterator[ValueTable]:
-    """Yield what is known of the slots of data, and of the arguments of its tools."""
+    """Yield the value tables of the slots of data and of the arguments of its tools."""
     yield ValueTable.of(data)
     if any(turn.calls is not None for one in data.dialogues for turn in one.turns):
         yield _call_values(data)

@@ -1,4 +1,4 @@
-"""The relations under which the answer must change."""
+"""The relations that expect a change of the answer."""
 
 from __future__ import annotations
 
@@ -83,17 +83,17 @@ from pytest_dstfuzz.relations.values import (
 SPELLED_OTHERWISE: Final = "the value is spelled in a way that others cannot take"
 NO_OTHER: Final = "no other value of the slot is known that was not said yet"
 
-#: Values tried of one slot.
+#: Maximum number of values tried per slot.
 _MOST_SWAPS: Final = 8
 
 
 def swapped(scene: Scene, site: ValueSite, value: str, operator: str) -> list[Replacement] | None:
-    """Return what puts another value in the place of a mention, as the old one is written.
+    """Return the edits that replace a mentioned value by another one in the same style.
 
-    The article before it becomes the one that the new value takes. ``None`` where the old one is
-    spelled in a way that the new one cannot have.
+    The article before the value changes if necessary. The result is ``None`` if the new value
+    cannot take the form of the old one.
     """
-    # A word of a choice has the capitals of the one before: `a drama`, and not `a Drama`.
+    # A choice is capitalised like the old value: `a drama`, not `a Drama`.
     lower = site.kind == "choice" and site.surface.islower() and "@" not in value
     new: str | None = value if lower else scene.worded(site.slot, value)
     if site.mention.spelled == "other" and not _is_same_form(scene, site):
@@ -119,22 +119,22 @@ def swapped(scene: Scene, site: ValueSite, value: str, operator: str) -> list[Re
 
 
 def _is_same_form(scene: Scene, site: ValueSite) -> bool:
-    """Say whether a mention is its value in a spelling of its own, but no form of it."""
+    """Return whether a mention is an alternative spelling of its value, not an inflected form."""
     surface = site.surface.lower()
     typed = normalise_value(site.slot, surface, scene.table.normalisation)
     return typed == site.value and surface.endswith("s") == site.value.endswith("s")
 
 
 def admitted(scene: Scene, slot: str, value: str, surface: str) -> Admissible:
-    """Return a value and the form that its spelling in the text has, where that is another."""
+    """Return a value as admissible, together with the normalised form of its surface."""
     typed = normalise_value(slot, surface.lower(), scene.table.normalisation)
     return Admissible(tuple(dict.fromkeys((value, typed or value))))
 
 
 def unsaid(scene: Scene, slot: str, old: str) -> Iterator[str]:
-    """Yield the other values of a slot that nobody said yet, in a seeded order.
+    """Yield the other values of a slot that nobody has said yet, in seeded order.
 
-    Nobody arrives before they leave.
+    Times that would put the arrival before the departure are skipped.
     """
     others = scene.table.others(slot, old)
     texts = [spoken(text) for text in dict.fromkeys(said_so_far(scene))]
@@ -145,7 +145,7 @@ def unsaid(scene: Scene, slot: str, old: str) -> Iterator[str]:
 
 
 def is_in_time(scene: Scene, slot: str, value: str) -> bool:
-    """Say whether a time of leaving is before that of arriving, where the state has both."""
+    """Return whether the time of leaving is before the arrival, if the state has both."""
     moment = moment_of(slot)
     if not moment or scene.table.kinds.get(slot) != "time":
         return True
@@ -160,14 +160,14 @@ _MOMENTS: Final = {"leave", "arrive"}
 
 @register_relation
 class ValueSwap(ShouldChange):
-    """The slot takes the new value, and nothing else happens."""
+    """The slot takes the new value, and nothing else changes."""
 
     name = "value-swap"
     expects = "the slot takes the new value, and all others stay"
     reasons = (*REASONS, SPELLED_OTHERWISE, NO_OTHER, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say so where no slot has two known values."""
+        """Return an error text if no slot has two known values, else ``""``."""
         return needs_values(self.name, data)
 
     def edited(self, scene: Scene) -> Edited:
@@ -188,7 +188,7 @@ def _swapped(scene: Scene, site: ValueSite) -> Iterator[Rewrite]:
 
 
 def why_none(scene: Scene, site: ValueSite) -> str:
-    """Return why no other value can be written where one is said."""
+    """Return why no other value can replace a mentioned one."""
     values = unsaid(scene, site.slot, site.value)
     untaken = any(swapped(scene, site, value, site.kind) is None for value in values)
     return SPELLED_OTHERWISE if untaken else NO_OTHER
@@ -198,23 +198,23 @@ GIVES_NOTHING: Final = "the turn gives no slot a value that could be another one
 IS_NAMED: Final = "the state names a place, and the slot describes it"
 NO_NAME: Final = "the name of the slot would have to be guessed"
 
-#: What the system says before the user changes their mind in a turn of its own.
+#: The system's words before the user's change of mind in a new turn.
 ACKNOWLEDGED: Final = "Okay."
-#: Values tried of one slot, each in both forms.
+#: Maximum number of values tried per slot, each in both forms.
 _MOST_RETURNS: Final = 4
 _SPOKEN: Final = re.compile(r"[.!?]\s*$")
 
 
 @register_relation
 class TurnBack(ShouldChange):
-    """The slot takes the value that the user turns to."""
+    """The slot takes the value that the user changes to."""
 
     name = "turn-back"
     expects = "the named slot takes the value that the user turns to, and all others stay"
     reasons = (GIVES_NOTHING, MISLABELLED, IS_NAMED, NO_NAME, NO_OTHER, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say so where no slot has two known values."""
+        """Return an error text if no slot has two known values, else ``""``."""
         return needs_values(self.name, data)
 
     def edited(self, scene: Scene) -> Edited:
@@ -227,7 +227,7 @@ class TurnBack(ShouldChange):
 def _turned(scene: Scene, slot: str) -> Made:
     old, label = scene.now[slot], scene.label
     kind = scene.table.kinds.get(slot, "yes-no")
-    # Of a list nobody knows whether the others are meant to stay.
+    # It would be unclear whether the other members of a list should stay.
     if old == DONTCARE or kind == "yes-no" or len(members_of(old)) > 1:
         return GIVES_NOTHING
     if label is not None and label.get(slot) != old:
@@ -243,17 +243,17 @@ def _turned(scene: Scene, slot: str) -> Made:
 
 
 def _is_named(scene: Scene, slot: str) -> bool:
-    """Say whether the state has a name in the slot's domain: another area may be another place."""
+    """Return whether the domain of a slot also has a name; another area may imply another place."""
     kinds = scene.table.kinds
     others = (other for other in scene.now if domain_of(other) == domain_of(slot))
     return any(kinds.get(other) == "name" for other in others)
 
 
 def slot_phrase(scene: Scene, slot: str) -> str:
-    """Return what people call a slot in this dialogue; ``""`` where it would have to be guessed.
+    """Return the words for a slot in this dialogue, or ``""`` if they would have to be guessed.
 
-    The data says it (`DialogueSet.slot_phrases`), else the name of the slot does where it is made
-    of words. With slots of several domains in the state, the domain is part of it.
+    They come from `DialogueSet.slot_phrases`, or else from the name of the slot if it consists of
+    words. If the state has slots of several domains, the phrase includes the domain.
     """
     if not scene.names_domains and _has_namesake(scene, slot):
         return ""
@@ -278,17 +278,17 @@ def slot_phrase(scene: Scene, slot: str) -> str:
 
 
 def _has_namesake(scene: Scene, slot: str) -> bool:
-    """Say whether another slot is called alike: of another tool, or a further call of the tool."""
+    """Return whether a slot of another tool, or of another call of this tool, has the same name."""
     name = name_words(slot.partition("#")[0])
     others = (other.partition("#")[0] for other in scene.now if other != slot)
     return any(name_words(other) == name for other in others)
 
 
-#: What there is a number of, where a slot is called by it: nobody makes the people 5.
+#: Nouns that are counted; a phrase with one needs `number of`, because nobody makes the people 5.
 _COUNTED: Final = frozenset({"people", "persons", "guests", "adults", "children", "nights", "days"})
-#: First words of such a name that say the same already: `number_of_adults`, `num_guests`.
+#: First words of a name that already mean `number of`: `number_of_adults`, `num_guests`.
 _COUNTS: Final = frozenset({"number", "count", "num", "nr", "no", "n"})
-#: Names of slots that say nothing without their domain.
+#: Slot names that are unclear without their domain.
 _BARE: Final = frozenset({"name", "type", "kind", "method"})
 
 
@@ -307,7 +307,7 @@ def _both_forms(scene: Scene, name: str, delta: Delta) -> Iterator[Rewrite]:
         moves=(Move("add", scene.index + 1, scene.index),),
         about=f"{delta}: {sentence}",
     )
-    # Of campaigns that take one of a turn, half are to see each form.
+    # Random order, so that a campaign with one rewrite per turn sees both forms equally often.
     yield from (same_turn, own_turn) if scene.rng.integers(2) else (own_turn, same_turn)
 
 
@@ -315,9 +315,9 @@ NEEDED: Final = "the sentence needs the phrase that gives the value"
 NOTHING_LEFT: Final = "too little is left of the turn without the phrase"
 POINTED_AT: Final = "a word points at what the phrase says"
 
-#: Words that must remain.
+#: Minimum number of remaining words.
 _LEAST: Final = 4
-#: Signs of an amount, which are part of its value and no words.
+#: Signs of an amount, which are part of its value but not words.
 _SIGN_BEFORE: Final = re.compile(r"(?:[£$€]\s?)?$")
 _SIGN_BEHIND: Final = re.compile(r"(?:\s?[%‰°£$€])?")
 _POINTERS_TO_VALUES: Final = frozenset({"there", "then", "that", "those", "same", "they", "them"})
@@ -325,7 +325,7 @@ _POINTERS_TO_VALUES: Final = frozenset({"there", "then", "that", "those", "same"
 
 @register_relation
 class Removal(ShouldChange):
-    """The slot is empty again, or has the value that it had before the turn."""
+    """The slot is empty again, or has its value from before the turn."""
 
     name = "removal"
     expects = "the slot has its value of the turn before, or none, and all others stay"
@@ -361,7 +361,7 @@ def _length(found: re.Match[str] | None) -> int:
 
 
 def _without(scene: Scene, first: int, last: int) -> list[Replacement]:
-    """Return what takes the words ``first`` to ``last`` out, one blank with them."""
+    """Return the edits that remove the words ``first`` to ``last`` and one blank."""
     words, user = scene.parts.words, scene.turn.user
     start, end = words[first].start, words[last].end
     start -= _length(_SIGN_BEFORE.search(user[:start]))
@@ -387,11 +387,11 @@ NO_OTHER_SLOT: Final = "no slot has the other role"
 
 _FROM: Final = word_set("from leaving departing")
 _TO: Final = word_set("to into")
-#: Words between a verb and its time that say nothing of the role.
+#: Words between a verb and its time that do not show its role.
 _LOOSE: Final = word_set("anytime sometime any time")
 _LEAVE: Final = word_set("at after")
 _ARRIVE: Final = word_set("by before at")
-#: Verbs of leaving and those of arriving that take their place, and the other way.
+#: Verbs of leaving -> verbs of arriving, and the reverse mapping.
 _ARRIVAL_OF: Final = {
     "leave": "arrive",
     "leaves": "arrives",
@@ -405,14 +405,14 @@ _LEAVING_OF: Final = {"arrive": "leave", "arrives": "leaves", "arriving": "leavi
 
 @register_relation
 class RoleSwap(ShouldChange):
-    """Both ends of a journey are exchanged; a time of leaving becomes one of arriving."""
+    """The two ends of a journey are exchanged, or a departure time becomes an arrival time."""
 
     name = "role-swap"
     expects = "the two ends exchange their values, or the time moves to the other slot of times"
     reasons = (*REASONS, NO_ROLE, NO_CUE, NO_OTHER_SLOT, OTHER_HELD, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say so where no domain has two slots of different roles."""
+        """Return an error text if no domain has two slots with opposite roles, else ``""``."""
         roles: set[tuple[str, str]] = set()
         for kinds in (table.kinds for table in tables_of(data)):
             roles |= {(domain_of(s), end_of(s)) for s, kind in kinds.items() if kind == "end"}
@@ -446,7 +446,7 @@ class RoleSwap(ShouldChange):
 
 
 def _exchanged(scene: Scene, start: ValueSite, goal: ValueSite) -> Rewrite | str:
-    """Return the rewrite in which start and goal stand in each other's place."""
+    """Return the rewrite that exchanges start and destination."""
     for site, cues in ((start, _FROM), (goal, _TO)):
         if _cue(scene, site) not in cues:
             return NO_CUE
@@ -460,7 +460,7 @@ def _exchanged(scene: Scene, start: ValueSite, goal: ValueSite) -> Rewrite | str
 
 
 def _moved(scene: Scene, site: ValueSite) -> Rewrite | str:
-    """Return the rewrite in which the time is that of the other role."""
+    """Return the rewrite that gives a time the other role."""
     words = scene.parts.words
     cue = site.mention.first - 1
     verb = cue - 1
@@ -498,7 +498,7 @@ def _cue(scene: Scene, site: ValueSite) -> str:
 
 
 def _is_range(scene: Scene, site: ValueSite) -> bool:
-    """Say whether more is said of the time: `9:00 to 10:00`, `8:15 in ely`, `right after that`."""
+    """Return whether a time has a modifier: `9:00 to 10:00`, `8:15 in ely`, `right after that`."""
     words = [word.lower for word in scene.parts.words]
     following = words[site.mention.last + 1 : site.mention.last + 3]
     if any(word[:1].isdigit() or word in {"or", "to"} for word in following):
@@ -511,7 +511,7 @@ def _is_range(scene: Scene, site: ValueSite) -> bool:
 
 
 def _other_slot(scene: Scene, site: ValueSite) -> str | None:
-    """Return the slot of the same domain whose times have the other role."""
+    """Return the time slot of the same domain with the other role."""
     kinds = scene.table.kinds
     wanted = "arrive" if moment_of(site.slot) == "leave" else "leave"
     return next(
@@ -532,14 +532,14 @@ NO_TWIN: Final = "no slot of the same type has another value from an earlier tur
 
 @register_relation
 class ConfusingEntity(ShouldChange):
-    """The slot takes the value that another slot has, and that one keeps it."""
+    """The slot takes the value of another slot, which keeps it."""
 
     name = "confusing-entity"
     expects = "the slot takes the value of the other slot, which keeps its own"
     reasons = (*REASONS, SAME, NO_TWIN, SPELLED_OTHERWISE, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say so where no two slots are of one type."""
+        """Return an error text if no two slots have the same type, else ``""``."""
         for table in tables_of(data):
             slots = tuple(table.kinds)
             if any(_is_twin(table, one, other) for one in slots for other in slots):
@@ -547,7 +547,7 @@ class ConfusingEntity(ShouldChange):
         return "no two slots of the data are of one type"
 
     def edited(self, scene: Scene) -> Edited:
-        """Return a rewrite for each slot that the turn gives and each value to confuse it with."""
+        """Return a rewrite for each slot that the turn gives and each confusing value."""
         return from_sites(self, scene, _confused)
 
 
@@ -578,7 +578,7 @@ _PLACES: Final[frozenset[SlotKind]] = frozenset({"end", "name"})
 
 
 def _is_twin(table: ValueTable, slot: str, other: str) -> bool:
-    """Say whether two slots are of one type, and are not the two ends of one journey."""
+    """Return whether two slots have the same type without being the two ends of one journey."""
     kind, kind_of_other = table.kinds.get(slot), table.kinds.get(other)
     if slot == other or kind is None or kind_of_other is None:
         return False
@@ -595,15 +595,15 @@ COUNTED: Final = "not so many, or not at that time, says nothing of what is want
 NOT_ALONE: Final = "the clause gives several values"
 NO_VERB: Final = "no verb of the clause is known to be negated"
 
-#: Words before which `not` is put: `should not be`, `would not like`.
+#: Auxiliaries before `not`: `should not be`, `would not like`.
 _AUXILIARIES: Final = word_set("should would will must")
-#: Verbs that `not` follows: `I will not want`.
+#: Auxiliaries that a negated main verb follows: `I will not want`.
 _HELPING: Final = word_set("do will would")
 _INFINITIVES: Final = word_set("like be have serve include offer provide")
 _BE: Final = word_set("am 'm are 're i'm we're")
-#: Participles that make `I am looking for` a wish.
+#: Participles that express a wish after `I am`: `I am looking for`.
 _SEEKING: Final = word_set("looking searching hoping thinking interested going leaving departing")
-#: Verbs after a subject; `need` would leave room, so that it becomes `want`.
+#: Verbs after a subject. `need` becomes `want`, because `do not need` would not exclude the value.
 _PLAIN: Final[Mapping[str, str]] = {"want": "want", "need": "want", "prefer": "prefer"}
 _SINGULAR: Final[Mapping[str, str]] = {
     "wants": "want",
@@ -617,9 +617,9 @@ _PEOPLE: Final = word_set("she he")
 _IT: Final = word_set("it she he that which restaurant hotel place")
 _ORDERS: Final = word_set("book find reserve include pick choose")
 _BEFORE_ORDERS: Final = word_set("please just")
-#: Words between the verb and a subject: `I really want`.
+#: Words between a subject and its verb: `I really want`.
 _ADVERBS: Final = word_set("also really just only definitely")
-#: What makes it a request for information, or another sentence, between verb and value.
+#: Words between verb and value that show a request for information, or another sentence.
 _ASIDE: Final = word_set(
     """info information number numbers address postcode phone details help know sure i we you
     about entrance fee price reference"""
@@ -631,14 +631,14 @@ _FRAGMENTS: Final = word_set("in on at for from to with preferably maybe and or"
 
 @register_relation
 class Negation(ShouldChange):
-    """The slot has any value but the one that is not wanted."""
+    """The slot may have any value except the unwanted one."""
 
     name = "negation"
     expects = "the slot does not keep the value that is not wanted, and all others stay"
     reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, *OF_CALLS)
 
     def edited(self, scene: Scene) -> Edited:
-        """Return a rewrite for each slot that a clause of its own gives."""
+        """Return a rewrite for each slot whose value is alone in its clause."""
         flags, sites = flags_of(scene), sites_of(scene)
         made = [_negated(scene, flag.unwanted, flag.first, flag.last) for flag in flags.found]
         made += [_unwanted(scene, site) for site in sites.found]
@@ -657,7 +657,7 @@ def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
 
 
 def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str:
-    """Return the rewrite in which the verb before a value is negated."""
+    """Return the rewrite that negates the verb before a value."""
     if not is_alone(scene, delta.slot, first, last) or _negation_goes_on(scene, last):
         return NOT_ALONE
     words = [word.lower.replace("’", "'") for word in scene.parts.words]
@@ -669,7 +669,7 @@ def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str
     if scene.parts.gaps[sentence.stop].strip().startswith("?"):
         return NO_VERB
     if scene.kind.has_tools:
-        # Whether the clause asks for the call or only for its argument, nobody knows.
+        # The clause may ask for the whole call or only for its argument.
         delta = replace(delta, after=replace(delta.after, or_no_call=True))
     word, new = scene.parts.words[verb], _negation_at(words, clause, verb)
     if word.text[0].isupper():
@@ -680,7 +680,7 @@ def _negated(scene: Scene, delta: Delta, first: int, last: int) -> Rewrite | str
 
 
 def _negation_goes_on(scene: Scene, last: int) -> bool:
-    """Say whether what follows is under the negation too, or points to what it denies."""
+    """Return whether later words would be negated too, or refer to the negated value."""
     words = [word.lower for word in scene.parts.words]
     if not _POINTERS.isdisjoint(words[last + 1 :]):
         return True
@@ -696,7 +696,7 @@ def _negation_goes_on(scene: Scene, last: int) -> bool:
 
 
 def _negation_at(words: Sequence[str], clause: range, place: int) -> str:
-    """Return the word at a place of a clause with its negation, ``""`` where no rule is for it.
+    """Return the negated form of a word in a clause, or ``""`` if no rule applies.
 
     >>> _negation_at(["i", "really", "want", "a", "bath"], range(5), 2)
     'do not want'
@@ -728,7 +728,8 @@ def _negation_at(words: Sequence[str], clause: range, place: int) -> str:
 NO_RULE: Final = "no rule for any word of it"
 NO_FLAG: Final = "no slot of the data is a yes/no slot"
 
-#: Opposites that turn the slot, in WordNet 3.0 or, of `offer` and `provide`, by these rules alone.
+#: Opposites that flip the slot, from WordNet 3.0. The entries for `offer` and `provide` are our
+#: own.
 _OPPOSITES: Final[Mapping[str, str]] = {
     "with": "without",
     "include": "exclude",
@@ -742,29 +743,29 @@ _OPPOSITES: Final[Mapping[str, str]] = {
     "provides": "lacks",
     "providing": "lacking",
 }
-#: Before a verb: it is asked, or left open, whether there is something.
+#: Before a verb, these words question the feature or leave it open.
 _ASKING: Final = frozenset({"if", "whether", "do", "does", "did"})
-#: Before `have`: it is the place that has something.
+#: Before `have`, these words show that the place has the feature.
 _HOLDERS: Final = frozenset({"it", "that", "which", "should", "must", "place", "one", "places"})
-#: What may stand between such a word and the name of the slot.
+#: Words that may stand between such a word and the name of the slot.
 _BETWEEN: Final = frozenset({"a", "an", "the", "some", "any", "on", "site"})
 
 
 @register_relation
 class Antonym(ShouldChange):
-    """What a yes/no slot stands for is not wanted any more."""
+    """The feature of a yes/no slot is no longer wanted."""
 
     name = "antonym"
     expects = "the yes/no slot is no, dontcare or empty, and all others stay"
     reasons = (*REASONS, NO_RULE, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say so where no slot is a yes/no slot."""
+        """Return an error text if there is no yes/no slot, else ``""``."""
         flags = any("yes-no" in table.kinds.values() for table in tables_of(data))
         return "" if flags else NO_FLAG
 
     def edited(self, scene: Scene) -> Edited:
-        """Return a rewrite for each yes/no slot with a word before it that has an opposite."""
+        """Return a rewrite for each yes/no slot that follows a word with an opposite."""
         flags = flags_of(scene)
         rewrites = [
             scene.rewrite([edit], [site.unwanted])
@@ -778,7 +779,7 @@ class Antonym(ShouldChange):
 
 
 def _opposite(scene: Scene, site: FlagSite) -> Replacement | None:
-    """Return the opposite of the word before the name of a slot, if there is a rule for it."""
+    """Return the replacement of the word before the name of a slot by its opposite, if any."""
     words, gaps = scene.parts.words, scene.parts.gaps
     place = site.first - 1
     while place > 0 and words[place].lower in _BETWEEN and not gaps[place + 1].strip("- "):
@@ -793,7 +794,7 @@ def _opposite(scene: Scene, site: FlagSite) -> Replacement | None:
 
 
 def _flags_go_on(scene: Scene, site: FlagSite) -> bool:
-    """Say whether what follows would be turned, too: `parking and breakfast`."""
+    """Return whether the opposite would also affect later words: `parking and breakfast`."""
     words, after = scene.parts.words, site.last + 1
     if words[after : after + 1] and words[after].lower in {"and", "or"}:
         return True
@@ -805,7 +806,7 @@ def _flags_go_on(scene: Scene, site: FlagSite) -> bool:
 
 
 def _is_told(scene: Scene, place: int) -> bool:
-    """Say whether a place has something, or should: nobody asks whether it does."""
+    """Return whether a sentence states or demands a feature rather than asking for it."""
     words = [word.lower for word in scene.parts.words]
     if not _ASKING.isdisjoint(words[sentence_of(scene.parts, place).start : place]):
         return False
@@ -815,7 +816,7 @@ def _is_told(scene: Scene, place: int) -> bool:
 
 TOO_LONG: Final = "a value of several words is not corrected in passing"
 
-#: Values tried of one slot.
+#: Maximum number of values tried per slot.
 _MOST_REPAIRS: Final = 4
 
 
@@ -828,7 +829,7 @@ class Repair(ShouldChange):
     reasons = (*REASONS, TOO_LONG, SPELLED_OTHERWISE, NO_OTHER, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
-        """Say so where no slot has two known values."""
+        """Return an error text if no slot has two known values, else ``""``."""
         return needs_values(self.name, data)
 
     def edited(self, scene: Scene) -> Edited:
@@ -859,15 +860,15 @@ UNSAID: Final = "the turn gives a value that it does not say"
 MORE: Final = "the turn says a value that it does not give"
 EARLIER: Final = "an earlier round says a value that the turn gives"
 
-#: Rewrites of a turn.
+#: Number of rewrites per turn.
 _DRAWS: Final = 4
-#: Shorter words are cues and letters mostly.
+#: Shorter words are mostly cues and letters.
 _SHORTEST: Final = 4
 
 
 @register_relation
 class RandomInput(ShouldChange):
-    """What the turn gave is not given, and the state is that of the turn before."""
+    """The values of the turn are not given, and the state is that of the previous turn."""
 
     name = "random-input"
     expects = "every slot that the turn gave is as it was before the turn"
@@ -878,7 +879,7 @@ class RandomInput(ShouldChange):
     )
 
     def edited(self, scene: Scene) -> Edited:
-        """Return 4 draws of as many words as the turn has."""
+        """Return 4 random texts with as many words as the turn."""
         changes = diff_states(scene.before, scene.now)
         if not scene.parts.words:
             return Inapplicable(NO_WORD)
@@ -896,7 +897,7 @@ class RandomInput(ShouldChange):
         return Lazily(_drawn(scene, deltas, table) for _ in range(_DRAWS))
 
     def of_calls(self, scene: Scene) -> Begun:
-        """Return as many draws, after which nothing is called: nobody asks for anything."""
+        """Return the same number of random texts, after which the new calls must disappear."""
         if not scene.parts.words:
             return Inapplicable(NO_WORD)
         if scene.label is not None and not scene.label:
@@ -910,10 +911,11 @@ class RandomInput(ShouldChange):
 
 
 def _elsewhere(scene: Scene, changes: Sequence[Difference]) -> str:
-    """Say why a value may come from elsewhere than what the user says in this turn.
+    """Return why a value may have another source than the user's words in this turn, or ``""``.
 
-    A reader would keep what an earlier round said: a place that was asked about, a type that was
-    wished for before. And what nobody says at all is a poor label, or taken from an offer.
+    A careful reader would keep values from earlier rounds, such as a place that was discussed or a
+    type that was wished for. If nobody says a value, the label is poor or the value was taken from
+    an offer.
     """
     values = [change.after or "" for change in changes]
     spelled = [value for value in values if value not in UNSPOKEN]
@@ -939,9 +941,9 @@ def _drawn(scene: Scene, deltas: list[Delta], table: ValueTable, tools: str = ""
 
 
 def _words(scene: Scene, table: ValueTable, tools: str) -> Iterator[str]:
-    """Yield words that say nothing here: no value, cue or name of a slot, none of the system's.
+    """Yield neutral words: no values, cues or slot names, and no words of the system.
 
-    Nor those in what is told of the ``tools``.
+    Words in the names and descriptions of the ``tools`` are excluded too.
     """
     pool = _pool(scene.lexicon)
     said = {*word_list(scene.turn.system), *re.findall("[a-z]+", tools.lower())}

@@ -1,4 +1,4 @@
-"""Where a turn says a value, a flag or a phrase that a relation may change."""
+"""Places in a turn with a value, a flag or a phrase that a relation may change."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ IN_DOUBT: Final = "the value stands in a negation, a choice, a comparison or a c
 GUESSED: Final = "which slot the value is for would have to be guessed"
 MISLABELLED: Final = "the label has another value in this slot"
 
-#: In the order in which they are looked at: of several slots, the turn is counted with the last.
+#: In the order of the checks. If several slots fail, the turn is counted under the last reason.
 REASONS: Final = (
     *(NO_MENTION, NOT_NEW, PART_OF_NAME, TWICE, BY_SYSTEM),
     *(OTHER_SLOT, IN_DOUBT, GUESSED, MISLABELLED),
 )
 
-#: Words between a number and the noun that it counts, and between a cue and its time.
+#: Maximum distance between a number and its noun, and between a cue and its time.
 _NEAR: Final = 3
 _GROUPS: Final = word_set("party group family table tables")
 _LEAVING: Final = word_set(
@@ -55,42 +55,42 @@ _LEAVING: Final = word_set(
 _ARRIVING: Final = word_set(
     "arrive arrives arriving arrived arrival by before get there reach until"
 )
-#: A region behind the name of a town: `, UK`, `, New South Wales`.
+#: A region after the name of a town: `, UK`, `, New South Wales`.
 _REGION: Final = re.compile(
     r", ?([A-Z]{2,3}\b|[A-Z][a-z]+(?: [A-Z][a-z]+)*(?=[,.!?;]| ?$| (?:on|for|in|and|at|to)\b))"
 )
-#: With a capital they belong to the name of a place: `New Delhi`.
+#: Words that are part of a place name if they are capitalised: `New Delhi`.
 _BEFORE_NAMES: Final = word_set(
     "new old north south east west upper lower great saint st fort port"
 )
-#: Longest name, in words, of which a value may be a part.
+#: Maximum length, in words, of a name that may contain a value.
 _LONGEST: Final = 5
 
 
 class ValueSite(NamedTuple):
-    """A slot that the turn gave a value, and the only place where this is said."""
+    """A slot that the turn gave a value, and the only mention of it."""
 
     slot: str
     kind: SlotKind
     value: str
-    #: Its value before the turn; ``None`` = absent.
+    #: The value before the turn; ``None`` = absent.
     before: str | None
     mention: ValueMention
-    #: The words of the mention, as typed.
+    #: The text of the mention, as typed.
     surface: str
 
 
 class Sites(NamedTuple):
-    """The sites of a turn, and how far the slots came that have none."""
+    """The sites of a turn, and the reason if there are none."""
 
     found: tuple[ValueSite, ...]
-    #: One of `REASONS`; ``""`` where there is a site.
+    #: One of `REASONS`, or ``""`` if there is a site.
     reason: str
 
 
 @lru_cache(maxsize=4096)
 def spoken(text: str) -> SpokenText:
-    """Return a text taken apart: of one turn, later turns ask again."""
+    """Return the words and forms of a text; cached because later turns need them again."""
     return SpokenText.of(text)
 
 
@@ -105,13 +105,13 @@ def sites_of(scene: Scene) -> Sites:
         else:
             furthest = max(furthest, REASONS.index(site))
     if not furthest and not found and any(_mentions(scene, slot) for slot in scene.now):
-        # The turn says a value, and gives none of those that it says.
+        # The turn mentions a value, but gives none of the values that it mentions.
         furthest = REASONS.index(NOT_NEW)
     return Sites(tuple(found), "" if found else REASONS[furthest])
 
 
 def _site(scene: Scene, slot: str) -> ValueSite | str:
-    """Return the site of a slot that the turn gives, or why it has none."""
+    """Return the site of a slot that the turn gives, or the reason why it has none."""
     value = scene.now[slot]
     mentions = _mentions(scene, slot)
     if not mentions:
@@ -132,7 +132,7 @@ def _mentions(scene: Scene, slot: str) -> tuple[ValueMention, ...]:
 
 
 def _is_part(scene: Scene, site: ValueSite) -> bool:
-    """Say whether a longer name holds the mention, or it says what is talked about."""
+    """Return whether a mention is part of a longer name, or consists of words for slots."""
     table = scene.table
     if table.is_title(site.value):
         return True
@@ -159,7 +159,7 @@ def _is_part(scene: Scene, site: ValueSite) -> bool:
 
 
 def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
-    """Say whether the word beside a mention makes one name with it: `North Gate`."""
+    """Return whether the word next to a mention is part of the same name: `North Gate`."""
     word = scene.parts.words[neighbour]
     if word.lower in _BEFORE_NAMES and word.text[0].isupper() and site.surface[0].isupper():
         return True
@@ -170,13 +170,13 @@ def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
     values = (member for value in scene.now.values() for member in members_of(value))
     if any(m.first <= neighbour <= m.last for v in values for m in mentions(v)):
         return False
-    # Of words that stand in some value, those with a capital count, as ``place`` stands in many.
+    # Words of other values count only if capitalised, because ``place`` occurs in many.
     capitals = site.surface[:1].isupper() and word.text[0].isupper()
     return guard == "name" or (capitals and not scene.table.is_title(word.lower))
 
 
 def _is_repeated(scene: Scene, site: ValueSite) -> bool:
-    """Say whether the user says the value at another place of the dialogue too."""
+    """Return whether the user says the value a second time, here or earlier."""
     if len(spoken(scene.turn.user).mentions(site.value)) > 1:
         return True
     earlier = scene.dialogue.turns[: scene.index]
@@ -201,7 +201,7 @@ def _is_in_doubt(scene: Scene, site: ValueSite) -> bool:
 
 
 def is_doubtful(scene: Scene, place: int) -> bool:
-    """Say whether something in the clause of a word turns, questions or compares what it says."""
+    """Return whether the clause of a word negates, questions or compares it."""
     parts, reasons = scene.parts, scene.guarded.reasons
     if any(
         parts.words[i].lower in DOUBTS or reasons[i] == "negation" for i in clause_of(parts, place)
@@ -223,7 +223,7 @@ def _is_guessed(scene: Scene, site: ValueSite) -> bool:
 
 
 def _is_counted(scene: Scene, site: ValueSite) -> bool:
-    """Say whether a noun after the number says its slot, or the system's question does."""
+    """Return whether a noun after the number, or the system's question, identifies its slot."""
     words = [word.lower for word in scene.parts.words]
     nouns = counted_by(site.slot)
     last = site.mention.last
@@ -247,7 +247,7 @@ _BEFORE_TIMES: Final = word_set("at on in from for and with by to starting begin
 
 
 def _moment_said(scene: Scene, site: ValueSite) -> str:
-    """Return what the time is of by the nearest cue before it, or by the system's question."""
+    """Return the role of a time by the nearest cue before it, or by the system's question."""
     words = [word.lower for word in scene.parts.words]
     clause = clause_of(scene.parts, site.mention.first)
     for place in range(site.mention.first - 1, clause.start - 1, -1):
@@ -276,7 +276,7 @@ _LOCKS: Final[tuple[tuple[str, Callable[[Scene, ValueSite], bool]], ...]] = (
 
 
 def said_so_far(scene: Scene) -> Iterator[str]:
-    """Yield what was said up to the turn, and the values of its states, to look values up in."""
+    """Yield the texts up to the turn and the values of its states, for look-ups."""
     for turn in scene.dialogue.turns[: scene.index + 1]:
         yield turn.system
         yield turn.user
@@ -285,22 +285,22 @@ def said_so_far(scene: Scene) -> Iterator[str]:
 
 
 class FlagSite(NamedTuple):
-    """A yes/no slot that the turn sets, and the words that ask for it, both included."""
+    """A yes/no slot that the turn sets, and the first and last word that ask for it."""
 
     slot: str
-    #: ``yes``, or what the data writes for it.
+    #: ``yes``, or the data's spelling of it.
     value: str
     first: int
     last: int
 
     @property
     def unwanted(self) -> Delta:
-        """What becomes of the slot once it is not wanted."""
+        """The expected change of the slot if the feature is no longer wanted."""
         return Delta(self.slot, self.value, Admissible((REFUSED[self.value], DONTCARE, None)))
 
 
 class Flags(NamedTuple):
-    """The yes/no slots that a turn sets, and how far the others came."""
+    """The yes/no slots that a turn sets, and the reasons against the others."""
 
     found: tuple[FlagSite, ...]
     reasons: tuple[str, ...]
@@ -341,14 +341,14 @@ def _flag(scene: Scene, slot: str) -> FlagSite | str:
     return FlagSite(slot, value, first, places[0].last)
 
 
-#: What is said of what a yes/no slot stands for; in some ontologies it is a value.
+#: Modifiers of a yes/no feature; some ontologies list them as values.
 _FREE: Final = frozenset({"free", "complimentary"})
 
 
 def asked_for(scene: Scene, slot: str, text: str) -> list[ValueMention]:
-    """Return where a text says what a yes/no slot stands for: by its name, or a word of the data.
+    """Return the mentions of a yes/no slot in a text, by its name or by the data's words for it.
 
-    That is any word of the name that is no stop word: `wifi` of ``has_wifi``.
+    Each word of the name counts unless it is a stop word: `wifi` in ``has_wifi``.
     """
     own = [word for word in name_words(slot) if word not in scene.lexicon.stop_words]
     names = dict.fromkeys((*own, *scene.data.flag_words.get(slot, ())))
@@ -356,9 +356,10 @@ def asked_for(scene: Scene, slot: str, text: str) -> list[ValueMention]:
 
 
 def is_alone(scene: Scene, slot: str, first: int, last: int) -> bool:
-    """Say whether the clause of some words gives no more than the value of the slot.
+    """Return whether the clause of some words gives no other value.
 
-    Another slot of the domain that the turn gives without saying its value may be given there.
+    If the turn gives another slot of the domain without a mention of its value, the result is
+    false, because this clause may give it.
     """
     clause = clause_of(scene.parts, first)
     user, table = spoken(scene.turn.user), scene.table
@@ -378,13 +379,13 @@ def is_alone(scene: Scene, slot: str, first: int, last: int) -> bool:
     )
 
 
-#: Locks of words that may be values, in whatever spelling.
+#: Locks of words that may be values, in any spelling.
 _SAID: Final = frozenset({"value", "number", "name"})
 
 
 _BEFORE_VALUES: Final = word_set("in on at from to for by after before around with until into near")
 _ARTICLES: Final = word_set("the a an")
-#: Nouns after a value that are nothing without it: `in the north part of town`.
+#: Nouns after a value that depend on it: `in the north part of town`.
 _HEADS: Final = word_set(
     """area part side end section range price prices priced pricerange star stars rating rated type
     style class cuisine o'clock am pm"""
@@ -392,20 +393,20 @@ _HEADS: Final = word_set(
 _PLACES: Final = word_set("town city cambridge")
 #: Nouns that no value describes: `one in Elm Hill today`.
 _WHEN: Final = word_set("today tomorrow tonight")
-#: Participles that a preposition leans on: `departing from ely`.
+#: Participles with a preposition: `departing from ely`.
 _PARTICIPLES: Final = word_set(
     "departing leaving arriving going traveling travelling heading starting beginning coming"
 )
 _BE: Final = word_set("am 'm are 're is 's be i'm we're they're")
-#: Verbs of a relative clause that can go as a whole: `that leaves after 10:00`.
+#: Verbs of a relative clause that can be removed as a whole: `that leaves after 10:00`.
 _VERBS: Final = word_set(
     """leaves departs arrives goes starts leave depart arrive go is serves serve has offers have
     are"""
 )
 _RELATIVES: Final = word_set("that which who")
-#: What may stand before a phrase that is left out, besides nouns.
+#: Words, besides nouns, that may precede a removed phrase.
 _OPEN: Final = word_set("it one ones them me us something somewhere anything please there also and")
-#: What may follow.
+#: Words that may follow a removed phrase.
 _AFTER: Final = word_set(
     """and for from to in on at by after before with please that which but as so if who can could
     thanks thank also around near near then because where"""
@@ -414,9 +415,9 @@ _BOUNDARY: Final = re.compile(r"[.,!?;:]")
 
 
 def phrase_of(scene: Scene, site: ValueSite) -> tuple[int, int] | None:
-    """Return the first and the last word of the phrase that gives the value of a site.
+    """Return the first and last word of the phrase that gives the value of a site.
 
-    ``None`` where the sentence needs the phrase, or where nothing says how far it goes.
+    The result is ``None`` if the sentence needs the phrase, or if its extent is unclear.
     """
     words = [word.lower for word in scene.parts.words]
     gaps = scene.parts.gaps
@@ -430,7 +431,7 @@ def phrase_of(scene: Scene, site: ValueSite) -> tuple[int, int] | None:
         first -= 1
     following = words[end + 1 : end + 3]
     if following[:1] == ["and"] and spelled(following[-1]).isdigit():
-        # `for 3 people and 4 nights`: the preposition is that of both.
+        # `for 3 people and 4 nights`: both numbers share the preposition.
         return (first, end + 1) if first and words[first - 1] in _BEFORE_VALUES else None
     start = _left(words, gaps, first)
     if start is None or not _may_stand_before(scene, words, gaps, start):
@@ -439,17 +440,17 @@ def phrase_of(scene: Scene, site: ValueSite) -> tuple[int, int] | None:
 
 
 def _is_adjective(scene: Scene, site: ValueSite, words: list[str]) -> bool:
-    """Say whether the value only describes the noun after it: `a cheap hotel`."""
+    """Return whether the value only describes the noun after it: `a cheap hotel`."""
     after, parts = site.mention.last + 1, scene.parts
     nothing = _HEADS | _PLACES | _WHEN
     if after == len(words) or parts.gaps[after].strip() or words[after] in nothing:
         return False
-    # `for cheap food`, `any indian restaurants`, but not `find indian`: a noun has to remain.
+    # A noun must remain: `for cheap food`, `any indian restaurants`, but not `find indian`.
     return (words[after] == "one" or _is_noun(scene, words[after])) and words[after] not in _AFTER
 
 
 def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
-    """Return the last word of the phrase: the value, its head noun, and `of town`."""
+    """Return the last word of the phrase, after the head noun of the value and `of town`."""
     gaps, last = scene.parts.gaps, site.mention.last
     heads = _HEADS | counted_by(site.slot) if site.kind == "number" else _HEADS
     while last + 1 < len(words) and words[last + 1] in heads and not gaps[last + 1].strip("- "):
@@ -466,7 +467,7 @@ def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
 
 
 def _left(words: list[str], gaps: list[str], first: int) -> int | None:
-    """Return the first word of the phrase: its preposition, and what leans on that."""
+    """Return the first word of the phrase: its preposition, or the verb of the preposition."""
     start: int | None = None
     cue = words[first - 1] if first and not gaps[first].strip() else ""
     if cue in {"leaving", "departing", "serving"} or (cue == "and" and words[first][:1].isdigit()):
@@ -484,14 +485,14 @@ def _left(words: list[str], gaps: list[str], first: int) -> int | None:
 
 
 def _relative(words: list[str], gaps: list[str], verb: int) -> int | None:
-    """Return the relative pronoun before a verb, the first word of a clause that can go."""
+    """Return the relative pronoun before a verb, which begins a removable clause."""
     if verb and words[verb - 1] in _RELATIVES and not gaps[verb].strip():
         return verb - 1
     return None
 
 
 def _may_stand_before(scene: Scene, words: list[str], gaps: list[str], start: int) -> bool:
-    """Say whether the sentence can do without what begins here."""
+    """Return whether the sentence is complete without the phrase that begins here."""
     if not start:
         return False
     before = words[start - 1]
@@ -505,28 +506,28 @@ def _may_stand_before(scene: Scene, words: list[str], gaps: list[str], start: in
 
 
 def _is_noun(scene: Scene, word: str) -> bool:
-    """Say whether a word is a noun mostly, or what a domain or slot is called: `trains`."""
+    """Return whether a word is mostly a noun, or names a domain or slot: `trains`."""
     named = scene.table.is_title(word)
     return named or scene.lexicon.majority_pos(word) == "noun"
 
 
-#: Nouns that need what follows them.
+#: Nouns that need a complement.
 _DANGLING: Final = word_set("information info details interest look need way time day")
 
 
-#: A time of day; the values of data are never all times that people say.
+#: A time of day, because data never lists all times that users may say.
 _CLOCK: Final = re.compile(r"\d[:.]\d\d|\d ?[ap]\.?m\b", re.IGNORECASE)
 
 
 def says_more(scene: Scene, text: str, given: Collection[Difference]) -> bool:
-    """Say whether a text says a value that it is not known to give, or a word of one in the state.
+    """Return whether a text says a value that it does not give, or a word of a value in the state.
 
-    The label is poor there, or other slots would lose what they have if it were not said.
+    In this case the label is poor, or other slots would lose their values without the text.
 
     Args:
-        scene: the state, and the values of the data.
-        text: what a user says.
-        given: what it is known to give.
+        scene: provides the state and the values of the data.
+        text: a text of the user.
+        given: the changes that the text is known to make.
     """
     table, user = scene.table, spoken(text)
     own = {place for change in given for place in _places(user, change.after)}
@@ -548,26 +549,26 @@ def says_more(scene: Scene, text: str, given: Collection[Difference]) -> bool:
 
 
 def says_other(scene: Scene, text: str, change: Difference, given: Collection[Difference]) -> bool:
-    """Say whether a text says a value of a slot, in words that give nothing else.
+    """Return whether a text says another value of a slot in words that give nothing else.
 
     Args:
-        scene: the values of the data.
-        text: what a user says, and in which the slot's own value does not stand.
-        change: what gave the slot its value; for a time, every time is another value.
-        given: what the text gives by its labels. Its words are passed over: they are for another
-            slot with the same values.
+        scene: provides the values of the data.
+        text: a text of the user that does not say the slot's own value.
+        change: the change of the slot; if it is a time, every time counts as another value.
+        given: the changes by the labels of the text. Their words are ignored, because they
+            belong to another slot with the same values.
     """
     table, user = scene.table, spoken(text)
     own = {place for change in given for place in _places(user, change.after)}
     words = [word.lower for word in user.parts.words]
-    # `That one` counts nothing.
+    # The pronoun in `that one` is no number.
     telling = [place for place, word in enumerate(words) if joined(word) and word != "one"]
     wanted = table.joined_values.get(change.slot, frozenset())
     for first, last in spans([place for place in telling if place not in own]):
         found = " ".join(words[first : last + 1])
         if joined(found) in wanted and not table.is_title(found):
             return True
-    # Of the value and not of the slot: data without an ontology may know no other value.
+    # The check uses the value because data without an ontology may know no other value of the slot.
     if change.after is None or kind_of(change.slot, [change.after]) != "time":
         return False
     taken = [user.parts.words[place].start for place in own]
@@ -576,13 +577,13 @@ def says_other(scene: Scene, text: str, change: Difference, given: Collection[Di
 
 
 def spans(places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last place of all that may be a value."""
+    """Yield the first and last index of each span that may be a value."""
     for first, last in combinations_with_replacement(places, 2):
         if last - first < _LONGEST:
             yield first, last
 
 
 def _places(text: SpokenText, value: str | None) -> Iterator[int]:
-    """Yield the words that say a value."""
+    """Yield the indices of the words that say a value."""
     for mention in text.mentions(value or ""):
         yield from range(mention.first, mention.last + 1)
