@@ -1,4 +1,4 @@
-"""Internal: The verdict on a session: limits, baselines, and what tells chance from a regression.
+"""Internal: The verdict on a session: limits, baselines, and the statistics of regressions.
 
-Importing this package imports neither numpy nor scipy; comparing two builds does.
+Importing this package imports neither numpy nor scipy. Comparing two builds does.
 """

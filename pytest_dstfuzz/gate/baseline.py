@@ -46,14 +46,14 @@ from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally, read
 
 
 class OwnAnswers(NamedTuple):
-    """How often a clean turn was answered, and how many answers were not the usual one."""
+    """The number of answers to a clean turn, and of those unlike the most frequent one."""
 
     asked: int
     others: int
 
     @classmethod
     def of(cls, turn: TurnResult) -> OwnAnswers | None:
-        """Count those of a turn; ``None`` = it was asked once, so nothing is known."""
+        """Count the answers to a turn, or return ``None`` if it was asked only once."""
         kinds = turn.clean_votes
         if len(kinds) < 2:
             return None
@@ -61,45 +61,46 @@ class OwnAnswers(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of the answers those that are not the usual one."""
+        """Share of the answers that differ from the most frequent one."""
         return self.others / self.asked
 
 
-#: What decides what a clean answer looks like.
+#: The key of the setting that controls how clean answers are normalised.
 NORMALISATION: Final = "normalisation"
-#: What `changes` calls the keys of the identity that are no options.
+#: Names that `changes` shows for keys of the identity that are no options.
 _NAMES: Final = {
     NORMALISATION: "the normalisation of the values",
     "lexicon": "the lexicon",
     "policy": "the agent's policy",
     "validity": "the validity profile",
 }
-#: What may differ between campaigns that estimate the same failures: how variants are drawn.
+#: Settings that control how variants are drawn. Campaigns that differ only in these estimate the
+#: same failures.
 _OF_DRAWS: Final = frozenset(
     {"seed", "search", "policy", "transformations", "redraws", "stop_at_first"}
 )
-#: What may differ between campaigns whose relation makes the edits itself: how turns are searched.
+#: Settings of the search, which are irrelevant if the relation makes its own edits.
 _OF_SEARCHES: Final = frozenset(
     {
         *("search", "policy", "transformations", "redraws", "edits", "attack"),
         *("validity", "noise", "slip_rate", "max_edit_rate", "flat_edit_rate"),
     }
 )
-#: How the name of a group ends that tests another relation than the default.
+#: Separator before the relation in the name of a group; the default relation is not named.
 _RELATION: Final = " relation="
 _NAMED: Final = re.compile(rf"{_RELATION}[^\s'\"]+\Z")
 _DEFAULT: Final = "metamorphic"
 _T = TypeVar("_T")
 
-#: Group of results -> its turns. The name of a group tells its relation, see `group_name`.
+#: Group of results -> its turns. The name of a group includes its relation, see `group_name`.
 Groups = Mapping[str, Results]
-#: Dialogue id -> key of each of its turns, see `turn_keys`.
+#: Dialogue id -> keys of its turns, see `turn_keys`.
 Contents = Mapping[str, Sequence[str]]
 State = Mapping[str, str]
 
 
 class TurnPosition(NamedTuple):
-    """Where a turn stands."""
+    """The position of a turn."""
 
     group: str
     dialogue: str
@@ -107,23 +108,23 @@ class TurnPosition(NamedTuple):
 
 
 class ComparedVariant(NamedTuple):
-    """What came of one variant, as far as builds are compared by it."""
+    """The result of one variant, reduced to the data for comparisons."""
 
     number: int
-    #: Of the text and its context: the same digest, the same question to the tracker.
+    #: Digest of the text and its context. Equal digests mean that the tracker was asked the same.
     digest: str
     outcome: VariantOutcome
     cause: Cause | None = None
-    #: Slots that changed anew, those that became right left out, and those that had changed at an
+    #: Newly changed slots without those that became right, and slots that had already changed at an
     #: earlier turn.
     changed: tuple[str, ...] = ()
     carried: tuple[str, ...] = ()
-    #: Id of the weakness that a violation is of.
+    #: Id of the weakness that a violation belongs to.
     weakness: str = ""
 
     @classmethod
     def of(cls, turn: TurnResult, variant: VariantResult) -> ComparedVariant:
-        """Take from a result what a baseline keeps of it."""
+        """Extract the data for a baseline from a result."""
         return cls(
             number=variant.index,
             digest=digest_of(variant),
@@ -137,23 +138,23 @@ class ComparedVariant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcomes:
-    """What a build answered to one turn, and what came of its variants."""
+    """The answer of a build to one turn, and the results of its variants."""
 
     dialogue: str
     turn: int
-    #: Of what was said up to it, see `turn_keys`.
+    #: Key of the dialogue up to this turn, see `turn_keys`.
     key: str
-    #: The clean answer; ``None`` where the tracker failed.
+    #: The clean answer; ``None`` if the tracker failed.
     state: State | None
-    #: Each of another number, sorted.
+    #: Sorted by number; the numbers are distinct.
     variants: tuple[ComparedVariant, ...]
-    #: Estimated probability that it fails; ``None`` where no failures are expected of it.
+    #: Estimated probability that the turn fails; ``None`` if there is no estimate.
     failures: float | None = None
     own: OwnAnswers | None = None
 
     @classmethod
     def of(cls, turn: TurnResult, key: str, *, hidden: bool) -> TurnOutcomes:
-        """Take from a result what a baseline keeps, ``hidden`` with digests for slot values."""
+        """Extract the data for a baseline; if ``hidden``, replace slot values by digests."""
         return cls(
             dialogue=turn.dialogue_id,
             turn=turn.turn_index,
@@ -167,19 +168,19 @@ class TurnOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class KnownWeakness:
-    """A weakness as a baseline keeps it, and as comparisons name it."""
+    """A weakness in a baseline or a comparison."""
 
     id: str
     description: str
-    #: Violations, and turns that they break.
+    #: Number of violations, and of turns with one.
     count: int
     turns: int
-    #: Of 1,000 user turns; ``None`` where no failures are expected.
+    #: Per 1,000 user turns; ``None`` if there is no estimate.
     expected_failures: float | None = None
 
     @classmethod
     def of(cls, weakness: Weakness) -> KnownWeakness:
-        """Take from a weakness of a run what is kept of it."""
+        """Extract the stored data of a weakness."""
         count, turns = weakness.count, weakness.turns
         return cls(weakness.id, weakness.description, count, turns, weakness.expected)
 
@@ -191,77 +192,79 @@ class KnownWeakness:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a build did, and everything that must be the same to compare another with it."""
+    """The results of a build, and the settings that another build must share to be comparable."""
 
-    #: Name of the tracker; for people.
+    #: Name of the tracker, for display.
     model: str
-    #: Version of this package that wrote it.
+    #: Version of this package that wrote the baseline.
     version: str
     campaign: Mapping[str, Any]
     groups: Mapping[str, Sequence[TurnOutcomes]]
     #: Whether it has digests in the place of slot values, as of a run with ``--dst-redact``.
     hidden: bool = False
-    #: Sorted by id; ``None`` in a baseline of a version that kept none.
+    #: Whether slot values are replaced by digests, as in a run with ``--dst-redact``.
     weaknesses: tuple[KnownWeakness, ...] | None = None
-    #: See `WeaknessTally.shrunk`.
+    #: Sorted by id; ``None`` if the baseline was written by a version without weaknesses.
     shrunk: bool | None = None
-    #: Whether the bot repeated itself; ``None`` in a baseline of a version that did not look.
+    #: See `WeaknessTally.shrunk`.
+    #: not check.
     repeats: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session that is to be judged."""
+    """A session to be judged."""
 
-    #: Its results; several groups where a suite tests several trackers.
+    #: Its results, in several groups if a suite tests several trackers.
     groups: Groups
-    #: Of all of them.
+    #: Totals over all groups.
     totals: Totals
     #: See `campaign_identity`.
     campaign: Mapping[str, Any]
     #: See `contents_of`.
     contents: Contents
     seed: int
-    #: Selected turns without a result, and why the session ended early, if it did.
+    #: Number of selected turns without a result, and the reason if the session ended early.
     missing: int = 0
     ended: str = ""
-    #: Whether values of slots are kept back.
+    #: Whether slot values are hidden.
     hidden: bool = False
-    #: When the clean answers of two builds are one.
+    #: Decides whether the clean answers of two builds are equal.
     comparison: Comparison = EXACT
-    #: Names of what variants were compared by, where replies are; fixtures may give others.
+    #: Names of the comparisons used for the variants of replies; fixtures may use others than the
+    #: options.
     compared: frozenset[str] = frozenset()
-    #: Whether one context got different answers before the run.
+    #: Whether the same context got different answers before the run.
     varies: bool = False
 
     @property
     def summary(self) -> Summary:
-        """The figures of the first relation, if there are several."""
+        """The summary of the first relation."""
         return self.totals.first(",".join(self.totals.order)).summary
 
     @property
     def own_edits(self) -> frozenset[str]:
-        """Names of the relations that make the edits themselves."""
+        """Names of the relations that make their own edits."""
         relations = self.totals.relations.items()
         return frozenset(name for name, one in relations if one.facts.edits == "own")
 
     @property
     def results(self) -> Results:
-        """All results."""
+        """The results of all groups."""
         return JoinedResults(tuple(self.groups.values()))
 
 
 def digest_of(variant: VariantResult) -> str:
-    """Return a digest of what the tracker was asked: its words, all of them where rounds moved."""
+    """Return a digest of the tracker's input: context and text, or all rounds if they moved."""
     if variant.exchanges is None:
-        # Of a relation on tools the texts are all the same: what was done to the tools is not.
+        # Relations on tools do not change the texts, so the description of the change is included.
         tools = [] if variant.edits or variant.moves or not variant.about else [variant.about]
         return _digest([*variant.context, variant.text, *tools])
     return _digest([text for said in variant.exchanges for text in (said.system, said.user)])
 
 
 def group_name(name: str, relation: str) -> str:
-    """Return what a group of results is called that tests a relation, if it is not called so yet.
+    """Return the name of a group of results with its relation, unless the name already has it.
 
     >>> group_name("tests", "metamorphic"), group_name("tests", "value-swap")
     ('tests', 'tests relation=value-swap')
@@ -271,7 +274,7 @@ def group_name(name: str, relation: str) -> str:
 
 
 def named_groups(groups: Groups) -> Groups:
-    """Return groups of results under names that tell their relation."""
+    """Return groups of results under names that include their relation."""
     return {
         group_name(name, next(iter(turns)).relation) if turns else name: turns
         for name, turns in groups.items()
@@ -279,10 +282,10 @@ def named_groups(groups: Groups) -> Groups:
 
 
 def same_names(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
-    """Return the name that each of the old groups has now, where it is another one.
+    """Return the new names of old groups that were renamed.
 
-    Where each side has but one that the other does not know it is the same, whatever became of the
-    names of tests and parameters: a tracker that drifts does not hide behind another name.
+    If each side has exactly one group that the other side lacks, they are the same group. A tracker
+    cannot hide its drift behind renamed tests or parameters.
     """
     gone = [name for name in before if name not in after]
     new = [name for name in after if name not in before]
@@ -290,7 +293,7 @@ def same_names(before: Mapping[str, object], after: Mapping[str, object]) -> dic
 
 
 def by_relation(groups: Mapping[str, _T]) -> dict[str, dict[str, _T]]:
-    """Return the groups of each relation, under their names without it, in their order."""
+    """Return the groups of each relation under their names without it, in order."""
     found: dict[str, dict[str, _T]] = {}
     for name, turns in groups.items():
         base, _, relation = name.rpartition(_RELATION) if _NAMED.search(name) else (name, "", "")
@@ -299,14 +302,14 @@ def by_relation(groups: Mapping[str, _T]) -> dict[str, dict[str, _T]]:
 
 
 def kept_state(state: State, hidden: bool) -> dict[str, str]:
-    """Return a state as a baseline keeps it, sorted by slot."""
+    """Return a state in the form of a baseline, sorted by slot."""
     return {
         slot: _digest([slot, value]) if hidden else value for slot, value in sorted(state.items())
     }
 
 
 def failures_of(turn: TurnResult) -> float | None:
-    """Return the estimated probability that a turn fails, of one that figures count."""
+    """Return the estimated probability that a turn fails, or ``None`` if it is not counted."""
     sampled = turn.noise is not None and turn.noise.sampled
     return turn_failures(turn) if sampled and has_expectation(turn) else None
 
@@ -325,27 +328,27 @@ def campaign_identity(
     noise: str,
     comparison: Comparison = EXACT,
 ) -> dict[str, Any]:
-    """Return all that decides which variants any dialogue gets, as plain JSON values.
+    """Return all settings that determine the variants of a dialogue, as plain JSON values.
 
-    Not the dialogues themselves, nor their ontology, which may grow with them: each turn has a
-    key and each variant a digest, and only what is equal is compared. The words that variants
-    were made with and the agent's policy, if any, are given by their fingerprints, and so is,
-    beside its name, the noise model; and where replies are compared, by what.
+    The dialogues and their ontology are not included, because both may grow. Each turn has a key
+    and each variant a digest, and only equal ones are compared. The word lists, the agent's policy
+    and the noise model are identified by fingerprints. If replies are compared, the comparison is
+    included.
     """
     options = settings_json(settings)
-    # Not how many: of turns, domains and variants that only one build has, the others can
-    # still be compared.
-    # Nor the relation: it is said by the names of the groups, and only like is compared with like.
+    # The number of turns, domains and variants is left out: variants that both builds have can
+    # still be compared. The relation is part of the group name, and only equal relations are
+    # compared.
     decided = {name: options[name] for name in names_of("decides") if name != "relation"}
-    # So is a noise model, and several are what they are together.
+    # The fingerprint also covers several noise models together.
     decided["noise"] = noise
     if not settings.variant.noisy:
         del decided["noise"], decided["slip_rate"]
-    # An agent is its policy, wherever the file of it lies.
+    # An agent is identified by its policy, not by the path of its file.
     decided["search"] = str(decided["search"]).partition(":")[0]
     found = {NORMALISATION: data.normalisation, **decided, "lexicon": lexicon, "policy": policy}
     if not comparison.exact:
-        # Of states nothing is said, as it was before there were others.
+        # Only for replies, so that identities of states stay as in earlier versions.
         found |= {"outcome": settings.reply.outcome, "compare": comparison.identity}
     return found
 
@@ -353,16 +356,16 @@ def campaign_identity(
 def changes(
     before: Mapping[str, Any], after: Mapping[str, Any], *, own_edits: bool = False
 ) -> list[str]:
-    """Say what differs between two campaigns, one phrase each; nothing where they compare.
+    """Return the differences between two campaigns, one phrase each; empty if they are comparable.
 
-    ``own_edits``: under a relation that makes the edits itself, whatever the search would do.
+    ``own_edits``: ignore the settings of the search, because the relation makes its own edits.
     """
     found = []
     for name in dict.fromkeys((*after, *before)):
         if own_edits and name in _OF_SEARCHES:
             continue
         old, new = before.get(name), after.get(name)
-        # A baseline of a version without an option of names has named nothing.
+        # A new option that takes a list did not exist for an older baseline; empty means unused.
         if old != new and (name in before or new != []):
             called = _NAMES.get(name, name.replace("_", "-"))
             if name not in {**after, **BY_NAME}:
@@ -377,9 +380,9 @@ def changes(
 def other_estimates(
     before: Mapping[str, Any], after: Mapping[str, Any], *, own_edits: bool = False
 ) -> list[str]:
-    """Say what differs between two campaigns beside how variants are drawn, as `changes` does.
+    """Return the differences as `changes` does, but ignore how variants are drawn.
 
-    It decides what counts as a violation, and which failures are expected.
+    The remaining settings determine what counts as a violation, and which failures are expected.
     """
     return changes(
         *({name: each[name] for name in each if name not in _OF_DRAWS} for each in (before, after)),
@@ -400,11 +403,11 @@ def make_baseline(
 
     Args:
         groups: its results.
-        campaign: as `campaign_identity` returns it.
+        campaign: see `campaign_identity`.
         model: name of the bot.
-        contents: as `contents_of` returns them.
-        hidden: write digests in the place of slot values.
-        varies: whether one context got different answers before the run.
+        contents: see `contents_of`.
+        hidden: write digests in place of slot values.
+        varies: whether the same context got different answers before the run.
     """
     kept: dict[str, list[TurnOutcomes]] = {}
     tally, answers = WeaknessTally(), RepetitionTally()
@@ -442,13 +445,13 @@ def _shown(value: Any) -> str:
 
 
 BASELINE_VERSION: Final = 2
-#: Of a file with the baselines of several trackers.
+#: Version of a file with the baselines of several trackers.
 MODELS_VERSION: Final = 3
 _VALUES: Final = ("plain", "digests")
 
 
 def baselines_text(baselines: Mapping[str, Baseline]) -> str:
-    """Return the baselines of some trackers, by their names, as the text of one file."""
+    """Return the baselines of some trackers, by name, as the text of one file."""
     if len(baselines) == 1:
         return baseline_text(next(iter(baselines.values())))
     entries = (
@@ -480,7 +483,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 
 def read_baselines(path: Path) -> dict[str, Baseline]:
-    """Read the baseline of each tracker, by its name; ``""`` where the file is of one."""
+    """Read the baselines of a file by tracker name; the name is ``""`` if there is only one."""
     if not path.exists():
         raise DataError(f"there is no baseline {path}: write one with --dst-update-baseline")
     content = read_versioned(
@@ -498,7 +501,7 @@ def read_baselines(path: Path) -> dict[str, Baseline]:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Read the baseline of a file that is of one tracker."""
+    """Read a file with the baseline of exactly one tracker."""
     found = read_baselines(path)
     if len(found) > 1:
         raise DataError(f"{path} has the baselines of {len(found)} trackers, and one is wanted")
@@ -538,7 +541,7 @@ class _TurnEntry(TurnOutcomes):
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What a baseline's file holds beside its version."""
+    """The content of a baseline file without its version."""
 
     tool: str
     model: str
@@ -546,7 +549,7 @@ class _File:
     values: Literal["plain", "digests"]
     groups: list[str]
     turns: list[_TurnEntry]
-    #: Files of earlier versions have none.
+    #: Missing in files of earlier versions.
     weaknesses: list[KnownWeakness] | None = None
     shrunk: bool | None = None
     repeats: bool | None = None
@@ -554,7 +557,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _ModelsFile:
-    """Part of the file of several trackers, beside its version."""
+    """The content of a file of several trackers without its version."""
 
     models: dict[str, _File]
 
@@ -595,23 +598,23 @@ def _baseline(content: _File) -> Baseline:
 
 
 def _compact(value: Any) -> str:
-    # ASCII: half of a surrogate pair in an id or a slot has no UTF-8.
+    # ASCII, because an id or slot may contain half of a surrogate pair, which has no UTF-8.
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
-#: Causes for which a variant's own edits, and so their transformations, are to blame.
+#: Causes that blame the variant's own edits, and so their transformations.
 _OWN = ("turn", "both")
-#: Outcomes of a variant at which nothing broke. One that is ``carried`` had broken before.
+#: Outcomes of variants that broke nothing. A ``carried`` one had already broken before.
 _HELD = ("held", "improved")
 
 
-#: Where a variant is, and its name.
+#: Dialogue, turn id, number and name of a variant.
 _Place = tuple[str, str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One variant that both builds were asked about."""
+    """One variant that both builds were asked."""
 
     turn_id: str
     dialogue: str
@@ -622,28 +625,28 @@ class Pair:
     name: str
     #: Whether both builds gave the same answer to the clean turn.
     same_answer: bool
-    #: Its transformations, and slots and domains at stake in either build: of the clean
-    #: prediction, or changed by the variant.
+    #: Transformations of the variant, and the slots and domains that are in the clean prediction of
+    #: either build or that the variant changed.
     parts: frozenset[Part]
 
     @property
     def moved(self) -> int:
-        """1 where the variant is a violation in the run alone, -1 in the baseline alone, else 0."""
+        """1 for a violation in the run only, -1 for one in the baseline only, else 0."""
         return self.violates(self.after, None) - self.violates(self.before, None)
 
     @property
     def broke(self) -> bool:
-        """Whether it held in the baseline and breaks now, with the clean answer as it was."""
+        """Whether the variant held in the baseline and breaks now for the same clean answer."""
         held = self.before.outcome in _HELD
         return self.same_answer and held and self.after.outcome == "violation"
 
     @property
     def known(self) -> bool:
-        """Whether it is a violation in both builds."""
+        """Whether the variant is a violation in both builds."""
         return self.before.outcome == self.after.outcome == "violation"
 
     def violates(self, outcome: ComparedVariant, part: Part | None) -> bool:
-        """Whether a build's outcome is a violation, in the part where one is given."""
+        """Return whether an outcome is a violation, optionally one that affects a given part."""
         if outcome.outcome != "violation" or part is None:
             return outcome.outcome == "violation"
         if part.kind == "transformation":
@@ -652,7 +655,7 @@ class Pair:
 
 
 class Tally(NamedTuple):
-    """Variants compared of some dialogue or part, and violations among them in each build."""
+    """Number of compared variants of a dialogue or part, and of violations in each build."""
 
     variants: int = 0
     before: int = 0
@@ -660,7 +663,7 @@ class Tally(NamedTuple):
 
 
 class Failing(NamedTuple):
-    """Turns of some dialogue that failures are expected of, and those failures in each build."""
+    """Turns of a dialogue with failure estimates, and the expected failures in each build."""
 
     turns: int = 0
     before: float = 0.0
@@ -668,29 +671,30 @@ class Failing(NamedTuple):
 
 
 class Asked:
-    """What two builds were both asked: sums by dialogue, and the variants whose outcome moved."""
+    """Sums over the variants that two builds share, by dialogue, and the variants that changed."""
 
     def __init__(self) -> None:
-        #: Variants that either build ran at the turns that both have, and of them those that were
-        #: identical and answered in both.
+        #: Number of variants that either build ran on shared turns, and of those that are identical
+        #: and were answered in both.
         self.possible = self.variants = 0
-        #: Ids of the weaknesses of variants that are a violation in one build and not in the other.
+        #: Ids of the weaknesses of variants that are a violation in only one build.
         self.weaknesses: set[str] = set()
-        #: Id of a weakness -> its violations in the baseline, and in the run, that are violations
-        #: in the other build too, of whatever weakness.
+        #: Weakness id -> its violations in the baseline, and in the run, whose variant violates in
+        #: the other build too, with any weakness.
         self.old_before: Counter[str] = Counter()
         self.old_after: Counter[str] = Counter()
         self._numbers = DialogueNumbers()
-        #: Part, or ``None`` = all -> variants, violations before and after of each dialogue.
+        #: Part, or ``None`` for all -> variants and violations before and after, per dialogue.
         self._sums: dict[Part | None, DialogueSums] = {None: DialogueSums(3, self._numbers)}
-        #: Dialogue, turn id, number, and whether it is a violation in the run alone, or before.
+        #: Dialogue, turn id, number, and 1 (violation in the run only) or -1 (in the baseline
+        #: only).
         self._moved: list[tuple[str, str, int, int]] = []
-        #: Dialogue, turn id, number and name of the variants that broke, and of known violations.
+        #: Places of the variants that broke, and of violations in both builds.
         self._broke: list[_Place] = []
         self._known: list[_Place] = []
 
     def add(self, pair: Pair) -> None:
-        """Take in a variant."""
+        """Add a variant."""
         self.variants += 1
         if pair.violates(pair.before, None) and pair.violates(pair.after, None):
             self.old_before[pair.before.weakness] += 1
@@ -710,7 +714,7 @@ class Asked:
             self._sums[part].add(pair.dialogue, 1, before, after)
 
     def moved(self, sign: int) -> tuple[tuple[str, int], ...]:
-        """Return turn id and number of the variants that moved one way, by dialogue and turn."""
+        """Return turn ids and numbers of the variants that changed in one direction, sorted."""
         return tuple((turn, index) for _, turn, index, way in sorted(self._moved) if way == sign)
 
     @property
@@ -724,7 +728,7 @@ class Asked:
         return tuple(name for *_, name in sorted(self._known))
 
     def take(self, other: Asked) -> None:
-        """Add what was asked under another relation."""
+        """Add the sums of another relation."""
         self.possible += other.possible
         self.variants += other.variants
         self.weaknesses |= other.weaknesses
@@ -765,44 +769,44 @@ def parts_of(paths: Iterable[str]) -> set[Part]:
     }
 
 
-#: What a relation that has no table of its own has there.
+#: The limits of a relation without a table of its own.
 _NONE: Final = Limits()
-#: Relations that a sentence names.
+#: Maximum number of relations named in a sentence.
 _MOST_NAMES: Final = 5
 
 
 @dataclass(frozen=True)
 class Tested:
-    """One relation of a session, and the limits that are its own."""
+    """One relation of a session with its limits."""
 
     totals: RelationTotals
-    #: ``None`` = the whole session: it has no other relation.
+    #: ``None`` if the session has no other relation.
     part: Part | None
-    #: Its own limits, where it has any.
+    #: The limits of this relation, if it has any.
     own: Limits
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the relation."""
         return self.totals.name
 
     @property
     def must_change(self) -> bool:
-        """Whether the state must change under it."""
+        """Whether the relation expects a change of the state."""
         return self.totals.follows
 
     @property
     def own_edits(self) -> bool:
-        """Whether it makes the edits itself, and no search."""
+        """Whether the relation makes its own edits."""
         return self.totals.facts.edits == "own"
 
     @property
     def summary(self) -> Summary:
-        """Its figures."""
+        """The summary of the relation."""
         return self.totals.summary
 
     def counts_of(self, part: Part) -> Counts:
-        """Return what became of the variants of a domain, slot or transformation."""
+        """Return the counts of the variants of a domain, slot or transformation."""
         rows: Mapping[str, Mapping[str, Counts]] = {
             "domain": self.totals.yields.domains,
             "slot": self.totals.yields.slots,
@@ -811,14 +815,14 @@ class Tested:
         return rows[part.kind].get(part.name, Counts())
 
     def limit(self, whole: float | None, own: float | None) -> tuple[Part | None, float] | None:
-        """Return the limit that holds for it of one kind, and what that is a limit of."""
+        """Return the applicable one of two limits with the part that it belongs to, or ``None``."""
         if own is not None:
             return Part("relation", self.name), own
         return None if self.must_change or whole is None else (self.part, whole)
 
 
 def tested_relations(session: Session, gates: Gates) -> list[Tested]:
-    """Return the relations of a session in the order in which they were named."""
+    """Return the relations of a session in the order of their names in the options."""
     found = session.totals.in_order
     return [
         Tested(
@@ -831,12 +835,12 @@ def tested_relations(session: Session, gates: Gates) -> list[Tested]:
 
 
 def unapplied(name: str, said: str) -> LimitFinding:
-    """Say that a relation applied to no turn: of what it is about nothing is known."""
+    """Return an inconclusive finding for a relation that applied to no turn."""
     return LimitFinding(Part("relation", name), "applies", None, "inconclusive", said)
 
 
 def own_tables(names: Sequence[str]) -> str:
-    """Say in which tables relations have limits of their own.
+    """Return the names of the tables for the limits of relations.
 
     >>> own_tables(["negation"])
     'in [tool.dstfuzz.gates.relation.negation]'
@@ -846,17 +850,17 @@ def own_tables(names: Sequence[str]) -> str:
 
 
 def main_of(found: Sequence[Tested]) -> Tested | None:
-    """Return the relation of which limits of domains, slots and transformations are.
+    """Return the relation for limits of domains, slots and transformations.
 
-    It is the first under which nothing may change.
+    It is the first relation that expects no change, or else the first one.
     """
     return next((one for one in found if not one.must_change), next(iter(found), None))
 
 
 def unjudged(every: Sequence[Tested], gates: Gates, *, compared: bool) -> tuple[str, ...]:
-    """Return the names of the relations that none of the limits is about; none without a limit.
+    """Return the names of the relations without a limit; empty if there are no limits at all.
 
-    ``compared`` = with a baseline, against which one under which nothing may change is judged.
+    ``compared``: there is a baseline, so relations that expect no change are always judged.
     """
     if not (gates.of_violations or compared):
         return ()
@@ -873,7 +877,7 @@ def unjudged(every: Sequence[Tested], gates: Gates, *, compared: bool) -> tuple[
 
 
 def idle(gates: Gates, found: Sequence[Tested]) -> LimitFinding:
-    """Say that there are limits, and that none of them is about what was tested."""
+    """Return an inconclusive finding if none of the limits concerns the tested relations."""
     of = listed([str(part) for part in gates.parts], _MOST_NAMES)
     names = listed([one.name for one in found], _MOST_NAMES)
     reason = f"no limit judged anything: there are limits of {of}, none of {names}"
@@ -881,7 +885,7 @@ def idle(gates: Gates, found: Sequence[Tested]) -> LimitFinding:
 
 
 def unnamed(gate: str, limit: float, found: Sequence[Tested]) -> LimitFinding:
-    """Say that a limit was given for the session, and that it holds for none of its relations."""
+    """Return an inconclusive finding for a limit of the session that applies to no relation."""
     names = [one.name for one in found]
     each = names[0] if len(names) == 1 else f"each of {listed(names, _MOST_NAMES)}"
     reason = (
@@ -898,11 +902,11 @@ Turns = Mapping[str, Sequence[TurnOutcomes]]
 class Update:
     """The baselines that replace those of an earlier file."""
 
-    #: By the name of the tracker.
+    #: By tracker name.
     baselines: Mapping[str, Baseline]
-    #: Turns of the earlier file that stay.
+    #: Number of turns kept from the earlier file.
     kept: int = 0
-    #: Why nothing may be written; ``""`` if it may.
+    #: Why nothing may be written, or ``""``.
     refused: str = ""
 
 
@@ -913,17 +917,17 @@ def update_all(
     *,
     narrowed: bool,
 ) -> Update:
-    """Return the baselines of a run together with the turns of the old ones that were not run.
+    """Merge the baselines of a run with the turns of the old ones that were not run.
 
     Args:
-        old: what the file holds, by the name of the tracker; ``""`` where it is of one.
-        new: of the run, likewise.
-        contents: as `contents_of` returns them: a turn that the data does not have any more is
-            dropped, unless the run is a selection.
-        narrowed: whether the command line selects some of the tests. Such a run never takes the
-            place of a baseline that it cannot be put together with; a whole run does.
+        old: the content of the file by tracker name; the name is ``""`` if there is only one.
+        new: the baselines of the run, by tracker name.
+        contents: see `contents_of`. Turns that are no longer in the data are dropped, unless
+            the run is a selection.
+        narrowed: whether the command line selects some of the tests. Such a run is refused if it
+            cannot be merged. A full run replaces the baseline instead.
     """
-    # A selection may have left out whole trackers.
+    # A selection may leave out whole trackers.
     found = dict(old) if narrowed else {}
     kept = 0
     for name, one in new.items():
@@ -946,7 +950,7 @@ def update_all(
 
 
 def _known_as(name: str, one: Baseline, old: Mapping[str, Baseline]) -> str | None:
-    """Return the name that a tracker has in the file: that of its tests, where it has another."""
+    """Return the name of a tracker in the file, found by its name or else by its tests."""
     if name in old:
         return name
     shared = (other for other, each in old.items() if set(each.groups) & set(one.groups))
@@ -960,7 +964,7 @@ def _count(baseline: Baseline) -> int:
 def _update(
     old: Baseline, new: Baseline, contents: Mapping[str, Sequence[str]], *, narrowed: bool
 ) -> tuple[Baseline | str, int]:
-    """Return the baseline of one tracker and how many turns stay, or why nothing is written."""
+    """Return the merged baseline of one tracker, or a refusal, and the number of kept turns."""
     names = same_names(old.groups, new.groups)
     before = {names.get(name, name): turns for name, turns in old.groups.items()}
     rest = _rest(before, new.groups, lambda turn: narrowed or _is_there(turn, contents))
@@ -995,7 +999,7 @@ def _update(
 def _rest(
     before: Turns, now: Turns, wanted: Callable[[TurnOutcomes], bool]
 ) -> dict[str, list[TurnOutcomes]]:
-    """Return the turns of each group that were not run now, without the groups that have none."""
+    """Return the turns that were not run now, by group, without empty groups."""
     found = {}
     for name, turns in before.items():
         run = {(turn.dialogue, turn.turn) for turn in now.get(name, ())}
@@ -1011,7 +1015,7 @@ def _is_there(turn: TurnOutcomes, contents: Mapping[str, Sequence[str]]) -> bool
 
 
 def _unlike(old: Baseline, new: Baseline) -> list[str]:
-    """Say why turns of both cannot stand in one file; nothing if they can."""
+    """Return why turns of both baselines cannot share a file; empty if they can."""
     found = changes(old.campaign, new.campaign)
     if old.hidden != new.hidden:
         found.append("--dst-redact was given for one of the two")
@@ -1023,7 +1027,7 @@ def _unlike(old: Baseline, new: Baseline) -> list[str]:
 
 
 def _weaknesses(old: Baseline, new: Baseline, groups: Turns) -> tuple[KnownWeakness, ...]:
-    """Count the weaknesses of turns of two runs; no expected failures are known of all of them."""
+    """Count the weaknesses of merged turns; expected failures are unknown for a merged file."""
     counts: dict[str, int] = {}
     turns: dict[str, set[tuple[str, int]]] = {}
     for turn in chain.from_iterable(groups.values()):

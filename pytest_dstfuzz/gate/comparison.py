@@ -54,7 +54,7 @@ from pytest_dstfuzz.weaknesses.groups import key_of_id
 def judge_expected_rise(
     limit: float, figures: dict[str, Any] | None, pairing: Pairing
 ) -> LimitFinding:
-    """Judge what `compare_expected` returned by the limit of a rise."""
+    """Judge the result of `compare_expected` by the limit of a rise."""
     needed = None
     if figures is not None and not figures["reason"]:
         paired = _paired(pairing)
@@ -66,7 +66,7 @@ def judge_expected_rise(
 def compare_expected(
     baseline: Baseline, session: Session, pairing: Pairing
 ) -> dict[str, Any] | None:
-    """Return ``expected_failures`` of a report's comparison; ``None`` where the run has none."""
+    """Return ``expected_failures`` of a comparison, or ``None`` if the run has no estimates."""
     now = session.summary.expected_failures
     if now is None:
         return None
@@ -99,7 +99,7 @@ def _paired(pairing: Pairing) -> Paired:
 
 
 def _expectations_not_comparable(baseline: Baseline, session: Session, pairing: Pairing) -> str:
-    """Say why two builds have no estimates of the same failures, or return ``""``."""
+    """Return why two builds have no comparable estimates, or ``""``."""
     if all(turn.failures is None for turns in baseline.groups.values() for turn in turns):
         return (
             "the baseline is not of a search that estimates them, such as noise, or of an earlier "
@@ -110,17 +110,17 @@ def _expectations_not_comparable(baseline: Baseline, session: Session, pairing: 
     return "" if pairing.failing else "there is no turn of which both builds have an estimate"
 
 
-#: New violations of a bot that repeats itself, where nobody says.
+#: Default limit of new violations, for a deterministic bot.
 DEFAULT_MAX_NEW: Final = 0
-#: Names that a sentence has.
+#: Maximum number of names in a sentence.
 _MOST_NAMES: Final = 5
 
 
 def compare_violations(baseline: Baseline, session: Session, pairing: Pairing) -> dict[str, Any]:
     """Return ``violations`` of a report's comparison.
 
-    A relation counts if the same answers would be violations in both builds; how variants were
-    drawn may differ, as only identical ones are compared.
+    A relation counts if the same answers would be violations in both builds. The settings for
+    drawing variants may differ, because only identical variants are compared.
     """
     unlike: dict[str, list[str]] = {
         name: other_estimates(
@@ -139,15 +139,15 @@ def compare_violations(baseline: Baseline, session: Session, pairing: Pairing) -
 
 
 def judge_new_violations(given: float | None, found: dict[str, Any]) -> tuple[LimitFinding, ...]:
-    """Judge what `compare_violations` returned.
+    """Judge the result of `compare_violations`.
 
     Args:
-        given: the limit of the options; without one the default holds for bots that repeat
-            themselves.
+        given: the limit of the options. If it is ``None``, the default limit applies to
+            deterministic bots.
         found: the figures.
 
     Returns:
-        Nothing if no limit was given and nothing is over the default.
+        Nothing if no limit was given and the default limit holds.
     """
     default = given is None
     if default and (found["reason"] or not found["repeats"] or not found["new"]):
@@ -173,8 +173,8 @@ def compare_weaknesses(
 ) -> dict[str, Any]:
     """Return ``weaknesses`` of a report's comparison.
 
-    ``others`` say why the variants of the builds are not compared, if they are not. A weakness
-    was looked for by a build that answered one of the variants which show it in the other.
+    ``others`` are the reasons why variants are not compared, if they are not. A build looked for a
+    weakness if it answered one of the variants that show the weakness in the other build.
     """
     figures: dict[str, Any] = {"reason": "", "caveat": "", "new": [], "fixed": [], "common": []}
     if baseline.weaknesses is None:
@@ -187,7 +187,7 @@ def compare_weaknesses(
     now = [KnownWeakness.of(each) for each in pairing.weaknesses.weaknesses]
     before, after = {each.id: each for each in known}, {each.id: each for each in now}
     otherwise = {baseline.shrunk, pairing.weaknesses.shrunk} == {True, False}
-    # What counts as a violation, and what one is read from, is the same in both builds.
+    # Only relations for which both builds have the same violations and grouping settings.
     proven = frozenset(
         weakness
         for name, asked in pairing.asked.items()
@@ -215,7 +215,7 @@ def compare_weaknesses(
 
 
 def _shared(baseline: Baseline, pairing: Pairing) -> Sequence[KnownWeakness]:
-    """Return the baseline's weaknesses without those of relations that it alone tested."""
+    """Return the baseline's weaknesses without those of relations that only the baseline tested."""
     known = baseline.weaknesses or ()
     if not (pairing.only_baseline_relations and pairing.asked):
         return known
@@ -231,10 +231,11 @@ def _shared(baseline: Baseline, pairing: Pairing) -> Sequence[KnownWeakness]:
 
 
 def judge_new_weaknesses(limit: float, found: Mapping[str, Any]) -> LimitFinding:
-    """Judge how many of the weaknesses that `compare_weaknesses` returned are new.
+    """Judge the number of new weaknesses in the result of `compare_weaknesses`.
 
-    Only what the baseline was asked and did not show is certainly new: more of these than the
-    limit fail the session, more of the others leave it undecided.
+    A weakness is certainly new only if the baseline was asked the variants and did not show it. If
+    more than the limit are certainly new, the session fails. If only the total exceeds the limit,
+    the verdict is ``inconclusive``.
     """
     gate = "max-new-weaknesses"
     if found["reason"]:
@@ -261,7 +262,8 @@ def _only(
 ) -> list[dict[str, Any]]:
     """Return the weaknesses of one build that are not among the ``others``.
 
-    Each has a violation that is none in the other build: ``old`` counts those that are.
+    Each one has at least one violation that is none in the other build. ``old`` counts the
+    violations that both builds share.
     """
     return [
         {**each.to_json(), "looked_for": each.id in proven}
@@ -276,7 +278,7 @@ def _weakness_figures(weakness: KnownWeakness) -> dict[str, Any]:
 
 
 def _caveat(pairing: Pairing, others: Sequence[str], *, otherwise: bool) -> str:
-    """Say why the variants of two builds are not all the same."""
+    """Return why the variants of two builds are not all the same."""
     if others:
         return "; ".join(others)
     if otherwise:
@@ -286,19 +288,19 @@ def _caveat(pairing: Pairing, others: Sequence[str], *, otherwise: bool) -> str:
     return "not all turns are in both builds, under the names that they had"
 
 
-#: Below this share of identical variants, what is left may be no fair sample of them.
+#: Minimum share of identical variants. With fewer, the rest may be a biased sample.
 LEAST_SHARE: Final = 0.5
 
 
 def compare(
     baseline: Baseline, session: Session, gates: Gates, every: Sequence[Tested]
 ) -> Judgement:
-    """Compare a run, and its relations, with a baseline: clean answers first, then failure rates.
+    """Compare a run with a baseline: clean answers first, then failure rates by relation.
 
-    The whole session is judged at 95 %. Parts share another 5 % among them (Bonferroni), so
-    that limits for thirty slots do not make a false alarm of every run. Clean answers do not
-    depend on how variants are made, so they are compared even where variants cannot be; nor do
-    expected failures depend on which variants were drawn.
+    The whole session is judged at a level of 95 %. Parts share another 5 % (Bonferroni), so that
+    limits for thirty slots do not cause a false alarm in every run. Clean answers do not depend on
+    how variants are made, so they are compared even if variants cannot be. Expected failures do not
+    depend on the drawn variants either.
     """
     pairing = pair_up(baseline, session.groups, session.contents, session.comparison)
     asked = [one for one in every if one.name in pairing.asked]
@@ -307,14 +309,14 @@ def compare(
         for one in asked
     }
     pairings = {one.name: pairing.of(one.name) for one in every}
-    # Why the variants of a relation are not compared; nothing where they are.
+    # Why the variants of a relation are not compared; empty if they are.
     ways = {
         one.name: unlike.get(one.name) or _not_comparable(pairings[one.name], one, session)
         for one in every
     }
     told = [one for one in asked if not ways[one.name]]
     alike = [one for one in asked if not unlike[one.name]]
-    # One whose variants are others than before says nothing of the rest.
+    # Prefer relations with comparable variants.
     main = main_of(told or alike or asked)
     if main is None:
         first = pairing.of("")
@@ -354,7 +356,7 @@ def compare(
 def _judge_clean(
     baseline: Baseline, session: Session, gates: Gates, pairing: Pairing, drift: Drift
 ) -> Iterator[LimitFinding]:
-    """Judge the clean answers; those that were normalised in another way do not compare."""
+    """Judge the clean answers, unless the builds normalise them differently."""
     normalised = baseline.campaign.get(NORMALISATION) == session.campaign.get(NORMALISATION)
     if normalised and (drift.turns or drift.silenced):
         most, noise = gates.whole.get("max_clean_drift"), session.summary.noise
@@ -367,7 +369,7 @@ def _judge_clean(
 
 
 def _by_what(baseline: Baseline, session: Session) -> str:
-    """Say by what clean replies are compared, where it is not what the variants are compared by."""
+    """Return how clean replies are compared if it differs from the comparison of variants."""
     if session.comparison.exact:
         return ""
     if baseline.hidden:
@@ -385,7 +387,7 @@ def _by_what(baseline: Baseline, session: Session) -> str:
 
 
 def _statistics(pairing: Pairing, finding: LimitFinding | None, seed: int) -> dict[str, Any]:
-    """Return by how much the failure rate differs, as far as ``finding`` does not say it."""
+    """Return the difference of the failure rates, with statistics that ``finding`` lacks."""
     paired = Paired.of(pairing.by_dialogue().values())
     bounds = (
         interval(paired, stream(seed, "gate", "whole"), LEVEL)
@@ -408,10 +410,10 @@ def _judge_relations(
     session: Session,
     ways: Mapping[str, Sequence[str]],
 ) -> dict[str, LimitFinding]:
-    """Judge each relation that has a limit, those that share the 5 % of the session's.
+    """Judge each relation with a limit; the relations share the session's 5 %.
 
-    One that the baseline does not have is judged where a limit names it, and is undecided then. So
-    is one of which ``ways`` say that its variants are others now.
+    If a limit names a relation that the baseline lacks, the verdict is ``inconclusive``. The same
+    holds for a relation with an entry in ``ways``, because its variants cannot be compared.
     """
     given = gates.whole.get("max_regression")
     whole = DEFAULT_MAX_REGRESSION if given is None else given
@@ -435,7 +437,7 @@ def _judge_relations(
 
 
 def _margins(gates: Gates) -> dict[Part, float]:
-    """Return by how much domains, slots and transformations may get worse."""
+    """Return the limits of regression for domains, slots and transformations."""
     return {
         part: limits["max_regression"]
         for part, limits in gates.parts.items()
@@ -444,7 +446,7 @@ def _margins(gates: Gates) -> dict[Part, float]:
 
 
 def _undecided_parts(relation: Tested, gates: Gates, ways: Sequence[str]) -> Iterator[LimitFinding]:
-    """Say that the relation that limits of parts are of is not compared."""
+    """Yield inconclusive findings for limits of parts whose relation is not compared."""
     why = "; ".join(ways)
     for part, margin in _margins(gates).items():
         reason = f"{part} is not compared, as the relation {relation.name} is not: {why}"
@@ -459,7 +461,7 @@ def _judge_parts(pairing: Pairing, gates: Gates, seed: int) -> Iterator[LimitFin
 
 
 def _relations(pairing: Pairing, every: Sequence[Tested]) -> dict[str, Any]:
-    """Return the figures of each relation, where there are several, and what is not compared."""
+    """Return the figures of each relation if there are several, and the unshared relations."""
     found: dict[str, Any] = {}
     if len(every) > 1 or len(pairing.asked) > 1:
         found["relations"] = {
@@ -479,7 +481,7 @@ def _relations(pairing: Pairing, every: Sequence[Tested]) -> dict[str, Any]:
 
 
 def _not_comparable(pairing: Pairing, relation: Tested | None, session: Session) -> list[str]:
-    """Say why the variants of two builds are not the same; nothing where they are."""
+    """Return why the variants of two builds are not the same; empty if they are."""
     if not pairing.turns:
         return ["the baseline and this run have no turn in common"]
     if not pairing.asked:
@@ -508,7 +510,7 @@ def _not_comparable(pairing: Pairing, relation: Tested | None, session: Session)
 def _judge(
     pairing: Pairing, part: Part | None, margin: float, level: float, seed: int
 ) -> LimitFinding:
-    # The variants of a relation are all that its pairing has.
+    # The pairing of a relation has no variants of others.
     tallies = pairing.by_dialogue(None if part and part.kind == "relation" else part)
     if not tallies:
         reason = f"no variant of {part} was compared"
@@ -522,7 +524,7 @@ def _judge(
 
 
 def _figures(baseline: Baseline, pairing: Pairing) -> dict[str, Any]:
-    """Return the figures of a comparison; the statistics are put in where there are any."""
+    """Return the figures of a comparison, without the statistics."""
     tallies = pairing.by_dialogue()
     parts = pairing.by_part()
     return {
@@ -551,7 +553,7 @@ def _figures(baseline: Baseline, pairing: Pairing) -> dict[str, Any]:
 
 
 def _rates(tally: Tally) -> dict[str, Any]:
-    """Return variants compared, and the failure rate of each build on them."""
+    """Return the number of compared variants, and the failure rate of each build."""
     variants = tally.variants
     return {
         "variants": variants,

@@ -1,4 +1,4 @@
-"""The judgement of a session, for each tracker of it."""
+"""The judgement of a session, for each tracker."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from pytest_dstfuzz.totals.totals import Totals
 
 
 def worst_status(*statuses: int) -> int:
-    """Return the exit status of a session from those that the verdicts on its trackers ask for."""
+    """Return the exit status of a session, given the statuses of the verdicts on its trackers."""
     return max(statuses, key=list(STATUSES.values()).index)
 
 
 def baseline_of(model: str, session: Session, baselines: Mapping[str, Baseline]) -> Baseline:
     """Return the baseline of a tracker.
 
-    One that the file does not name is known by the names of its tests. It has none where they are
-    others, and nothing is compared then.
+    If the file does not have the tracker's name, the baseline is found by the names of its tests.
+    If these differ too, the result has no groups, and nothing is compared.
 
     Args:
-        model: its name; ``""`` where the session tests one.
+        model: the tracker's name; ``""`` if the session tests only one.
         session: its results.
-        baselines: by the names of their trackers; ``""`` where the file is of one.
+        baselines: by tracker name; the name is ``""`` if the file has only one.
     """
     if model in baselines:
         return baselines[model]
@@ -55,7 +55,7 @@ def baseline_of(model: str, session: Session, baselines: Mapping[str, Baseline])
         if groups := {name: turns for name, turns in one.groups.items() if name in own}:
             if len(groups) == len(one.groups):
                 return one
-            # Weaknesses of several trackers together do not tell which were of this one.
+            # The weaknesses are counted over several trackers and cannot be split.
             return replace(one, groups=groups, weaknesses=None)
     other = next(iter(baselines.values()))
     return replace(other, groups={}, weaknesses=None)
@@ -72,7 +72,7 @@ def judge(
 ) -> Judgement:
     """Judge a session by its limits, and against the baseline of an earlier build.
 
-    ``asked`` are the relations that were asked for by name, with what each has a result for.
+    ``asked`` maps relations that the options name to the unit of their results.
     """
     troubles, missing = session.totals.troubles, session.missing
     every = tested_relations(session, gates)
@@ -86,7 +86,7 @@ def judge(
     left_out = unjudged(every, gates, compared=baseline is not None)
     if baseline is None and gates.given and every and not (figures or found):
         figures = [idle(gates, every)]
-    if baseline is None and len(left_out) == len(every):  # A finding says so.
+    if baseline is None and len(left_out) == len(every):  # The finding above reports it.
         left_out = ()
     said = {
         one.name: applied_text(one.name, one.totals.applicable, one.totals.inapplicable, unit)
@@ -104,7 +104,7 @@ def judge(
     }
     if found or baseline is None:
         return Judgement(tuple(found), rates, **beside)
-    # Loads scipy.stats, which a gate without a baseline does without.
+    # Imports scipy.stats, which a gate without a baseline does not need.
     from pytest_dstfuzz.gate.comparison import compare  # noqa: PLC0415 - slow to load
 
     compared = compare(baseline, session, gates, every)
@@ -113,7 +113,7 @@ def judge(
 
 
 def judge_answers(totals: Totals) -> tuple[LimitFinding, ...]:
-    """Fail trackers that give one answer to everything."""
+    """Return a regression for each tracker that gives one answer to everything."""
     return tuple(
         LimitFinding(None, "clean-answers", None, "regression", reason)
         for reason in totals.one_answer

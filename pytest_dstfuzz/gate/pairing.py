@@ -1,4 +1,4 @@
-"""Two builds paired turn by turn: statistics, randomness, drift of clean answers."""
+"""The pairing of two builds turn by turn: statistics, nondeterminism, drift of clean answers."""
 
 from __future__ import annotations
 
@@ -58,15 +58,16 @@ from pytest_dstfuzz.kinds.kind import AnswerKind, Words
 from pytest_dstfuzz.totals.troubles import failure_text
 from pytest_dstfuzz.weaknesses.groups import WeaknessTally, member_id
 
-#: Permutations, and subsets of the dialogues; all there are, where there are no more.
+#: Number of random permutations, or subsets of dialogues. If fewer exist, all are used.
 RESAMPLES: Final = 9_999
-#: Probability with which a difference that is there is to be found.
+#: The probability with which a real difference should be detected.
 POWER: Final = 0.8
-#: What is aimed at for that: changes are skewed, and aiming at `POWER` itself finds 75 to 80 %.
+#: The power to plan for. Changes are skewed, so planning with `POWER` itself yields only 75 to 80
+#: %.
 _AIM: Final = 0.85
 _AIM_QUANTILE: Final = NormalDist().inv_cdf(_AIM)
 LEVEL: Final = 0.95
-#: Rows of random draws that are held in memory at once.
+#: Number of random rows in memory at once.
 _SLICE: Final = 1_000
 
 Floats = npt.NDArray[np.float64]
@@ -74,38 +75,40 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Violations of two builds on the same variants; one entry a dialogue.
+    """Violations of two builds on the same variants, with one entry per dialogue.
 
-    Or their expected failures on the same turns: then the turns stand for variants.
+    It also holds the expected failures of two builds on the same turns. In that case ``variants``
+    counts turns.
     """
 
     #: Violations in the baseline and in the run.
     before: Floats
     after: Floats
-    #: Variants compared, each above 0.
+    #: Number of compared variants, each above 0.
     variants: Floats
 
     @classmethod
     def of(cls, tallies: Iterable[Tally]) -> Paired:
-        """Take the tallies of the dialogues, each with a variant."""
+        """Create the arrays from the tallies of dialogues, each with a variant."""
         return cls.of_rows((tally.before, tally.after, tally.variants) for tally in tallies)
 
     @classmethod
     def of_rows(cls, rows: Iterable[tuple[float, float, int]]) -> Paired:
-        """Take violations before and after, and variants, of each dialogue."""
+        """Create the arrays from (violations before and after, variants) of each dialogue."""
         columns = np.array(list(rows), dtype=np.float64).reshape(-1, 3).T
         return cls(*columns)
 
     @property
     def difference(self) -> float:
-        """Failure rate of the run, less that of the baseline."""
+        """Failure rate of the run minus that of the baseline."""
         return float((self.after - self.before).sum() / self.variants.sum())
 
 
 def fewest_dialogues(level: float = LEVEL) -> int:
-    """Return how many dialogues an interval needs: 6 for 95 %.
+    """Return the minimum number of dialogues for an interval: 6 for 95 %.
 
-    Of n dialogues there are 2 to the power of n subsets, and each end leaves out one.
+    n dialogues have 2 to the power of n subsets, and each end of the interval leaves out at least
+    one.
     """
     return math.ceil(math.log2(2 / (1 - level)))
 
@@ -113,21 +116,21 @@ def fewest_dialogues(level: float = LEVEL) -> int:
 def interval(
     paired: Paired, rng: np.random.Generator, level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """Return the interval of the difference; ``None`` with too few dialogues for one."""
+    """Return the interval of the difference, or ``None`` if there are too few dialogues."""
     count = len(paired.variants)
     if count < fewest_dialogues(level):
         return None
     changes = paired.after - paired.before
     columns = np.stack([changes, paired.variants], axis=1)
     sums = np.concatenate([drawn @ columns for drawn in _subsets(count, rng)])
-    # An empty subset says nothing.
+    # An empty subset has no difference.
     values = np.sort(np.divide(*sums[sums[:, 1] > 0].T))
     left_out = max(1, math.floor((1 - level) / 2 * (len(values) + 1)))
     return float(values[left_out - 1]), float(values[-left_out])
 
 
 def permutation_test(paired: Paired, rng: np.random.Generator) -> float:
-    """Return the two-sided p-value of builds swapped within dialogues; needs two dialogues."""
+    """Return the two-sided p-value of swapping builds within dialogues; needs two dialogues."""
 
     def difference(after: Floats, before: Floats, axis: int) -> Floats:
         found: Floats = (after - before).sum(axis=axis)
@@ -146,27 +149,28 @@ def permutation_test(paired: Paired, rng: np.random.Generator) -> float:
 
 
 def dialogues_needed(paired: Paired, margin: float, level: float = LEVEL) -> int | None:
-    """Return how many dialogues like these would decide, with a probability of `POWER`.
+    """Return how many dialogues like these would settle the verdict with probability `POWER`.
 
-    A difference above the margin is decided once its interval lies above 0 and the difference
-    seen is above the margin, any other once its interval lies below the margin. The number
-    takes the difference that was seen as the true one. That the spread of few dialogues (two at
-    least) is itself uncertain is taken into account by the noncentral t distribution, as
-    Abramowitz and Stegun 26.7.10 approximate it; and that changes are skewed by aiming at `_AIM`.
-    How often the numbers advised decide: ``tests/gate/gate_simulation.md``. ``None`` where the
-    difference is the margin, which no number of dialogues decides.
+    A difference above the margin is settled if its interval is above 0 and the observed difference
+    is above the margin. Any other difference is settled if its interval is below the margin. The
+    estimate takes the observed difference as the true one. The spread of few dialogues (at least
+    two) is itself uncertain. The noncentral t distribution accounts for this, as approximated in
+    Abramowitz and Stegun 26.7.10. Aiming at `_AIM` accounts for the skew of changes.
+    ``tests/gate/gate_simulation.md`` reports how often the advised numbers suffice. The result is
+    ``None`` if the difference equals the margin, because no number of dialogues settles that.
     """
     seen = paired.difference
     if seen == margin:
         return None
     count, fewest = len(paired.variants), fewest_dialogues(level)
     residuals = paired.after - paired.before - seen * paired.variants
-    # Of one dialogue: that of n is less by the root of n.
+    # The standard error of one dialogue; n dialogues divide it by the root of n.
     error = math.sqrt(float(residuals @ residuals) / (count - 1)) / float(paired.variants.mean())
     if not error:
         return fewest
     distance = (seen if seen > margin else margin - seen) / error
-    # Half of all campaigns see less than the truth: one just above the margin, less than that.
+    # Half of all campaigns observe less than the true difference. If it is just above the margin,
+    # they observe less than the margin.
     above = (seen - margin) / error if seen > margin else math.inf
 
     def enough(number: int) -> bool:
@@ -183,7 +187,7 @@ def dialogues_needed(paired: Paired, margin: float, level: float = LEVEL) -> int
 
 
 def _subsets(count: int, rng: np.random.Generator) -> Iterable[Floats]:
-    """Yield rows of ones and zeros, [subsets, dialogues] each."""
+    """Yield arrays of ones and zeros, [subsets, dialogues]."""
     if 2**count - 1 <= RESAMPLES:
         numbers = np.arange(1, 2**count)[:, None]
         yield (numbers >> np.arange(count) & 1).astype(np.float64)
@@ -195,23 +199,23 @@ def _subsets(count: int, rng: np.random.Generator) -> Iterable[Floats]:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The dialogues of two builds, each by its id.
+    """The dialogues of two builds, matched by id.
 
-    A dialogue that both have may have been renamed. One that was changed is still compared up
-    to the turn before the change.
+    A dialogue of both builds may have been renamed. A dialogue that was changed is still compared
+    up to the turn before the change.
     """
 
-    #: Baseline's id -> run's id of what is the same, or changed.
+    #: Baseline id -> run id of dialogues that are the same, or changed.
     known: Mapping[str, str]
-    #: Ids of this run, and those of the baseline that the data does not have any more.
+    #: Ids that are new in this run, and ids of the baseline that are no longer in the data.
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    #: Baseline's id and run's id.
+    #: Pairs of baseline id and run id.
     renamed: tuple[tuple[str, str], ...] = ()
 
     def of_tested(self, tested: Collection[str]) -> Matching:
-        """Return it for a run that tested these dialogues: the others were not added."""
+        """Return a copy for a run that tested these dialogues; only they count as added."""
         return replace(self, added=tuple(sorted(set(tested) - set(self.known.values()))))
 
     def to_json(self) -> dict[str, Any]:
@@ -221,8 +225,8 @@ class Matching:
 
 
 def match_dialogues(old: Iterable[TurnOutcomes], contents: Contents) -> Matching:
-    """Find the dialogues of a baseline in the data of a run."""
-    #: Place and key of the last turn that the baseline has of a dialogue.
+    """Match the dialogues of a baseline with the data of a run."""
+    #: Position and key of the last turn of each dialogue in the baseline.
     lasts: dict[str, tuple[int, str]] = {}
     for turn in old:
         lasts[turn.dialogue] = max(lasts.get(turn.dialogue, (-1, "")), (turn.turn, turn.key))
@@ -250,25 +254,25 @@ def match_dialogues(old: Iterable[TurnOutcomes], contents: Contents) -> Matching
     )
 
 
-#: The most dialogues with answers that vary anew that may be chance.
+#: Maximum number of dialogues with new variation that is attributed to chance.
 _FEW: Final = 1
 
 
 class OwnAnswersTally:
-    """Takes in the clean turns that both builds were asked several times."""
+    """Collect the clean turns that both builds were asked several times."""
 
     def __init__(self) -> None:
         self._rows: dict[str, tuple[float, float, int]] = {}
 
     def add(self, dialogue: str, before: OwnAnswers | None, after: OwnAnswers | None) -> None:
-        """Take in a turn."""
+        """Add a turn."""
         if before is None or after is None:
             return
         was, now, turns = self._rows.get(dialogue, (0.0, 0.0, 0))
         self._rows[dialogue] = (was + before.share, now + after.share, turns + 1)
 
     def finding(self, limit: float, rng: np.random.Generator) -> LimitFinding | None:
-        """Judge by how much the share may rise; ``None`` = it did not, or nothing is known."""
+        """Judge the rise of the share; ``None`` if it did not rise enough or nothing is known."""
         rows = [row for _, row in sorted(self._rows.items())]
         grown = sum(now > was for was, now, _ in rows)
         if not rows or grown <= _FEW:
@@ -296,16 +300,16 @@ class OwnAnswersTally:
         )
 
 
-#: Share of the turns whose clean answer may change, where nobody says.
+#: Default share of turns whose clean answer may change.
 DEFAULT_MAX_DRIFT: Final = 0.0
-#: Slots that a sentence names of each kind.
+#: Maximum number of slots of each kind in a sentence.
 _MOST_SLOTS: Final = 5
 _KINDS: Final = ("lost", "gained", "with another value")
 
 
 @dataclass(frozen=True, slots=True)
 class CleanPair:
-    """The answers of two builds to one clean turn; both as the baseline keeps them."""
+    """The answers of two builds to one clean turn, both in the form of a baseline."""
 
     turn_id: str
     dialogue: str
@@ -322,25 +326,25 @@ class CleanPair:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How far the clean answers of two builds differ."""
+    """The differences between the clean answers of two builds."""
 
     turns: int
     #: The turns whose answer changed.
     moved: tuple[CleanPair, ...] = ()
-    #: What happened to the slots: kind -> slot -> turns, the most frequent first.
+    #: Changes of slots: kind -> slot -> number of turns, the most frequent first.
     slots: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    #: Turns with a label, and how many of them each build got right.
+    #: Turns with a label, and the number that each build got right.
     labelled: int = 0
     right_before: int = 0
     right_after: int = 0
-    #: Whether the labels say that the answers did not get worse where they changed.
+    #: Whether the changed answers are, by the labels, no worse than before.
     excused: bool = False
-    #: Changed turns for which no label speaks.
+    #: Changed turns without a label.
     unlabelled: int = 0
-    #: Turns beside those compared that the baseline has an answer to, and at which this
-    #: tracker failed. No label excuses them.
+    #: Further turns that the baseline answered and on which the tracker failed now. No label
+    #: excuses them.
     silenced: int = 0
-    #: The first of these turns, and what the tracker did there.
+    #: The first of these turns, with the tracker's failures.
     failures: tuple[str, ...] = ()
 
     @property
@@ -350,12 +354,12 @@ class Drift:
 
     @property
     def share(self) -> float:
-        """Share of the turns that changed or were silenced, but for what the labels excuse."""
+        """Share of the turns that changed or lost their answer, except those that labels excuse."""
         return self.changed_share + (self.silenced / self._all if self._all else 0.0)
 
     @property
     def changed_share(self) -> float:
-        """Share of the turns that changed, but for what the labels excuse."""
+        """Share of the turns that changed, except those that labels excuse."""
         count = self.unlabelled if self.excused else len(self.changed)
         return count / self._all if self._all else 0.0
 
@@ -364,7 +368,7 @@ class Drift:
         return self.turns + self.silenced
 
     def to_json(self, *, hidden: bool = False) -> dict[str, Any]:
-        """Return ``clean`` of a report's comparison, ``hidden`` with an ``x`` for each value."""
+        """Return ``clean`` of a report's comparison; if ``hidden``, show values as ``x``."""
         return {
             "turns": self.turns,
             "silenced": self.silenced,
@@ -380,21 +384,21 @@ class Drift:
 
 
 class DriftTally:
-    """Compares the answers of two builds to clean turns, one turn after the other.
+    """Compare the answers of two builds to clean turns, one turn after the other.
 
-    It keeps those that changed: a report names each of them.
+    The changed ones are stored, because a report lists each of them.
     """
 
     def __init__(self) -> None:
         self.turns = 0
         self._moved: list[CleanPair] = []
         self._labelled = self._right_before = self._right_after = 0
-        #: Whether either build ever meets a label that has a slot; the slots of labels.
+        #: Whether either build ever gives the answer of a non-empty label; the slots of all labels.
         self._met = False
         self._known: set[str] = set()
 
     def add(self, pair: CleanPair) -> None:
-        """Take in the answers to a turn that both builds answered."""
+        """Add the answers to a turn that both builds answered."""
         self.turns += 1
         if pair.changed:
             self._moved.append(pair)
@@ -406,7 +410,7 @@ class DriftTally:
             self._known.update(label)
 
     def drift(self, silenced: int = 0, failures: tuple[str, ...] = ()) -> Drift:
-        """Return how far the answers differ; see `Drift`."""
+        """Return the differences, see `Drift`."""
         moved = sorted(self._moved, key=lambda pair: (pair.dialogue, pair.turn_id))
         return Drift(
             turns=self.turns,
@@ -425,12 +429,16 @@ class DriftTally:
 def judge_drift(
     drift: Drift, limit: float, disagreement: float = 0.0, unanswered: int = 0, compared: str = ""
 ) -> LimitFinding:
-    """Judge a change of the clean answers by the share of the compared turns that may change.
+    """Judge the change of the clean answers by the share of compared turns that may change.
 
-    ``disagreement``, the chance that two answers of this build to one clean turn differ,
-    excuses nothing, but is told; so are ``unanswered``, the turns that both builds have and one
-    of them did not answer, those that were silenced included, and by what replies were
-    ``compared``, where anything is to be said of it.
+    Args:
+        drift: the differences between the builds.
+        limit: the share of turns that may change.
+        disagreement: the chance that two answers of this build to one clean turn differ. It
+            excuses nothing, but is reported.
+        unanswered: shared turns that one build did not answer, including the silenced ones; it
+            is reported.
+        compared: a note on how replies were compared, or ``""``.
     """
     share, allowed = drift.share, f"{percent(limit)} are allowed"
     words = (drift.moved[0].kind if drift.moved else BELIEF_STATES).words
@@ -469,13 +477,13 @@ def judge_drift(
         reason += f"; {others:,} more had no answer in one of the builds"
     verdict: Verdict = "drift" if drifted else "pass"
     if drifted and not over(drift.changed_share, limit):
-        # No new answer is to be accepted: there is none.
+        # There is no new answer that the user could accept.
         verdict = "regression"
     return LimitFinding(None, "max-clean-drift", limit, verdict, reason, share)
 
 
 def _silenced_text(drift: Drift, words: Words) -> str:
-    """Say at how many turns the tracker failed now, and what it did first; ``""`` at none."""
+    """Return a text on the turns on which the tracker failed now, or ``""`` if there are none."""
     if not drift.silenced:
         return ""
     named = f" ({'; '.join(drift.failures)})" if drift.failures else ""
@@ -483,12 +491,14 @@ def _silenced_text(drift: Drift, words: Words) -> str:
 
 
 def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
-    """Whether labels say that the answers got no worse where they changed.
+    """Return whether the changed answers are, by the labels, no worse than before.
 
-    No fewer turns may be right, no fewer slots, and no fewer values that the user did name:
-    where no answer is right as a whole, every other one is as good, and an empty one has no
-    wrong slot. Labels that neither build ever meets, as with slots of other names, say nothing,
-    nor do labels without a slot about what becomes of that slot: ``known`` are those of labels.
+    The number of right turns, of right slots, and of right slots within the labels must not fall.
+    The first number alone is not enough: if no answer is completely right, it cannot distinguish
+    them. An empty answer has no wrong slot, so the last number counts labelled slots only. Labels
+    excuse nothing if neither build ever matches one, for example because the slots have other
+    names. A change of a slot that no label has is never excused. ``known`` holds the slots of
+    labels.
     """
     turns = slots = named = 0
     moved = [(pair, pair.label) for pair in changed if pair.label is not None]
@@ -505,7 +515,7 @@ def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:
 
 
 def _answer(pair: CleanPair, hidden: bool) -> dict[str, Any]:
-    """Return the slots of a turn whose value is not the same, with their values."""
+    """Return the slots of a turn whose value differs, with their values."""
 
     def shown(value: str | None) -> str | None:
         return "x" if hidden and value is not None else value
@@ -530,7 +540,7 @@ def _slots(moved: Iterable[CleanPair]) -> dict[str, dict[str, int]]:
 
 
 def _slots_text(slots: Mapping[str, Mapping[str, int]], what: str) -> str:
-    """Say what happened to the slots: ``slots lost origin (31), date (2); gained ...``."""
+    """Describe the changes of slots: ``slots lost origin (31), date (2); gained ...``."""
     parts = []
     for kind, counts in slots.items():
         if counts:
@@ -540,74 +550,74 @@ def _slots_text(slots: Mapping[str, Mapping[str, int]], what: str) -> str:
     return f"{what} {'; '.join(parts)}"
 
 
-#: Turns at which the tracker failed that are named.
+#: Maximum number of failed turns in a message.
 _MOST_FAILURES: Final = 3
-#: Outcomes that say what the tracker makes of a variant; an error says nothing about it.
+#: Outcomes with an answer of the tracker; an error has none.
 _ANSWERED: tuple[VariantOutcome, ...] = tuple(name for name in RUN_OUTCOMES if name != "error")
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """What two builds have in common."""
+    """The turns and variants that two builds share."""
 
-    #: The variants that both were asked.
+    #: The variants that both builds were asked.
     shared: Asked
     #: Clean answers of both builds.
     clean: DriftTally
-    #: How the answers of either build to one clean turn agree.
+    #: The agreement of each build's repeated answers to clean turns.
     own: OwnAnswersTally
     matching: Matching
-    #: Turns that both have, and those of one alone.
+    #: Turns in both builds, and turns in only one.
     turns: int
     only_baseline: int
     only_run: int
-    #: Dialogues of the turns that both have, and all that the run tested.
+    #: Dialogues with a shared turn, and all dialogues that the run tested.
     dialogues: int
     tested: int
-    #: Turns that the baseline has an answer to, and at which the tracker failed now.
+    #: Turns that the baseline answered and on which the tracker failed now.
     silenced: int
-    #: The first of these turns: its id, and that with what the tracker did there.
+    #: The first of these turns: the id, and the id with the failure.
     failures: tuple[tuple[str, str], ...]
-    #: Of the turns that failures are expected of in both builds, by dialogue, sorted: of the first
-    #: relation with any.
+    #: Turns with failure estimates in both builds, by dialogue, sorted; from the first relation
+    #: that has any.
     failing: Mapping[str, Failing]
-    #: Relation that both builds tested -> what both were asked.
+    #: Relation of both builds -> its shared variants.
     asked: Mapping[str, Asked]
-    #: Relations that one build alone tested.
+    #: Relations that only one build tested.
     only_baseline_relations: tuple[str, ...]
     only_run_relations: tuple[str, ...]
-    #: Whether the bot repeated itself in this run.
+    #: Whether the bot is deterministic in this run.
     repeats: bool
-    #: The weaknesses of the run under relations that both have, or where there is none under all.
+    #: The weaknesses of the run under shared relations, or under all relations if none is shared.
     weaknesses: WeaknessTally
 
     @property
     def variants(self) -> int:
-        """Variants that were identical and answered in both builds."""
+        """Number of variants that were identical and answered in both builds."""
         return self.shared.variants
 
     @property
     def share(self) -> float | None:
-        """Their share of the variants that either build ran at the turns that both have."""
+        """Share of these variants among those that either build ran on shared turns."""
         possible = self.shared.possible
         return self.variants / possible if possible else None
 
     @property
     def new(self) -> tuple[tuple[str, int], ...]:
-        """Turn id and number of variants that are a violation in the run alone."""
+        """Turn ids and numbers of variants that are a violation in the run only."""
         return self.shared.moved(1)
 
     @property
     def gone(self) -> tuple[tuple[str, int], ...]:
-        """Likewise of those that are one in the baseline alone."""
+        """Turn ids and numbers of variants that are a violation in the baseline only."""
         return self.shared.moved(-1)
 
     def failed(self, *, hidden: bool) -> tuple[str, ...]:
-        """Name the first turns that are silenced, and say why unless that is ``hidden``."""
+        """Return the first silenced turns, with the failures unless these are ``hidden``."""
         return tuple(name if hidden else text for name, text in self.failures)
 
     def of(self, relation: str) -> Pairing:
-        """Return the pairing with the variants of one relation alone."""
+        """Return the pairing with the variants of one relation only."""
         return replace(self, shared=self.asked.get(relation, Asked()))
 
     def by_dialogue(self, part: Part | None = None) -> dict[str, Tally]:
@@ -622,18 +632,17 @@ class Pairing:
 def pair_up(
     baseline: Baseline, groups: Groups, contents: Contents, comparison: Comparison = EXACT
 ) -> Pairing:
-    """Return the turns and the variants that a baseline and a run share, from one pass over it.
+    """Return the turns and variants that a baseline and a run share, in one pass over the run.
 
-    Variants are compared with those of the same relation. Each has an answer to the clean turns of
-    its own, and that is one answer: the first relation counts. Where the builds have no relation in
-    common, the clean answers are all that is compared: a reply that says the same as before, by
-    the comparison, is the one before.
+    Variants are compared with those of the same relation. Each relation stores an answer to the
+    clean turns; the answer of the first relation counts. If the builds share no relation, only the
+    clean answers are compared. A reply that the comparison accepts counts as unchanged.
     """
     before, after = by_relation(baseline.groups), by_relation(named_groups(groups))
     shared = tuple(name for name in after if name in before)
     joined = {new: old for old, new in zip(before, after, strict=False)}
     joined = {name: name for name in shared} or dict(list(joined.items())[:1])
-    # Of what is kept back only digests are there.
+    # A hidden baseline has only digests.
     how = _HowCompared(baseline.hidden, Folding(EXACT if baseline.hidden else comparison))
     every = chain.from_iterable(baseline.groups.values())
     matching = match_dialogues(every, contents)
@@ -642,7 +651,7 @@ def pair_up(
     weaknesses, asked = WeaknessTally(), dict[str, Asked]()
     answers = RepetitionTally()
     failing: list[dict[str, Failing]] = []
-    # Relations that both have first, in their order: what one knows of a turn counts once.
+    # Shared relations come first, and each turn counts once.
     for name in (*joined, *(name for name in after if name not in joined)):
         found = None
         if name in joined:
@@ -681,17 +690,18 @@ def pair_up(
 
 
 class _HowCompared(NamedTuple):
-    """How answers are kept and compared."""
+    """The settings for comparing answers."""
 
-    #: With digests for values.
+    #: Whether values are digests.
     hidden: bool
     folding: Folding
 
 
 class _Places:
-    """Counts turns that the first relation knows which knows anything of them.
+    """Count each turn for the first relation that has it.
 
-    A turn may be there in several groups of one relation: each counts.
+    A turn that occurs in several groups of one relation counts several times. Each group has its
+    own results.
     """
 
     def __init__(self, numbers: DialogueNumbers) -> None:
@@ -701,12 +711,12 @@ class _Places:
         self.count = 0
 
     def begin(self) -> None:
-        """Go on with the next relation."""
+        """Start the next relation."""
         self._earlier |= self._now
         self._now = set()
 
     def add(self, dialogue: str, turn: int) -> bool:
-        """Take in a turn, and say whether it counts."""
+        """Add a turn and return whether it counts."""
         place = self._numbers[dialogue] << 32 | turn
         self._now.add(place)
         self.count += (counts := place not in self._earlier)
@@ -714,11 +724,12 @@ class _Places:
 
 
 class _Common:
-    """What two builds have in common, under one relation after the other."""
+    """The turns and variants that two builds share, collected relation by relation."""
 
     def __init__(self, matching: Matching, contents: Contents, how: _HowCompared) -> None:
         self.matching, self.contents, self.how = matching, contents, how
-        #: Ids of this run: variants are drawn by the name of a dialogue.
+        #: New ids of renamed dialogues. Their variants are not compared, because variants are drawn
+        #: by dialogue name.
         self.renamed = frozenset(new_name for _, new_name in matching.renamed)
         numbers = DialogueNumbers()
         self.old, self.new = _Places(numbers), _Places(numbers)
@@ -730,7 +741,7 @@ class _Common:
         self.failures: list[tuple[str, str]] = []
 
     def begin(self, before: Mapping[str, Sequence[TurnOutcomes]]) -> _OfOne:
-        """Go on with the next relation; ``before`` are its turns in the baseline."""
+        """Start the next relation; ``before`` holds its turns in the baseline."""
         for places in (self.old, self.new, self.both, self._answered):
             places.begin()
         known = self.matching.known
@@ -739,7 +750,7 @@ class _Common:
         return _OfOne(self, before)
 
     def note(self, was: TurnOutcomes, turn: TurnResult) -> bool:
-        """Take in a turn that both builds have, and say whether both answer it, with one answer."""
+        """Add a turn of both builds and return whether both gave the same answer."""
         if self.both.add(turn.dialogue_id, turn.turn_index):
             self.dialogues.add(turn.dialogue_id)
             failed = turn.clean_state is None and turn.outcome == "error"
@@ -755,7 +766,7 @@ class _Common:
 
 
 class _OfOne:
-    """What two builds have in common under one relation."""
+    """The turns and variants that two builds share under one relation."""
 
     def __init__(self, common: _Common, before: Mapping[str, Sequence[TurnOutcomes]]) -> None:
         self._common = common
@@ -767,11 +778,11 @@ class _OfOne:
             if turn.dialogue in known
         }
         self.asked = Asked()
-        #: Expected failures of each dialogue; other variants estimate the same.
+        #: Expected failures of each dialogue; they do not require the same variants.
         self.failing: dict[str, Failing] = {}
 
     def add(self, group: str, turn: TurnResult) -> None:
-        """Take in a turn of the run that was not skipped."""
+        """Add a turn of the run that was not skipped."""
         at = TurnPosition(group, turn.dialogue_id, turn.turn_index)
         self._common.new.add(at.dialogue, at.turn)
         was = self._old.get(at)
@@ -790,7 +801,7 @@ class _OfOne:
 
 
 def _together(asked: Mapping[str, Asked]) -> Asked:
-    """Return what was asked under all relations."""
+    """Return the shared variants of all relations."""
     found = Asked()
     for one in asked.values():
         found.take(one)
@@ -800,14 +811,14 @@ def _together(asked: Mapping[str, Asked]) -> Asked:
 def _named(
     before: Mapping[str, object], after: Mapping[str, Results]
 ) -> Iterable[tuple[str, Results]]:
-    """Return the groups of a run under the names that the baseline has for them."""
+    """Return the groups of a run under their names in the baseline."""
     names = same_names(after, before)
     return [(names.get(name, name), turns) for name, turns in after.items()]
 
 
 def _pairs(old: TurnOutcomes, turn: TurnResult, *, same_answer: bool) -> Iterator[Pair]:
     known = {item.number: item for item in old.variants}
-    # One more or less that can be edited gives all rewrites after it another number.
+    # If an edit is added or removed, the numbers of all later rewrites shift.
     rewritten = {item.digest: item for item in reversed(old.variants)}
     for variant in turn.variants:
         after = ComparedVariant.of(turn, variant)
@@ -834,14 +845,14 @@ def _pairs(old: TurnOutcomes, turn: TurnResult, *, same_answer: bool) -> Iterato
 
 
 def _is_rewrite(turn: TurnResult, variant: VariantResult) -> bool:
-    """Whether the relation itself made it, and no search."""
+    """Return whether the relation itself made the variant, not the search."""
     return bool(variant.moves) or any(
         edit.transformation == turn.relation for edit in variant.edits
     )
 
 
 def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair | None:
-    """Return the clean answers to one turn, where both builds had one."""
+    """Return the clean answers to one turn if both builds have one."""
     if old.state is None or turn.clean_state is None:
         return None
     before: Mapping[str, str] = old.state
@@ -860,10 +871,10 @@ def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair 
 
 
 def _possible(old: TurnOutcomes, turn: TurnResult) -> int:
-    """Count the variants that either build ran, those under one number but once."""
+    """Count the variants that either build ran, each number once."""
     ran = {variant.index for variant in turn.variants if variant.outcome in RUN_OUTCOMES}
     if any(_is_rewrite(turn, variant) for variant in turn.variants):
-        # Their numbers say nothing.
+        # Rewrites are counted by digest, because their numbers may shift.
         digests = {digest_of(one) for one in turn.variants if one.outcome in RUN_OUTCOMES}
         return len(digests | {item.digest for item in old.variants if item.outcome in RUN_OUTCOMES})
     return len(ran | {item.number for item in old.variants if item.outcome in RUN_OUTCOMES})

@@ -1,4 +1,4 @@
-"""The verdict of the gate: its limits, and troubles that decide nothing."""
+"""The verdict of the gate: its limits, and problems that prevent a verdict."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 Kind = Literal["domain", "slot", "transformation", "relation"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-#: By how much the failure rate may rise over the baseline, where nobody says.
+#: Default limit of the rise of the failure rate over the baseline.
 DEFAULT_MAX_REGRESSION: Final = 0.02
 NO_ESTIMATE: Final = "the search does not estimate them, --dst-search=noise does"
 _TABLE: Final = "[tool.dstfuzz.gates]"
 
 
 class Part(NamedTuple):
-    """A part of a session that has limits of its own."""
+    """A part of a session with its own limits."""
 
     kind: Kind
     name: str
@@ -45,21 +45,22 @@ class Part(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A figure that a limit is about."""
+    """A figure that a limit applies to."""
 
     #: ``None`` if nothing was counted.
     value: float | None
-    #: The figure in words, with its value; or why there is none.
+    #: The figure in words, with its value, or the reason why there is none.
     text: str
-    #: Its 95 % interval over so many dialogues; ``None`` dialogues = it never has one.
+    #: The 95 % interval, and the number of dialogues behind it; ``None`` dialogues mean that this
+    #: figure never has an interval.
     interval: tuple[float, float] | None = None
     dialogues: int | None = None
-    #: What comes between the figure and the limit.
+    #: The text between the figure and the limit.
     joint: str = ""
 
 
 class Unit(NamedTuple):
-    """How the values of a limit are read, compared and shown."""
+    """The functions that read, compare and show the values of a limit."""
 
     parse: Callable[[str], float]
     over: Callable[[float, float], bool]
@@ -69,7 +70,7 @@ class Unit(NamedTuple):
 
 
 def _number(text: str) -> float:
-    """Read a plain number from 0."""
+    """Read a plain non-negative number."""
     found = float(text)
     if not 0 <= found < math.inf:
         raise ValueError("must be a number from 0")
@@ -89,33 +90,34 @@ UNITS: Final = {
 class Limit:
     """One row of the table of limits.
 
-    Options, the table of ``pyproject.toml``, messages, JSON and JUnit follow from it.
+    Options, the table of ``pyproject.toml``, messages, JSON and JUnit are derived from it.
     """
 
-    #: As the table spells it, such as ``max-failure-rate``.
+    #: The name in the table, such as ``max-failure-rate``.
     name: str
-    #: Of all that was found; a plain number is shown after ``what``. ``None`` = it is judged for
-    #: each relation and part, or against a baseline.
+    #: Computes the figure from the totals; a plain number is shown after ``what``. ``None`` if the
+    #: limit is judged per relation and part, or against a baseline.
     figure: Callable[[Totals], Figure | float | None] | None = None
     #: Name of the figure, such as ``the share of empty answers``.
     what: str = ""
     unit: Literal["share", "per 1,000", "number"] = "share"
-    #: Whether it is the lowest value that may be, and not the highest.
+    #: Whether the limit is a minimum rather than a maximum.
     least: bool = False
-    #: Whether relations, domains, slots and transformations may have their own.
+    #: Whether relations, domains, slots and transformations may have their own value.
     of_parts: bool = False
-    #: Whether it says nothing without a baseline.
+    #: Whether the limit needs a baseline.
     baseline: bool = False
-    #: Whether it says how often the bot may fail: tests do not fail for each violation then.
+    #: Whether the limit concerns failures of the bot. If such a limit is set, single violations do
+    #: not fail tests.
     of_violations: bool = True
 
     @property
     def key(self) -> str:
-        """Name of its option, in code."""
+        """The name of its option in code."""
         return self.name.replace("-", "_")
 
     def figure_of(self, totals: Totals) -> Figure:
-        """Return its figure of all that was found."""
+        """Return the figure of the limit from the totals."""
         found = None
         if self.figure is not None:
             with blamed(f"the figure of the limit {self.name!r}"):
@@ -127,7 +129,7 @@ class Limit:
         return Figure(found, f"{self.what} {UNITS[self.unit].show(found)}")
 
     def parse(self, value: object, at: str) -> float:
-        """Read a value of the table, as the option of this name reads it if there is one."""
+        """Parse a value of the table, in the same way as the option with this name, if any."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             message = f"{at}: {self.name} must be a number or a text such as '5%', not {value!r}"
             raise UserError(message)
@@ -142,7 +144,7 @@ class Limit:
 
 
 def right_answers(right: int, labelled: int, kind: AnswerKind) -> Figure:
-    """Return the share of the labelled turns whose clean answer is right."""
+    """Return the share of labelled turns with a correct clean answer."""
     what, of, label = kind.words.accuracy
     if not labelled:
         return Figure(None, f"there is no {what}: no turn that was tested has a {label}")
@@ -151,7 +153,7 @@ def right_answers(right: int, labelled: int, kind: AnswerKind) -> Figure:
 
 
 def failing_turns(found: ExpectedFailures | None, dialogues: int) -> Figure:
-    """Return the expected failures of 1,000 user turns, of a search that estimates them."""
+    """Return the expected failures per 1,000 user turns, if the search estimates them."""
     if found is None or found.per_1000 is None:
         why = NO_ESTIMATE if found is None else found.reason
         return Figure(None, f"there is no figure of expected failures: {why}")
@@ -160,19 +162,19 @@ def failing_turns(found: ExpectedFailures | None, dialogues: int) -> Figure:
 
 
 def _accuracy(totals: Totals) -> Figure:
-    # Clean answers are the same under each relation, but some ask about few of the turns.
+    # Clean answers are the same under each relation, but some relations ask about few turns.
     summary = totals.widest.summary
     return right_answers(summary.clean_right, summary.clean_labelled, totals.kind)
 
 
 def _expected_failures(totals: Totals) -> Figure:
-    # None are expected of turns that relations edit by themselves.
+    # There is no estimate for turns that relations edit by themselves.
     noisy = (one for one in totals.in_order if one.slip_rates)
     summary = next(noisy, totals.widest).summary
     return failing_turns(summary.expected_failures, summary.dialogues_tested)
 
 
-#: All limits that ship.
+#: All shipped limits.
 LIMITS: Final = (
     Limit(name="max-failure-rate", of_parts=True),
     Limit(name="max-regression", of_parts=True, baseline=True),
@@ -186,10 +188,10 @@ LIMITS: Final = (
 
 
 def check_added(limits: Sequence[Limit]) -> None:
-    """Refuse limits of a hook that nothing would judge, or that stand twice.
+    """Check limits that a plugin adds.
 
     Raises:
-        UserError: one has no figure, is of parts, or has the name of another one.
+        UserError: a limit has no figure, is one of parts, or has the name of another limit.
     """
     names = [limit.name for limit in LIMITS]
     for limit in limits:
@@ -202,7 +204,7 @@ def check_added(limits: Sequence[Limit]) -> None:
 
 
 class Limits(dict[str, float]):
-    """What a session, or a part of it, may do at the most, by the key of the limit."""
+    """Limits of a session or of a part, by key."""
 
     def __init__(
         self,
@@ -210,7 +212,7 @@ class Limits(dict[str, float]):
         max_regression: float | None = None,
         **others: float | None,
     ) -> None:
-        """Take limits by their keys; ``None`` = no limit."""
+        """Store limits by their keys; ``None`` = no limit."""
         given = {"max_failure_rate": max_failure_rate, "max_regression": max_regression, **others}
         super().__init__({key: value for key, value in given.items() if value is not None})
 
@@ -222,7 +224,7 @@ class Gates:
     whole: Limits = field(default_factory=Limits)
     #: In the order of the table.
     parts: Mapping[Part, Limits] = field(default_factory=dict)
-    #: Those that may be given.
+    #: The available limits.
     known: tuple[Limit, ...] = LIMITS
 
     @property
@@ -232,17 +234,17 @@ class Gates:
 
     @property
     def without_baseline(self) -> Gates:
-        """The limits that a run without a baseline has: the others decide nothing there."""
+        """The limits that do not need a baseline."""
         return self._only(lambda limit: not limit.baseline)
 
     @property
     def of_expected(self) -> bool:
-        """Whether any limit is about expected failures."""
+        """Whether any limit concerns expected failures."""
         return "max_expected_failures" in self.whole or "max_expected_rise" in self.whole
 
     @property
     def of_violations(self) -> bool:
-        """Whether any limit says how many violations there may be."""
+        """Whether any limit concerns the number of violations."""
         return self._only(lambda limit: limit.of_violations).given
 
     def _only(self, wanted: Callable[[Limit], bool]) -> Gates:
@@ -256,7 +258,7 @@ class Gates:
 
 
 def read_gates(path: Path, known: tuple[Limit, ...] = LIMITS) -> Gates:
-    """Read the table ``[tool.dstfuzz.gates]`` of a ``pyproject.toml``; without one, no limits."""
+    """Read the table ``[tool.dstfuzz.gates]`` of a ``pyproject.toml``; no table means no limits."""
     table = read_table(path, _TABLE)
     try:
         return _gates(table, known)
@@ -265,14 +267,14 @@ def read_gates(path: Path, known: tuple[Limit, ...] = LIMITS) -> Gates:
 
 
 def check_relations(gates: Gates, known: Sequence[str]) -> None:
-    """Refuse limits of relations that nobody knows; a session need not test all that it knows."""
+    """Raise an error for limits of unknown relations; known but untested ones are accepted."""
     for part in gates.parts:
         if part.kind == "relation" and part.name not in known:
             raise unknown_name(f"relation in {_TABLE}", part.name, known)
 
 
 def check_names(gates: Gates, slots: Sequence[str]) -> None:
-    """Refuse limits of domains and slots that are not among all ``slots`` of the data."""
+    """Raise an error for limits of domains and slots that are not in the ``slots`` of the data."""
     valid: dict[Kind, Set[str]] = {"domain": domains_of_slots(slots), "slot": set(slots)}
     for part in gates.parts:
         if part.kind in valid and part.name not in valid[part.kind]:
@@ -311,25 +313,24 @@ def _entries(value: object, at: str) -> Mapping[str, Any]:
     return value
 
 
-#: ``drift``: clean answers differ from the baseline's at more turns than is allowed, whatever
-#: else was found. ``regression``: the interval of the difference lies above 0 and the
-#: difference above the margin, a rate is over (an accuracy under) its limit, or the tracker
-#: answers the same to everything. ``pass``: every interval lies below its margin, and every
-#: rate within its limit.
-#: ``inconclusive``: neither. ``not-compared``: nothing of the run could be compared with the
-#: baseline but clean answers, as it was made with other settings, words or data.
-#: ``infrastructure``: the tracker failed too often, too little was tested, or what was tested of
-#: a run that ended early gives no reason to fail it.
+#: ``drift``: too many clean answers differ from the baseline's, whatever else was found.
+#: ``regression``: the interval of the difference is above 0 and the difference above the margin; or
+#: a rate is over (an accuracy under) its limit; or the tracker gives the same answer to everything.
+#: ``pass``: every interval is below its margin, and every rate within its limit. ``inconclusive``:
+#: none of these. ``not-compared``: only the clean answers could be compared with the baseline,
+#: because the settings, word lists or data differ. ``infrastructure``: the tracker failed too
+#: often, too few turns were tested, or the run ended early without a reason to fail it.
 Verdict = Literal["pass", "drift", "regression", "inconclusive", "not-compared", "infrastructure"]
 
 PASSED: Final = 0
 FAILED: Final = 1
-#: pytest's own are 0 to 5, and since 9.1 also 6, for too many warnings (``--max-warnings``).
+#: pytest's own statuses are 0 to 5, and since 9.1 also 6, for too many warnings
+#: (``--max-warnings``).
 INFRASTRUCTURE: Final = 6
 INCONCLUSIVE: Final = 7
 DRIFT: Final = 8
 NOT_COMPARED: Final = 9
-#: The exit status of each verdict on a build that has a baseline, the worst last.
+#: The exit status of each verdict on a build with a baseline, the worst last.
 STATUSES: Final[dict[Verdict, int]] = {
     "pass": PASSED,
     "inconclusive": INCONCLUSIVE,
@@ -342,24 +343,24 @@ STATUSES: Final[dict[Verdict, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class LimitFinding:
-    """What came of one limit."""
+    """The result of one limit."""
 
     #: ``None`` = the whole session.
     part: Part | None
     #: Name of the limit, or ``clean-answers`` or ``applies``.
     gate: str
-    #: The limit itself: 0 to 1, of 1,000 user turns, or a number of weaknesses; ``None`` where
-    #: there is none to set.
+    #: The limit: 0 to 1, failures per 1,000 user turns, or a number of weaknesses; ``None`` if no
+    #: limit can be set.
     limit: float | None
     verdict: Verdict
     #: One sentence, without a full stop.
     reason: str
-    #: The rate, the difference, the failures of 1,000 turns, or the weaknesses; ``None`` where
+    #: The rate, the difference, the failures per 1,000 turns, or the weaknesses; ``None`` if
     #: nothing was counted.
     value: float | None = None
-    #: Of the value.
+    #: The interval of the value.
     interval: tuple[float, float] | None = None
-    #: How many dialogues would decide an inconclusive comparison.
+    #: Number of dialogues that would settle an inconclusive comparison.
     dialogues_needed: int | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -370,27 +371,28 @@ class LimitFinding:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on a session, and all that it rests on."""
+    """The verdict on a session, with all its reasons."""
 
-    #: Why the figures mean nothing, whatever the findings.
+    #: Why the figures are meaningless, regardless of the findings.
     troubles: tuple[str, ...] = ()
     findings: tuple[LimitFinding, ...] = ()
-    #: Why there is no comparison with the baseline that was given, one phrase each.
+    #: Why the given baseline is not compared, one phrase each.
     not_compared: tuple[str, ...] = ()
-    #: The ``comparison`` of the JSON report; ``None`` without one.
+    #: The ``comparison`` of the JSON report; ``None`` without a baseline.
     comparison: Mapping[str, Any] | None = None
-    #: Why what was tested is not all that was to be tested; ``""`` where it is.
+    #: Why fewer turns were tested than planned, or ``""``.
     cut_short: str = ""
-    #: Names of the relations that were tested and that no limit is about.
+    #: Names of the tested relations without a limit.
     not_judged: tuple[str, ...] = ()
-    #: Of relations that were asked for by name and applied to a part of the turns only: how many.
+    #: Relations named in the options that applied to only part of the turns, with the counts.
     partly_applied: tuple[str, ...] = ()
-    #: Where the tracker failed on too few turns to fail the session: at how many, and the first.
+    #: If the tracker failed on too few turns to fail the session: the number, and the first
+    #: failures.
     raised: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict that any limit gives; a run that was cut short never passes."""
+        """The worst verdict of any limit; a run that was cut short never passes."""
         if self.troubles:
             return "infrastructure"
         found = {finding.verdict for finding in self.findings}
@@ -405,7 +407,7 @@ class Judgement:
 
     @property
     def _estimates_compared(self) -> bool:
-        """Whether expected failures were compared: they do not need the same variants."""
+        """Whether expected failures were compared, which do not need the same variants."""
         expected = (self.comparison or {}).get("expected_failures")
         return expected is not None and not expected["reason"]
 
@@ -413,7 +415,7 @@ class Judgement:
         """Return the exit status of the verdict.
 
         Args:
-            compared: whether there is a baseline; without one every failure is a 1.
+            compared: whether there is a baseline; without one every failure has status 1.
             policy: the option ``dst_inconclusive``.
         """
         if self.verdict == "inconclusive" and policy != "fail":
@@ -441,7 +443,7 @@ class Judgement:
 def judge_figure(
     limit: Limit, bound: float, figure: Figure, part: Part | None = None
 ) -> LimitFinding:
-    """Judge a figure of a session, or of a part of it, by its limit."""
+    """Judge a figure of a session, or of a part, by its limit."""
     value, interval, unit = figure.value, figure.interval, UNITS[limit.unit]
     if value is None:
         return LimitFinding(part, limit.name, bound, "inconclusive", figure.text)
@@ -460,7 +462,7 @@ def judge_figure(
 
 
 def failure_rate(part: Part | None, counts: Counts) -> Figure:
-    """Return the failure rate of a session or a relation; domains and such have no interval."""
+    """Return the failure rate of a session or part; only a session or relation has an interval."""
     rate = counts.failure_rate
     if rate is None:
         return Figure(None, f"no valid variant{_of(part)} was answered")
@@ -471,9 +473,9 @@ def failure_rate(part: Part | None, counts: Counts) -> Figure:
 
 
 def judge_rise(limit: float, found: Mapping[str, Any] | None, needed: int | None) -> LimitFinding:
-    """Judge by how much expected failures rose, as `judge_difference` judges failure rates.
+    """Judge the rise of expected failures in the same way as `judge_difference`.
 
-    ``found`` are the ``expected_failures`` of a comparison, if the run has them.
+    ``found`` is ``expected_failures`` of a comparison, or ``None`` if the run has none.
     """
     gate = "max-expected-rise"
     why = NO_ESTIMATE if found is None else found["reason"]
@@ -503,10 +505,10 @@ def judge_difference(
 ) -> LimitFinding:
     """Judge the difference of two failure rates on the same variants.
 
-    ``regression`` where its interval lies above 0 and the difference above the margin,
-    ``pass`` where its interval lies below the margin (a bound at the margin is not above
-    it), otherwise ``inconclusive``, with the number of dialogues that would decide. With too
-    few dialogues there is no interval.
+    The verdict is ``regression`` if the interval is above 0 and the difference above the margin. It
+    is ``pass`` if the upper bound of the interval is at most the margin. Otherwise it is
+    ``inconclusive``, with the number of dialogues that would settle it. With too few dialogues
+    there is no interval.
     """
     verdict = _verdict_of(interval, margin, is_over=over(difference, margin))
     moved = f"the failure rate{_of(part)} changed by {points(difference)}"
@@ -525,14 +527,14 @@ def judge_difference(
 def _verdict_of(
     interval: tuple[float, float] | None, margin: float, *, is_over: bool
 ) -> Literal["pass", "regression", "inconclusive"]:
-    """Return the verdict on a difference that is over its margin or not."""
+    """Return the verdict on a difference, given whether it is over its margin."""
     if interval is not None and interval[0] > 0 and is_over:
         return "regression"
     return "pass" if interval is not None and interval[1] <= margin else "inconclusive"
 
 
 def _needed(verdict: Verdict, dialogues: int | None) -> tuple[int | None, str]:
-    """Return how many dialogues would decide what is not decided, and say so."""
+    """Return the number of dialogues that would settle an open verdict, and the text for it."""
     if verdict != "inconclusive":
         return None, ""
     if dialogues is None:
