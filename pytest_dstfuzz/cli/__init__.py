@@ -1,6 +1,6 @@
 """Internal: The command ``dstfuzz``: accuracy, data sets, training and experiments.
 
-What a command needs is loaded when it runs, so that help and mistakes are quick.
+Commands import their dependencies when they run, so that help and usage errors are fast.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import DstFuzzError, unknown_name
 from pytest_dstfuzz.registry import Registry
 
-#: Mistakes of the user, and whatever else ends a command on purpose.
+#: Errors of the user, and any other intended end of a command.
 EXIT_ERROR = 2
-#: A fault of ours, as with pytest.
+#: A bug in this package, with the same code as in pytest.
 EXIT_FAULT = 3
-#: By convention 128 + the number of the signal.
+#: By convention, 128 + the number of the signal.
 EXIT_INTERRUPTED = 130
 
 _MODULES = (
@@ -48,7 +48,7 @@ _MODULES = (
     regressions,
     doctor,
 )
-#: Those of the core, and those that wings and other packages bring by an entry point of the group.
+#: Commands of the core, and those of wings and other packages through this entry point group.
 COMMANDS: Final[Registry[Command]] = Registry(
     "command",
     "pytest_dstfuzz.commands",
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"\ndstfuzz: interrupted; {kept}", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough; without this Python complains when it flushes at exit.
+        # The reader has closed the pipe. Otherwise Python complains when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception:  # noqa: BLE001 - shown whole, with what to do about it
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(words: Sequence[str]) -> Command:
-    """Return the command that is named first; help and version end here."""
+    """Return the command named first. Handle ``--help`` and ``--version``."""
     if words and words[0] in COMMANDS.names:
         return COMMANDS.find(words[0])
     listed = "\n".join(f"  {name:<14} {_summary(name)}" for name in COMMANDS.names)
@@ -113,7 +113,7 @@ def _command(words: Sequence[str]) -> Command:
 
 
 def _summary(name: str) -> str:
-    """Return the summary of a command, or why that of another package does not load."""
+    """Return the summary of a command, or the error if its package cannot be loaded."""
     try:
         return COMMANDS.find(name).summary
     except DstFuzzError as error:

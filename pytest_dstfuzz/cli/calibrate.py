@@ -1,4 +1,4 @@
-"""``dstfuzz calibrate``: up to which distance two replies say the same, for data and a bot."""
+"""``dstfuzz calibrate``: a distance threshold for equivalent replies, for data and a bot."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def _options(parser: Parser) -> None:
 
 
 def _calibrate(given: Namespace) -> None:
-    # Imported late: help and mistakes in the command line should not wait for numpy.
+    # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.comparisons.embedding import Calibration, different_replies, distances  # noqa: PLC0415
     from pytest_dstfuzz.comparisons.registry import comparison_by_name  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
 
     given.outcome = REPLY
     settings = given_settings(given, (*_READ, "outcome"))
-    # Every distance is one that is allowed: here it is only measured.
+    # Allow every distance, because this command only measures them.
     reply = replace(settings.reply, threshold=2.0)
     settings = replace(settings, reply=reply)
     data = load_dialogues(settings.data.data, settings.data.split, outcome=REPLY)
@@ -60,7 +60,7 @@ def _calibrate(given: Namespace) -> None:
 
 
 def _own_replies(settings: Settings, data: DialogueSet) -> list[tuple[str, str]]:
-    """Return pairs of replies of a bot to one and the same question."""
+    """Return pairs of replies of a bot to the same question."""
     # Imported late, as above.
     from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
     from pytest_dstfuzz.trackers.evaluate import predict_all  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""``dstfuzz check-data``: what was understood of a file of dialogues, before anything is tested."""
+"""``dstfuzz check-data``: a summary of a file of dialogues as the readers understand it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.report.page import TerminalPage
 
 _READ: Final = ("data", "tools", "split", "slots", "lock", "outcome", "seed")
-#: Tools and slots that are listed by name.
+#: Most tools and slots that are listed by name.
 _LISTED: Final = 12
 _HEAD: Final = 12
 _EXAMPLES = """\
@@ -39,7 +39,7 @@ def _options(parser: Parser) -> None:
 
 
 def _check(given: Namespace) -> None:
-    # Imported late: help and mistakes in the command line should not wait for numpy.
+    # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415
@@ -66,7 +66,7 @@ def _check(given: Namespace) -> None:
 
 
 def _is_of_states(data: DialogueSet) -> bool:
-    """Whether only states are labels."""
+    """Return whether only states are labels."""
     calls = any(turn.calls is not None for turn in data.turns())
     return not calls and any(turn.state is not None for turn in data.turns())
 
@@ -90,7 +90,7 @@ def _dialogues(page: TerminalPage, data: DialogueSet) -> None:
 
 
 def _speakers(page: TerminalPage, data: DialogueSet) -> None:
-    """Add who speaks how often: the user at each turn, and others in what was recorded."""
+    """Add the number of messages by role. The user speaks at each turn."""
     from pytest_dstfuzz.dialogue.messages import decoded  # noqa: PLC0415 - as above
 
     roles: Counter[str] = Counter({"user": data.turn_count()})

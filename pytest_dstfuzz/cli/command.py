@@ -1,4 +1,4 @@
-"""What the commands share: how a line of one is read, its page, its progress."""
+"""Shared parts of the commands: arguments, pages and progress."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
     "wants_colour",
 ]
 
-#: Seconds between lines where the stream is no terminal.
+#: Seconds between progress lines if the stream is not a terminal.
 _PAUSE = 10.0
 #: Style of a line -> its colour on a terminal.
 _ANSI = {"good": "32", "bad": "1;31", "warning": "33", "dim": "2"}
@@ -37,24 +37,24 @@ _ANSI = {"good": "32", "bad": "1;31", "warning": "33", "dim": "2"}
 
 @dataclass
 class Command:
-    """One of the commands; each mistake of the user is a `UserError` of ``run``."""
+    """A command of ``dstfuzz``. ``run`` raises a `UserError` for errors of the user."""
 
     name: str
-    #: What it does, and what an interrupt leaves.
+    #: Summary of the command, and state after an interrupt.
     summary: str
     kept: str
     examples: str
-    #: Adds what its line may hold to the parser.
+    #: Adds the arguments of the command to the parser.
     options: Callable[[Parser], None]
-    #: Does it, and may return an exit status.
+    #: Runs the command, and may return an exit status.
     work: Callable[[Namespace], int | None]
-    #: What its help begins with; by default the summary.
+    #: First lines of the help. By default the summary.
     about: str = ""
-    #: Whether its first word chooses what the others, ``rest``, are for.
+    #: Whether the first argument selects a subcommand that parses the others, ``rest``.
     chooses: bool = False
 
     def run(self, arguments: Sequence[str]) -> int:
-        """Run the command with the arguments that follow its name."""
+        """Run the command with the arguments after its name."""
         about = self.about or f"{self.summary[0].upper()}{self.summary[1:]}."
         parser = Parser(f"dstfuzz {self.name}", about, self.examples)
         self.options(parser)
@@ -66,7 +66,7 @@ class Command:
 
 
 def given_settings(given: Namespace, names: Sequence[str]) -> Settings:
-    """Return settings of those of the shared options that have a value."""
+    """Return the settings from those shared options that have a value."""
     values = {name: getattr(given, name) for name in names}
     return build_settings(
         {name: value for name, value in values.items() if value is not None or name in given.named}
@@ -74,7 +74,7 @@ def given_settings(given: Namespace, names: Sequence[str]) -> Settings:
 
 
 def terminal_page() -> TerminalPage:
-    """Return an empty page of the width of the terminal."""
+    """Return an empty page with the width of the terminal."""
     from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415 - help should not wait for it
 
     width = shutil.get_terminal_size((100, 24)).columns
@@ -82,36 +82,36 @@ def terminal_page() -> TerminalPage:
 
 
 def print_page(page: TerminalPage) -> None:
-    """Print a page, in colours where the terminal has them."""
+    """Print a page, in colour if the terminal supports it."""
     for line in page.lines:
         code = _ANSI.get(line.style) if wants_colour() else None
         print(f"\x1b[{code}m{line.text}\x1b[0m" if code else line.text)
 
 
 def wants_colour() -> bool:
-    """Whether the output is a terminal whose user did not ask for none."""
+    """Return whether the output is a terminal and ``NO_COLOR`` is not set."""
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
 def say(line: str) -> None:
-    """Print a line of progress at once."""
+    """Print a line of progress and flush it."""
     print(line, flush=True)
 
 
 class ProgressLine:
-    """Shows on the error stream how far a command is, without a trace in its output.
+    """Progress of a command on the error stream.
 
-    It is one line that is rewritten, or a line now and then where that is no terminal.
+    On a terminal, it rewrites one line. Otherwise it prints a line from time to time.
     """
 
     def __init__(self, what: str) -> None:
-        #: What is counted.
+        #: The noun that is counted.
         self.what = what
         self._terminal = sys.stderr.isatty()
         self._last = time.monotonic()
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show ``done`` of ``total``, when it is time to."""
+        """Show ``done`` of ``total`` if it is time for an update."""
         now = time.monotonic()
         if not self._terminal and now - self._last < _PAUSE:
             return
@@ -122,22 +122,22 @@ class ProgressLine:
         print(end="" if self._terminal else "\n", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Leave the terminal's line clean."""
+        """Clear the line on the terminal."""
         if self._terminal:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 class EstimateLine(ProgressLine):
-    """Shows when a command will be done, too, by how fast it was since the line was begun."""
+    """Progress with an estimate of the time left, from the speed so far."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
         self._plain = what
-        #: How much was done when it was first told, and when that was.
+        #: Progress at the first call, and its time.
         self._first: tuple[int, float] | None = None
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show ``done`` of ``total``, and how long the rest will take."""
+        """Show ``done`` of ``total`` and the estimated time left."""
         now = time.monotonic()
         first, since = self._first = self._first or (done, now)
         self.what = self._plain

@@ -1,4 +1,4 @@
-"""``dstfuzz convert``: dialogues of any form as messages and tools, one dialogue a line."""
+"""``dstfuzz convert``: dialogues of any layout as messages and tools, one dialogue per line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _options(parser: Parser) -> None:
 
 
 def _convert(given: Namespace) -> None:
-    # Imported late: help and mistakes in the command line should not wait for the readers.
+    # Imported late so that help and usage errors do not wait for the readers.
     from pytest_dstfuzz.dialogue.dialogues import json_lines  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
 

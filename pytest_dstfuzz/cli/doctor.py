@@ -1,10 +1,10 @@
-"""``dstfuzz doctor``: what an issue needs to say of an installation, without secrets.
+"""``dstfuzz doctor``: a description of an installation for an issue, without secrets.
 
-Nothing of a token, a header, an environment variable or the user part of an address is in it,
-and the home folder is ``~``: the whole of it can be pasted into an issue.
+The output has no tokens, no values of headers or environment variables, and no user part of an
+address. The home directory is shown as ``~``. So users can paste all of it into an issue.
 
-The command may not import pytest, and a run of pytest would import the user's ``conftest.py``: the
-configuration files are found and read here, by pytest's rule.
+This command must not import pytest, and a pytest run would import the user's ``conftest.py``.
+Therefore the command finds and reads the configuration files itself, by pytest's rules.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ from pytest_dstfuzz.registry import Registry
 EXIT_PROBLEMS = 1
 
 _NAME = "pytest-dstfuzz"
-#: Extras of those who work on the package itself.
+#: Extras for developers of this package.
 _NOT_FOR_USERS = ("test", "dev", "bench", "docs", "all")
-#: ``torch>=2.4; extra == "trade"``, as metadata spell it; brackets are extras of the package.
+#: Matches metadata such as ``torch>=2.4; extra == "trade"``. Brackets are extras of a dependency.
 _REQUIREMENT = re.compile(
     r"([\w.-]+)(\[[^]]*\])?\s*([^;]*?)\s*(?:;.*?extra == ['\"]([\w-]+)['\"])?"
 )
-#: Environment variables that change what a run does. Their names are told, and no value.
+#: Environment variables that affect a run. Only their names are shown.
 _VARIABLES = re.compile(r"DSTFUZZ_.*|PYTEST_.*|PYTHON(DONTWRITEBYTECODE|PATH|HASHSEED)|CI|.*_PROXY")
-#: Data files of wings and other packages. An entry point names a mapping of the names that are
-#: shown, such as ``acme/words.json``, to paths.
+#: Data files of wings and other packages. An entry point names a mapping from display names, such
+#: as
+#: ``acme/words.json``, to paths.
 _DATA_FILES: Registry[Mapping[str, Path]] = Registry(
     "set of files",
     "pytest_dstfuzz.data_files",
@@ -56,7 +57,7 @@ _DATA_FILES: Registry[Mapping[str, Path]] = Registry(
         isinstance(found, Mapping) and all(isinstance(path, Path) for path in found.values())
     ),
 )
-#: Files of the core that must be there.
+#: Required files of the core.
 _SHIPPED = (
     "resources/dialogues/sample/test.json",
     "resources/dialogues/sample-tools/test.jsonl",
@@ -65,7 +66,7 @@ _SHIPPED = (
     "resources/noise/speech.json",
     "resources/noise/typing.json",
 )
-#: In the order in which pytest looks at them in each folder; the first two since pytest 9.
+#: In pytest's order for each directory. The first two exist since pytest 9.
 _FILES = (
     *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml"),
     *("tox.ini", "setup.cfg"),
@@ -75,7 +76,7 @@ _GUARDED = (
     r"|(?:api|access|private)[-_ ]?key"
 )
 _GUARDED_NAME = re.compile(_GUARDED, re.IGNORECASE)
-#: Such a name within a text, and what comes after it.
+#: Such a name within a text, and the rest of the line.
 _GUARDED_TEXT = re.compile(rf"((?:{_GUARDED})[\w-]*[\"']?\s*[=:\s]\s*).+", re.IGNORECASE)
 
 
@@ -90,7 +91,7 @@ def _doctor(given: Namespace) -> int:
     else:
         from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415 - only to print
 
-        # Not wrapped: it is to be pasted.
+        # Do not wrap lines that users will paste.
         page = TerminalPage(sys.maxsize, sys.stdout.encoding or "utf-8")
         for head, text in _lines(found):
             page.field(head, text)
@@ -99,11 +100,11 @@ def _doctor(given: Namespace) -> int:
 
 
 def examine(folder: Path) -> dict[str, Any]:
-    """Return all that is told of pytest started in a folder, as plain JSON values."""
+    """Return the description of pytest started in a directory, as plain JSON values."""
     problems: list[str] = []
     package = Path(__file__).parents[1]
     cache: Path | None = None
-    # Which package it is that is not installed stands among the problems.
+    # A missing package appears among the problems.
     with contextlib.suppress(ImportError):
         from pytest_dstfuzz.dialogue.load import cache_folder  # noqa: PLC0415 - help is quick
 
@@ -133,7 +134,7 @@ def examine(folder: Path) -> dict[str, Any]:
 
 
 def _packages(problems: list[str]) -> list[dict[str, Any]]:
-    """Return each package that this one needs, or one of its extras, and what is installed."""
+    """Return each dependency of this package and its extras, with its installed version."""
     try:
         required = metadata.requires(_NAME) or []
     except metadata.PackageNotFoundError:
@@ -151,7 +152,7 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
     sizes = Counter(extra for names in extras.values() for extra in names)
     found = []
     for name, least in wanted.items():
-        # The smallest first: it is the one to install.
+        # The smallest extra comes first, because that is the one to suggest.
         of = sorted(extras[name], key=lambda extra: (sizes[extra], extra))
         version = None
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -167,11 +168,11 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
 
 
 def _older(version: str, wanted: str) -> bool:
-    """Whether a version is below the one of ``>=``, by its leading numbers."""
+    """Return whether a version is below that of ``>=``, by its leading numbers."""
     least, has = re.search(r">=\s*([\d.]+)", wanted), re.match(r"([\d.]+)", version)
     if least is None or has is None:
         return False
-    # As many zeros as anybody writes: 2 is 2.0.
+    # Pad with zeros, because 2 equals 2.0.
     given, needed = ([int(n) for n in found[1].split(".") if n] for found in (has, least))
     longest = max(len(given), len(needed))
     return given + [0] * (longest - len(given)) < needed + [0] * (longest - len(needed))
@@ -209,7 +210,7 @@ def _resources(package: Path, problems: list[str]) -> list[dict[str, Any]]:
 
 
 def _recorded() -> dict[Path, str]:
-    """Return the SHA-256 of the files that an installer wrote; of a checkout there is none."""
+    """Return the recorded SHA-256 of installed files. An editable install has none."""
     try:
         files = metadata.files(_NAME) or []
     except metadata.PackageNotFoundError:
@@ -222,7 +223,7 @@ def _recorded() -> dict[Path, str]:
 
 
 def _registered(problems: list[str]) -> list[dict[str, str]]:
-    """Return what packages register with this one, each loaded to see whether it can be."""
+    """Return the entry points of other packages, each with the error if it cannot be loaded."""
     from pytest_dstfuzz.trackers.validation import passes_through, raised_at  # noqa: PLC0415
 
     found = []
@@ -234,13 +235,13 @@ def _registered(problems: list[str]) -> list[dict[str, str]]:
                 continue  # A wing that ships with the core.
             problem = ""
             try:
-                # What an import prints is not ours to show.
+                # Hide the output of the import.
                 with contextlib.redirect_stdout(io.StringIO()):
                     point.load()
             except BaseException as error:
                 if passes_through(error):
                     raise
-                # What Python itself says of an import; others may say a secret.
+                # Show messages of import errors only. Messages of other errors may contain secrets.
                 said = f": {error}" if isinstance(error, ImportError | AttributeError) else ""
                 problem = abbreviated(f"{type(error).__name__}{said}{raised_at(error)}")
                 problems.append(f"{kind}: {point.name} ({point.value}) does not load: {problem}")
@@ -251,16 +252,16 @@ def _registered(problems: list[str]) -> list[dict[str, str]]:
 
 
 def abbreviated(text: str) -> str:
-    """Return a text with ``~`` in the place of the home folder."""
+    """Return a text with ``~`` in place of the home directory."""
     for home in {str(Path.home()), os.path.realpath(Path.home())} - {os.sep}:
         text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
     return text
 
 
 def find_config(folder: Path, problems: list[str]) -> dict[str, Any]:
-    """Return the file that pytest started in a folder reads, its settings, and ``[tool.dstfuzz]``.
+    """Return pytest's configuration file for a directory, its settings, and ``[tool.dstfuzz]``.
 
-    It may stand in a folder above. Files that cannot be read are put among the problems.
+    The file may be in a parent directory. Errors are added to ``problems``.
     """
     for place in (folder, *folder.parents):
         for name in _files_of_this_pytest():
@@ -273,7 +274,7 @@ def find_config(folder: Path, problems: list[str]) -> dict[str, Any]:
                 problems.append(abbreviated(str(error)))
                 continue
             except configparser.Error as error:
-                # Its message may repeat a line of the file.
+                # The message of this error may repeat a line of the file.
                 problems.append(abbreviated(f"{path} cannot be read: {type(error).__name__}"))
                 continue
             if keys is not None:
@@ -296,7 +297,7 @@ def _files_of_this_pytest() -> tuple[str, ...]:
 
 
 def _keys(path: Path) -> Mapping[str, Any] | None:
-    """Return the keys of pytest in a file; ``None`` where pytest goes on to the next."""
+    """Return pytest's keys in a file, or ``None`` if pytest would skip the file."""
     if path.suffix == ".toml":
         if path.name != "pyproject.toml":
             return dict(read_table(path, "[pytest]"))
@@ -311,7 +312,7 @@ def _keys(path: Path) -> Mapping[str, Any] | None:
 
 
 def _table(path: Path, problems: list[str]) -> Any:
-    """Return ``[tool.dstfuzz]`` of a ``pyproject.toml``, masked."""
+    """Return the masked ``[tool.dstfuzz]`` table of a ``pyproject.toml``."""
     try:
         return _shown("", read_table(path, "[tool.dstfuzz]") if path.exists() else {})
     except DataError as error:
@@ -321,7 +322,7 @@ def _table(path: Path, problems: list[str]) -> Any:
 
 
 def _of_ours(addopts: object) -> list[str]:
-    """Return the words of ``addopts``, masked, where one of them is about this plugin."""
+    """Return the words of ``addopts``, masked, if one of them is an option of this plugin."""
     try:
         words = shlex.split(addopts) if isinstance(addopts, str) else list(map(str, addopts))  # type: ignore[call-overload]  # a list in TOML
     except (TypeError, ValueError):
@@ -332,7 +333,7 @@ def _of_ours(addopts: object) -> list[str]:
 
 
 def _shown(name: str, value: Any) -> Any:
-    """Return a value of a file without secrets and without the home folder."""
+    """Return a setting without secrets and without the home directory."""
     if isinstance(value, Mapping):
         return {key: _shown(f"{name}.{key}", part) for key, part in value.items()}
     if isinstance(value, list):
@@ -340,7 +341,7 @@ def _shown(name: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value if isinstance(value, bool | int | float | None) else str(value)
     if name == "dst_tracker":
-        # Its name, and the value if that only names a variable.
+        # Show the key, and show the value only if it names an environment variable.
         return masked_words(["--dst-tracker", value])[1]
     table, _, key = name.rpartition(".")
     if table.rpartition(".")[2] == "tracker":
@@ -354,7 +355,7 @@ def _masked(text: str) -> str:
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield head and text of each line."""
+    """Yield the head and the text of each line."""
     yield f"{_NAME}  ", found["version"]
     yield "python          ", found["python"]
     yield "platform        ", found["platform"]

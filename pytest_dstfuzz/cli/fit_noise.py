@@ -1,4 +1,4 @@
-"""``dstfuzz fit-noise``: a noise model of how a team's own users type."""
+"""``dstfuzz fit-noise``: a noise model of the typing of a team's own users."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pytest_dstfuzz.printable import printable
 if TYPE_CHECKING:
     from pytest_dstfuzz.noise.fit import LogModel
 
-#: With fewer slips found, most of the model is the shipped ones.
+#: With fewer slips, the model consists mostly of the shipped ones.
 _FEW: Final = 100
-#: Kinds and slips that are shown.
+#: Most kinds and slips that are shown.
 _SHOWN: Final = 10
 _EXAMPLES = """\
   dstfuzz fit-noise logs.jsonl --output noise.json       {"text": "i need a taxi"} a line
@@ -45,7 +45,7 @@ def _options(parser: Parser) -> None:
 
 def _fit(given: Namespace) -> None:
     split = canonical_split(given.split)
-    # Imported late: help and mistakes in the command line should not wait for numpy.
+    # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.files import check_apart, check_writable, write_json  # noqa: PLC0415
     from pytest_dstfuzz.noise.fit import fit_log, read_log  # noqa: PLC0415
     from pytest_dstfuzz.noise.model import NoiseModel  # noqa: PLC0415

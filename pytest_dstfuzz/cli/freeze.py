@@ -1,4 +1,4 @@
-"""``dstfuzz freeze``: turns in other words, written to a file that a person reads and commits."""
+"""``dstfuzz freeze``: rewritten turns in a file that a person reviews and commits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _options(parser: Parser) -> None:
 
 
 def _freeze(given: Namespace) -> None:
-    # Imported late: help and mistakes in the command line should not wait for numpy.
+    # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_turns  # noqa: PLC0415

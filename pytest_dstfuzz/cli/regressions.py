@@ -1,4 +1,4 @@
-"""The commands about remembered violations and reports: list, accept, retire, promote, report."""
+"""Commands for stored violations and reports: list, accept, retire, promote, report."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _folder(parser: Parser) -> None:
 
 
 def _accept(given: Namespace) -> None:
-    # Imported late: help and mistakes in the command line should not wait for numpy.
+    # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.regressions.regression import (  # noqa: PLC0415
         accepted,
         accepted_weakness,
@@ -100,13 +100,13 @@ def _retire(given: Namespace) -> None:
 
 
 def _promote(given: Namespace) -> None:
-    """Write the tests, to the terminal where no file is named."""
-    # The lines of a corpus, and of other JSON Lines, are Python too.
+    """Write tests to a file, or to the terminal if no file is given."""
+    # Require .py, because lines of a corpus and of other JSON Lines are valid Python too.
     if given.output is not None and given.output.suffix != ".py":
         raise UserError(f"{given.output}: it is no Python file: the name must end in .py")
     corpora = _read_corpora(given.regressions)
     found = _find_ids(corpora, given.ids)
-    # One violation may be remembered of several data sets; its test is the same.
+    # A violation stored for several data sets always has the same test.
     chosen = {name: corpora[path][name] for path, names in found.items() for name in names}
     if given.output is None:
         # Imported late, as above.
@@ -119,7 +119,7 @@ def _promote(given: Namespace) -> None:
 
 
 def _add(output: Path, chosen: Sequence[Regression]) -> None:
-    """Add tests to a file that other commands may be adding to as well."""
+    """Add tests to a file. Other commands may add to it at the same time."""
     # Imported late, as above.
     from pytest_dstfuzz.files import locked, read_text, write_text  # noqa: PLC0415
     from pytest_dstfuzz.regressions.promote import promoted_all  # noqa: PLC0415
@@ -169,7 +169,7 @@ def _states(entries: Sequence[Regression]) -> str:
 
 
 def _by_weakness(entries: Sequence[Regression]) -> list[tuple[str, list[Regression]]]:
-    """Return violations by the ids of their weaknesses, those that have none at the end."""
+    """Group violations by the id of their weakness. Those without one come last."""
     groups: dict[str, list[Regression]] = {}
     for entry in entries:
         groups.setdefault(entry.weakness, []).append(entry)
@@ -177,7 +177,7 @@ def _by_weakness(entries: Sequence[Regression]) -> list[tuple[str, list[Regressi
 
 
 def _described(weakness: str) -> str:
-    """Return the id of a weakness and what it is, as far as that is known."""
+    """Return the id of a weakness and its description, if known."""
     from pytest_dstfuzz.weaknesses.groups import (  # noqa: PLC0415
         description,
         key_of_id,
@@ -188,7 +188,7 @@ def _described(weakness: str) -> str:
 
 
 def _weaknesses(corpora: Mapping[Path, Corpus]) -> dict[str, list[Path]]:
-    """Return the weaknesses of which violations are remembered, and in which files."""
+    """Map each weakness with stored violations to the files that have them."""
     found: dict[str, list[Path]] = {}
     for path, corpus in corpora.items():
         for name in {entry.weakness for entry in corpus.values() if entry.weakness}:
@@ -209,8 +209,8 @@ def _show(page: TerminalPage, entry: Regression, *, whole: bool) -> None:
 
 
 def _read_corpora(folder: Path) -> dict[Path, Corpus]:
-    """Return what is remembered, by the file of each data set."""
-    # Imported late: help and mistakes in the command line should not wait for numpy.
+    """Return the stored violations by the file of each data set."""
+    # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.regressions.regression import read_corpus  # noqa: PLC0415
 
     paths = sorted(folder.glob("*.jsonl"))
@@ -223,7 +223,7 @@ def _read_corpora(folder: Path) -> dict[Path, Corpus]:
 
 
 def _find_ids(corpora: Mapping[Path, Corpus], starts: Sequence[str]) -> dict[Path, list[str]]:
-    """Return by file the ids that are named by their starts; one id may be in several files."""
+    """Return the ids with the given prefixes by file. One id may be in several files."""
     from pytest_dstfuzz.regressions.regression import full_id  # noqa: PLC0415 - as above
 
     known = {name for corpus in corpora.values() for name in corpus}
@@ -244,7 +244,7 @@ def _report(given: Namespace) -> None:
             "nothing to write: give --html PATH, --markdown PATH, or both (see dstfuzz report "
             "--help)"
         )
-    # Imported late: help and mistakes in the command line should not wait for numpy.
+    # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.files import check_apart, write_text  # noqa: PLC0415
     from pytest_dstfuzz.report.github import markdown_text  # noqa: PLC0415
     from pytest_dstfuzz.report.html import check_installed, write_html  # noqa: PLC0415

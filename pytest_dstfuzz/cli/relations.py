@@ -1,4 +1,4 @@
-"""``dstfuzz relations``: what can be expected of a tracker, and of how much of the data."""
+"""``dstfuzz relations``: the relations and the share of the data that each applies to."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _options(parser: Parser) -> None:
 
 
 def _show(given: Namespace) -> None:
-    # Imported late: help and mistakes in the command line should not wait for numpy.
+    # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.relations.registry import RELATIONS, relations_named  # noqa: PLC0415
 
     settings = given_settings(given, _READ)
@@ -76,7 +76,7 @@ def _show(given: Namespace) -> None:
     problems: list[str] = []
     if given.name is None:
         every = _every(problems)
-        # Without data all of them, else those that speak of what it is read for.
+        # With data, show only the relations for the tested kind of answer.
         relations = tuple(one for one in every if not data or settings.reply.outcome in one.on)
     else:
         try:
@@ -101,7 +101,7 @@ def _show(given: Namespace) -> None:
 
 
 def _every(problems: list[str]) -> list[Relation]:
-    """Return all relations; why one of another package cannot be loaded goes to ``problems``."""
+    """Return all relations. Errors of relations from other packages are added to ``problems``."""
     from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name  # noqa: PLC0415 - as above
 
     found = []
@@ -114,9 +114,9 @@ def _every(problems: list[str]) -> list[Relation]:
 
 
 def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counter[str] | str:
-    """Return how often a relation gives each reason, ``""`` where it applies.
+    """Count the reasons that a relation does not apply, with ``""`` for turns where it applies.
 
-    A sentence where no turn of the data can satisfy it.
+    If no turn of the data can satisfy the relation, return a sentence instead.
     """
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
     from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415 - as above
@@ -192,7 +192,7 @@ def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | Non
 
 
 def _reasons(page: TerminalPage, relation: Relation, found: Counter[str]) -> None:
-    """Add how many turns each reason ends, and how many get past it."""
+    """Add a table of the turns that each reason excludes and of those left after it."""
     left = found.total()
     listed = [reason for reason in relation.reasons if found[reason]]
     others = sorted(reason for reason in found if reason and reason not in relation.reasons)

@@ -1,4 +1,4 @@
-"""``dstfuzz tools``: the tools that an MCP server lists, written to a file for --dst-tools."""
+"""``dstfuzz tools``: the tools of an MCP server, written to a file for --dst-tools."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def _options(parser: Parser) -> None:
 def _tools(given: Namespace) -> None:
     with needs_extra("dstfuzz tools", "mcp", "mcp"):
         from pytest_dstfuzz.dialogue.mcp_server import list_tools  # noqa: PLC0415 - needs the extra
-    # Imported late: help and mistakes in the command line should not wait for them.
+    # Imported late so that help and usage errors do not wait for them.
     from pytest_dstfuzz.dialogue.readers.tools import read_tools  # noqa: PLC0415
     from pytest_dstfuzz.files import write_json  # noqa: PLC0415
 
     listed = list_tools(given.server, given.timeout)
-    # For its complaints alone: the file is what the server says.
+    # Only validate: the file contains the server's own text.
     tools = read_tools(listed, "what the server lists")
     if given.output is None:
         print(json.dumps({"tools": listed}, indent=2, ensure_ascii=False))

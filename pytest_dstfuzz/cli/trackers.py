@@ -1,4 +1,4 @@
-"""Commands about a tracker, and the data for it: evaluate, check-tracker, serve, fetch."""
+"""Commands for a tracker and its data: evaluate, check-tracker, serve, fetch."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _SHOWN: dict[str, tuple[str, Style]] = {
     "warned": ("warn", "warning"),
     "skipped": ("-", "dim"),
 }
-#: What is said where everybody may ask.
+#: Warning if anyone can ask the tracker.
 _OPEN = (
     "dstfuzz: warning: whoever reaches {host} can ask the tracker: --token-env NAME answers only "
     "those who send the token in that environment variable"
@@ -64,7 +64,7 @@ def _dialogues(
     layout: str | None = None,
     normalisation: str | None = None,
 ) -> DialogueSet:
-    # Imported late: help and mistakes in the command line should not wait for numpy.
+    # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import (  # noqa: PLC0415
@@ -86,7 +86,7 @@ def _dialogues(
 
 
 def _slot_rules(settings: Settings, data: DialogueSet) -> InWordsOf | None:
-    """Return what brings a state to the words of its label; ``None`` where no slot has a rule."""
+    """Return the function that applies the rules of slots, or ``None`` if no slot has a rule."""
     # Imported late, as above.
     from pytest_dstfuzz.comparisons.calls import comparison_of_states  # noqa: PLC0415
     from pytest_dstfuzz.comparisons.comparison import as_before  # noqa: PLC0415
@@ -96,7 +96,7 @@ def _slot_rules(settings: Settings, data: DialogueSet) -> InWordsOf | None:
 
 
 def _judge(settings: Settings, data: DialogueSet) -> ReplyJudge | CallJudge | None:
-    """Return who says which replies or calls are right; ``None`` where states are tested."""
+    """Return the comparison of replies or calls with recorded ones, or ``None`` for states."""
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
 
     kind = KINDS[settings.reply.outcome]
@@ -124,7 +124,7 @@ def _judge(settings: Settings, data: DialogueSet) -> ReplyJudge | CallJudge | No
 
 
 def _evaluate_options(parser: Parser) -> None:
-    # Imported late: `dstfuzz doctor` works if packages of the base install are missing.
+    # Imported late so that `dstfuzz doctor` works if a required package is missing.
     from pytest_dstfuzz.dialogue.readers.registry import READERS  # noqa: PLC0415
 
     parser.shared(*_EVALUATED, required=("model",))

@@ -1,7 +1,8 @@
-"""Command lines: the options that pytest shares, and errors of one line.
+"""The argument parser of all ``dstfuzz`` commands, with options shared with pytest.
 
-For every ``dstfuzz`` command. It is in this room because the experiments need it too, and
-may not import the room of the command.
+Its errors are single lines. It is not in `cli`, because the experiments use it too and may not
+import
+`cli`.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ __all__ = ["Parser", "adapter_options"]
 
 
 class TypedLine(argparse.Namespace):
-    """What a line gives; what it does not is ``None``, which is a value, too: ``--turns all``."""
+    """The parsed arguments. ``None`` stands for a missing option, and for ``--turns all``."""
 
-    # No entry of `vars`, which has the options alone.
+    # Not in `vars`, which contains only the options.
     __slots__ = ("named",)
 
-    #: The options of the table that have a value.
+    #: The options of the table that the command line sets.
     named: frozenset[str]
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises its errors instead of printing its usage and ending the process.
+    """A parser that raises its errors instead of exiting with a usage message.
 
-    ``prog`` is the command as the user types it, ``examples`` are command lines, one a line.
+    ``prog`` is the command as the user types it. ``examples`` are command lines, one per line.
     """
 
     def __init__(self, prog: str, description: str, examples: str = "") -> None:
@@ -50,21 +51,21 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
         self._flags: list[str] = []
-        #: Names of the options of the table that the line gives.
+        #: The options of the table that the command line sets.
         self._named: set[str] = set()
 
     def error(self, message: str) -> NoReturn:
-        """Raise ``message`` as a mistake of the user."""
+        """Raise ``message`` as an error of the user."""
         raise UserError(f"{message} (see {self.prog} --help)")
 
     def option(self, flag: str, **how: Any) -> None:
-        """Add an option; as `add_argument`, but it is also a name to guess."""
+        """Add an option as `add_argument` does, and use its name in suggestions."""
         self._flags.append(flag)
         how["help"] = how["help"].replace("%", "%%")
         self.add_argument(flag, **how)
 
     def value(self, flag: str, parse: Callable[[str], Any], metavar: str, **how: Any) -> None:
-        """Add an option of one value; an error of ``parse`` is shown."""
+        """Add an option with one value. An error of ``parse`` is shown with the flag."""
 
         def parsed(text: str) -> Any:
             try:
@@ -77,10 +78,11 @@ class Parser(argparse.ArgumentParser):
         self.option(flag, type=parsed, metavar=metavar, **how)
 
     def shared(self, *names: str, required: Sequence[str] = ()) -> None:
-        """Add options of the table that pytest shares: the same names without ``dst-``.
+        """Add options that pytest shares, with the same names but without ``dst-``.
 
-        A key of a tracker, a relation or a comparison is no option: the namespace has its value,
-        which `tracker`, `relation` or `compare` gives.
+        A key of a tracker, a relation or a comparison is not an option of the parser. Its value,
+        which
+        comes from `tracker`, `relation` or `compare`, is set in the namespace.
         """
         for name in names:
             item = option(name)
@@ -114,21 +116,21 @@ class Parser(argparse.ArgumentParser):
         return read
 
     def parse_all(self, arguments: Sequence[str]) -> TypedLine:
-        """Parse ``arguments``."""
+        """Parse all arguments."""
         namespace, unknown = self.parse_known_args(arguments, TypedLine())
         if unknown:
             flag = unknown[0].partition("=")[0]
             if not flag.startswith("-") and "--tracker" in arguments:
-                # It is the end of a header, and so perhaps a token.
+                # It is the end of an unquoted header, and so may be a token.
                 self.error("a word too many: put quotes around a header, 'header=Name: value'")
-            # The dashes apart, which every option has in common.
+            # Compare without the dashes that all options share.
             names = [known.lstrip("-") for known in self._flags]
             guess = nearest(flag.lstrip("-"), names) if flag.startswith("-") else None
             hint = f"; did you mean --{guess}?" if guess else ""
             self.error(f"unknown argument {flag!r}{hint}")
         lists = {name: each for name, each in vars(namespace).items() if isinstance(each, list)}
         vars(namespace).update({name: tuple(each) for name, each in lists.items()})
-        # Of the option; an argument of another command may be called so as well.
+        # Check for the option, because another command may have an argument of this name.
         if "--tracker" in self._flags and (keys := namespace.tracker):
             vars(namespace).update(split_keys(keys, "--tracker"))
             namespace.tracker = tuple(key for key in keys if key.name not in KEYS) or None
@@ -146,12 +148,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def _action(item: Option) -> str:
-    """Return what argparse does with an option that may be given again."""
-    # Names with keys are read together, when the line is known.
+    """Return the argparse action for an option."""
+    # Names with keys are parsed together, after the whole command line is known.
     return "append" if item.name in NAMED else "extend" if item.repeated else "store"
 
 
 def adapter_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Take what was given for a tracker that is a service out of the values of the options."""
+    """Remove the values for a tracker that is a service from ``given``, and return them."""
     values = {name: given.pop(name, None) for name in ADAPTER}
     return {name: value for name, value in values.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The one option table that pytest and the ``dstfuzz`` command share."""
+"""The option table that pytest and the ``dstfuzz`` command share."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from pytest_dstfuzz.transformations import ALL, EXTRA, TRANSFORMATIONS
 
 
 class Profile(NamedTuple):
-    """What a variant has to pass, beside the edit rates."""
+    """The conditions for a variant, in addition to the edit rates."""
 
     name: str
-    #: Whether what carries the meaning is locked.
+    #: Whether the words that carry the meaning are locked.
     locks: bool
-    #: Whether only edits are made that the noise model gives a probability to.
+    #: Whether only edits with a probability in the noise model are made.
     noise: bool
-    #: What is used of transformations and operators where a run names none, as `select` takes it.
+    #: Default transformations and operators, in the form that `select` takes.
     operators: tuple[str, ...] = (ALL,)
 
 
@@ -62,7 +62,7 @@ _call = partial(Option, scopes=("test",))
 
 
 def argument_rule(value: str) -> str:
-    """Take ``ARGUMENT=RULE``; the result has no blanks around the two."""
+    """Parse ``ARGUMENT=RULE``. The result has no blanks around the two parts."""
     pattern, equals, rule = (part.strip() for part in value.partition("="))
     if not (pattern and equals and rule):
         raise ValueError(
@@ -73,20 +73,21 @@ def argument_rule(value: str) -> str:
 
 
 def argument_rules(value: str) -> tuple[str, ...]:
-    """Take rules of arguments, one a line."""
+    """Parse rules of arguments, one per line."""
     return tuple(argument_rule(line) for line in value.split("\n") if line.strip())
 
 
 def rule_lines(given: object, where: str) -> list[str]:
-    """Return rules that were given as a mapping as lines of the option.
+    """Return rules from a mapping as lines of the option.
 
     Args:
-        given: argument or pattern -> rule: a name, or a list of admissible values; a table within
-            it holds what comes after the dot.
-        where: messages begin with it.
+        given: argument or pattern -> rule, which is a name or a list of admissible values. Keys of
+            a
+            nested table are appended after a dot.
+        where: prefix of error messages.
 
     Raises:
-        UserError: it is none.
+        UserError: it is not a mapping, or a rule has the wrong type.
     """
     if not isinstance(given, Mapping):
         raise UserError(
@@ -120,7 +121,7 @@ def _flat(given: Mapping[Any, Any], before: str, where: str) -> Iterator[tuple[s
 
 
 def table_rules(path: Path) -> list[str]:
-    """Return the rules of the table ``[tool.dstfuzz.arguments]`` as lines of the option."""
+    """Return the rules in the table ``[tool.dstfuzz.arguments]`` as lines of the option."""
     return rule_lines(read_table(path, ARGUMENTS_TABLE), f"{path}: {ARGUMENTS_TABLE}")
 
 
@@ -147,7 +148,7 @@ _RATE: Final = Value(parsers.parse_limit, "RATE", float)
 _session = partial(Option, scopes=("session",))
 _of_baseline = partial(Option, scopes=("session", "baseline"))
 
-#: What fails a run.
+#: Options for the conditions under which a run fails.
 GATE_OPTIONS: Final = (
     _session(
         "max_failure_rate",
@@ -232,16 +233,16 @@ GATE_OPTIONS: Final = (
 
 TABLE: Final = "[tool.dstfuzz.tracker]"
 
-#: Kinds of address, as what comes before ``+http(s)`` in it; ``""`` is the own contract.
+#: Address schemes without ``+http(s)``. ``""`` is the contract of this package.
 SERVICES = ("", "rasa", "openai", "anthropic")
-#: Kinds behind which a model is asked as it is.
+#: Schemes of plain models.
 MODELS = ("openai", "anthropic")
-#: Whose message is what the system says before the user has said anything.
+#: Roles for the words of the system before the first user message.
 OPENING_ROLES = ("assistant", "system")
 
 _service = partial(Option, scopes=("place",), of="tracker", kinds=SERVICES)
 
-#: Keys of trackers that are loaded here.
+#: Keys of trackers that are loaded in this process.
 WEIGHT_KEYS: tuple[Option, ...] = (
     Option(
         "checkpoint",
@@ -352,17 +353,17 @@ TRACKER_KEYS: tuple[Option, ...] = (
 
 
 KEYS: tuple[str, ...] = tuple(item.name for item in (*WEIGHT_KEYS, *TRACKER_KEYS))
-#: What an experiment takes over of a service beside its name.
+#: Options about a service that an experiment accepts, in addition to its name.
 ADAPTER: tuple[str, ...] = ("tracker", *(item.name for item in TRACKER_KEYS))
 
 
 def keys_of(kinds: tuple[str, ...]) -> str:
-    """Return the keys of some kinds of address as users write them, with commas between."""
+    """Return the keys of some address schemes as users write them, with commas between."""
     return ", ".join(item.flag for item in TRACKER_KEYS if item.kinds == kinds)
 
 
 def table_keys(path: Path) -> dict[str, str]:
-    """Return the keys of the table ``[tool.dstfuzz.tracker]``, each with its value as text."""
+    """Return the keys in the table ``[tool.dstfuzz.tracker]`` with their values as text."""
     table = read_table(path, TABLE)
     if not isinstance(table, Mapping):
         raise UserError(f"{path}: {TABLE} must be a table")
@@ -370,7 +371,7 @@ def table_keys(path: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
-        # Of a factory's own parameter nothing is known: what is yes or no is taken too.
+        # A factory's own parameter may be a boolean, so accept the values of a switch too.
         text = known.get(name, Option(name, parsers.SWITCH, "")).text_of(value)
         if text is None:
             several = name in known and known[name].value.separator
@@ -387,50 +388,50 @@ TOOL_CALLS: Final = "tool-calls"
 IDS: Final = "ids"
 #: The comparison that asks a chat model.
 JUDGE: Final = "judge"
-#: What an answer may be.
+#: The kinds of answer.
 OUTCOMES: Final = (STATE, REPLY, TOOL_CALLS)
-#: What replies in other contexts are compared with.
+#: The possible references for replies in other contexts.
 REFERENCES: Final = ("clean", "answer")
-#: What there is to say of assistants that call tools.
+#: Options for assistants that call tools.
 _OF_CALLS: Final = ("outcome", *(item.name for item in CALL_OPTIONS))
 
 
 @dataclass(frozen=True, slots=True)
 class ReplySettings:
-    """What of an answer is tested, and when two replies say the same."""
+    """The tested part of an answer, and the comparison of replies."""
 
     outcome: Literal["state", "reply", "tool-calls"] = STATE
-    #: Names of comparisons with commas between them; ``None`` = the default of the outcome.
+    #: Names of comparisons with commas between them, or ``None`` for the default of the outcome.
     compare: str | None = None
-    #: Distance up to which two replies are the same, from 0 to 2; ``None`` = the comparison's own.
+    #: Largest distance of equivalent replies, from 0 to 2, or ``None`` for the comparison's
+    #: default.
     threshold: float | None = None
-    #: Regular expression of the ids that a reply cites; ``None`` = ``[3]``, ``#17``, addresses.
+    #: Regular expression of cited ids. ``None`` means ``[3]``, ``#17`` and addresses.
     cited: str | None = None
-    #: Regular expressions of replies that are no answer, beside the shipped ones.
+    #: Regular expressions of replies that are no answer, in addition to the shipped ones.
     fallback: tuple[str, ...] = ()
-    #: Address of the chat model that judges replies, how it is called there, and its prices.
+    #: Address of the chat model that judges replies, with its name and prices there.
     judge: Address | None = None
     judge_model: str | None = None
     judge_prices: tuple[float, float] | None = None
-    #: How often it may be asked; ``None`` = as often as it takes.
+    #: Most calls of the judge, or ``None`` for no limit.
     judge_calls: int | None = None
-    #: Whose replies stand in the history of a question.
+    #: The origin of the replies in the history of a question.
     history: Literal["recorded", "own"] = "recorded"
     #: Perturbations of the questions of a dialogue, by name.
     perturbations: tuple[str, ...] = ("DRS", "DRR", "DRD", "DSR", "DSD")
-    #: Checks that say whether a question has an equivalent context, by name.
+    #: Names of checks that decide whether a question has an equivalent context.
     context_checks: tuple[str, ...] = ("needed",)
-    #: What replies in other contexts are compared with: the clean reply, or the recorded answer.
+    #: Reference for replies in other contexts: the clean reply, or the recorded answer.
     reference: Literal["clean", "answer"] = "clean"
-    #: Whether the order counts in which tools are called.
+    #: Whether the order of tool calls counts.
     call_order: Literal["any", "exact"] = "any"
-    #: Rules of arguments of tools and of slots, ``book_table.people=number``; the last that fits
-    #: counts.
+    #: Rules of tool arguments and of slots, ``book_table.people=number``. The last match applies.
     arguments: tuple[str, ...] = ()
 
 
 def outcome(value: str) -> str:
-    """Take what of an answer is tested."""
+    """Parse the tested kind of answer."""
     if "," in value:
         raise ValueError(f"names several, and a run tests one: {', '.join(OUTCOMES)}")
     if value not in OUTCOMES:
@@ -439,7 +440,7 @@ def outcome(value: str) -> str:
 
 
 def comparisons(value: str) -> str:
-    """Take names of comparisons with commas between them; the result has no blanks."""
+    """Parse names of comparisons with commas between them. The result has no blanks."""
     found = entries(value)
     if not found:
         raise ValueError("names nothing: leave the option out for the default")
@@ -447,7 +448,7 @@ def comparisons(value: str) -> str:
 
 
 def threshold(value: str) -> float:
-    """Take a distance."""
+    """Parse a distance."""
     try:
         number = float(value)
     except ValueError:
@@ -458,8 +459,8 @@ def threshold(value: str) -> float:
 
 
 def judge(value: str) -> Address:
-    """Take the address of a chat model."""
-    # No message repeats it: it may hold credentials.
+    """Parse the address of a chat model."""
+    # The message does not repeat the value, which may contain credentials.
     if re.match(r"openai\+https?://[^/]", value) is None:
         raise UserError(
             "--dst-compare=judge:ADDRESS is no address of a chat model: openai+http://... or openai+https://..."
@@ -468,7 +469,7 @@ def judge(value: str) -> Address:
 
 
 def expression(value: str) -> str:
-    """Take a regular expression, within slashes or not."""
+    """Parse a regular expression, with or without slashes around it."""
     bare = value[1:-1] if len(value) > 2 and value[0] == value[-1] == "/" else value
     try:
         compiled = re.compile(bare)
@@ -482,20 +483,20 @@ def expression(value: str) -> str:
 
 
 def expressions(value: str) -> tuple[str, ...]:
-    """Take regular expressions, one a line."""
+    """Parse regular expressions, one per line."""
     return tuple(expression(line.strip()) for line in value.split("\n") if line.strip())
 
 
-#: Whose replies a bot may be shown as its own.
+#: The origins of the earlier replies that a bot is shown.
 HISTORIES: Final = ("recorded", "own")
 
 
 def names(value: str) -> tuple[str, ...]:
-    """Take names with commas between them."""
+    """Parse names with commas between them."""
     return tuple(comparisons(value).split(","))
 
 
-#: The relations of two papers, and the names that stand for all of one.
+#: The relations of two papers, with the names that stand for all relations of a paper.
 _MORTAR: Final = ("mortar", "same-context", "lost-context", "contexts-agree", "contexts-differ")
 _METAL: Final = ("metal", "metal-synonyms", "metal-word", "metal-typos", "metal-leet")
 
@@ -612,12 +613,12 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     ),
     *CALL_OPTIONS,
 )
-#: Name of each -> how messages call it.
+#: Name of an option -> its spelling in messages.
 _SPELLED: Final = {item.name: item.spelled for item in REPLY_OPTIONS}
 
 
 def refuse_without_replies(settings: ReplySettings) -> None:
-    """Refuse what does nothing for what is tested of an answer."""
+    """Reject options that have no effect on the tested kind of answer."""
     plain = ReplySettings()
     no_ids = IDS not in (settings.compare or "").split(",")
     if settings.outcome == REPLY and settings.cited is not None and no_ids:
@@ -643,7 +644,7 @@ def refuse_without_replies(settings: ReplySettings) -> None:
 
 
 def refuse_without_judge(settings: ReplySettings, given: Mapping[str, object]) -> None:
-    """Refuse what is given of a judge where none is asked, each in one message."""
+    """Reject options of a judge if no comparison asks a judge."""
     if given.get(JUDGE) is not None and JUDGE not in (settings.compare or "").split(","):
         raise UserError(
             f"dst_judge is asked where replies are compared by it: add --dst-compare={JUDGE}, "
@@ -947,7 +948,7 @@ _OUTPUT = (
     ),
     _shown("replay", Value(parsers.text, "ID"), "only ask again for this remembered violation"),
 )
-#: Every option, by part and in the order in which help shows them.
+#: Every option, by part and in the order of the help.
 OPTIONS: tuple[Option, ...] = tuple(
     item._replace(part=part)
     for part, items in zip(
@@ -963,7 +964,7 @@ OPTION_NAMES: tuple[str, ...] = tuple(BY_NAME)
 
 
 def names_of(scope: Scope) -> tuple[str, ...]:
-    """Return the names of the options of a scope, in the order of the table."""
+    """Return the names of the options with a scope, in the order of the table."""
     return tuple(item.name for item in OPTIONS if scope in item.scopes)
 
 
@@ -971,7 +972,7 @@ MARKER_NAMES: tuple[str, ...] = names_of("test")
 
 
 def option(name: str) -> Option:
-    """Return the option called ``name``, as settings spell it, or raise with the nearest one."""
+    """Return the option called ``name``, or raise a `UserError` that suggests a similar name."""
     try:
         return BY_NAME[name]
     except KeyError:
@@ -979,7 +980,7 @@ def option(name: str) -> Option:
 
 
 def parse_option(name: str, value: str, shown_as: str) -> Any:
-    """Parse the text of one option; messages call the option as the user spelled it."""
+    """Parse the text of one option. Errors begin with ``shown_as``, the user's spelling of it."""
     try:
         return option(name).value.parse(value)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""The form of an option, and from its text to its value, rates included."""
+"""Options and the parsers of their values, with the format of rates."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
 __all__ = ["choice", "integer", "percent", "points", "positive"]
 
 
-#: Digits after the point of a percentage.
+#: Decimals of a percentage.
 _DECIMALS = 2
-#: By how much a rate may differ from the percentage that is shown of it.
+#: Largest difference between a rate and the percentage shown for it.
 _ROUNDING = 0.5 * 10.0 ** -(_DECIMALS + 2)
-#: Below this a number of 1,000 is not written out.
+#: Positive numbers per 1,000 below this are not written out.
 _LEAST = 0.01
 
 
 def percent(rate: float | None, decimals: int = _DECIMALS) -> str:
-    """Return a rate as a percentage, or ``n/a`` where nothing was counted.
+    """Return a rate as a percentage, or ``n/a`` if it is ``None``.
 
-    What is not quite none or all does not look like it.
+    A rate that is not exactly 0 or 1 is never shown as 0 % or 100 %.
 
     >>> percent(0.0851063), percent(0.00001), percent(0.99999), percent(None)
     ('8.51 %', '< 0.01 %', '> 99.99 %', 'n/a')
@@ -60,21 +60,21 @@ def points(difference: float | None) -> str:
 
 
 def over(rate: float, limit: float) -> bool:
-    """Say whether a rate is over its limit.
+    """Return whether a rate exceeds its limit.
 
-    The figure that `percent` shows of a rate is no lower limit than the rate itself: who copies
-    it from a report means this very rate. A limit of 0 or 1 is meant as it is written.
+    If a user copies the figure of `percent` from a report as a limit, the rate does not exceed it.
+    Limits of 0 and 1 are exact.
 
     >>> over(4 / 47, 0.0851), over(4 / 47, 0.085), over(1e-9, 0.0)
     (False, True, True)
     """
     exact = limit in (0.0, 1.0)
-    # Some hundred units in the last place, for the arithmetic of the subtraction itself.
+    # The small constant allows for rounding errors of the subtraction.
     return rate - limit > (0.0 if exact else _ROUNDING + 1e-12)
 
 
 def under(rate: float, limit: float) -> bool:
-    """Say whether a rate is under its limit, as `over`.
+    """Return whether a rate is below its limit, with the tolerance of `over`.
 
     >>> under(43 / 47, 0.9149), under(43 / 47, 0.915), under(1 - 1e-9, 1.0)
     (False, True, True)
@@ -83,7 +83,7 @@ def under(rate: float, limit: float) -> bool:
 
 
 def per_1000(number: float) -> str:
-    """Return how many of 1,000 something is, in few digits.
+    """Return a number per 1,000 in few digits.
 
     >>> [per_1000(number) for number in (1000.0, 7.7938, 0.0521, 0.001, 0.0)]
     ['1,000.0', '7.8', '0.052', '< 0.01', '0']
@@ -96,7 +96,7 @@ def per_1000(number: float) -> str:
 
 
 def rise_per_1000(difference: float) -> str:
-    """Return by how many of 1,000 something rose.
+    """Return a difference of numbers per 1,000.
 
     >>> [rise_per_1000(difference) for difference in (4.53, 0.11, -0.0521, 0.0001)]
     ['+4.5', '+0.1', '-0.052', '0.0']
@@ -107,7 +107,7 @@ def rise_per_1000(difference: float) -> str:
 
 
 def over_per_1000(number: float, limit: float) -> bool:
-    """Say whether a number of 1,000 is over its limit; what is shown of it is no lower limit.
+    """Return whether a number per 1,000 exceeds its limit. It never exceeds its displayed value.
 
     >>> over_per_1000(7.84, 7.8), over_per_1000(7.84, 7.7), over_per_1000(1e-9, 0.0)
     (False, True, True)
@@ -117,7 +117,7 @@ def over_per_1000(number: float, limit: float) -> bool:
 
 
 def parse_per_1000(text: str) -> float:
-    """Take a number of 1,000."""
+    """Parse a number per 1,000."""
     try:
         number = float(text)
     except ValueError:
@@ -128,7 +128,7 @@ def parse_per_1000(text: str) -> float:
 
 
 def parse_rate(text: str) -> float:
-    """Take a rate from 0 to 1, or a percentage."""
+    """Parse a rate from 0 to 1, or a percentage."""
     written = text.strip()
     try:
         share = written.endswith("%")
@@ -142,7 +142,7 @@ def parse_rate(text: str) -> float:
 
 
 def parse_slip_rate(text: str) -> float:
-    """Take a rate above 0 as `parse_rate` does: at 0 nobody slips, and nothing can be tested."""
+    """Parse a rate above 0. At a slip rate of 0, there are no slips and nothing to test."""
     number = parse_rate(text)
     if not number:
         raise ValueError("must be above 0, such as 2%: at a slip rate of 0 nobody slips")
@@ -150,7 +150,7 @@ def parse_slip_rate(text: str) -> float:
 
 
 def parse_error_rates(text: str) -> tuple[float, ...]:
-    """Take one rate of errors for both kinds, or two with a comma between them; none for ``no``.
+    """Parse one error rate for both kinds, or two with a comma. ``no`` gives an empty tuple.
 
     >>> parse_error_rates("5%"), parse_error_rates("0.01,0.1")
     ((0.05, 0.05), (0.01, 0.1))
@@ -167,10 +167,11 @@ def parse_error_rates(text: str) -> tuple[float, ...]:
 
 
 def parse_limit(text: str) -> float:
-    """Take the limit of a rate: a share such as 0.05, or a percentage.
+    """Parse the limit of a rate: a share such as 0.05, or a percentage.
 
-    A bare 1 is refused: who writes it after limits such as 5 % means one per cent, and would
-    get a gate that lets everything through.
+    A bare 1 is rejected. After limits such as 5 %, a user who writes it means one per cent, but
+    would
+    get a gate that everything passes.
     """
     number = parse_rate(text)
     if number == 1.0 and not text.strip().endswith("%"):
@@ -179,7 +180,7 @@ def parse_limit(text: str) -> float:
 
 
 def parse_points(text: str) -> float:
-    """Take a difference of rates from 0 to 1, in percentage points (2pp) or per cent (2%)."""
+    """Parse a difference of rates from 0 to 1, in percentage points (2pp) or per cent (2%)."""
     written = text.strip()
     number = written.removesuffix("pp").rstrip()
     try:
@@ -195,17 +196,17 @@ ATTACKS = ("non-cumulative", "cumulative", "hybrid")
 FAIL_ON = ("violation", "gate")
 INCONCLUSIVE = ("warn", "fail", "allow")
 WHEN = ("auto", "yes", "no")
-#: Suffixes of the forms that a report may have.
+#: Suffixes of reports.
 REPORT_FORMS = (".json", ".html", ".md")
 SPLITS = ("train", "val", "test")
-#: What files and people call a split, in lower case -> split.
+#: Name of a split in files or by users, in lower case -> split.
 SPLIT_ALIASES = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
 
-#: Part of `Settings` -> what help calls its options.
+#: Part of `Settings` -> heading of its options in the help.
 PARTS = {
     "tracker": "what is tested",
     "data": "dialogues and turns",
@@ -215,51 +216,53 @@ PARTS = {
     "output": "what is shown and written",
     "gate": "what fails a run",
 }
-#: What an option is about:
+#: The scopes of an option:
 #:
 #: - ``test``: a marker may set it for one test.
-#: - ``session``: a whole session; repeating one test does not apply it again.
-#: - ``path``: it names a file or folder; of an ini file, relative to that.
+#: - ``session``: it applies to a whole session, and not to a repeated single test.
+#: - ``path``: it names a file or directory. In an ini file, the path is relative to that file.
 #: - ``written``: a path that need not exist yet.
-#: - ``baseline``: it does nothing without a baseline.
-#: - ``place``: where something lies or how it is reached; in a report it is in ``run``.
-#: - ``decides``: which variants are made, and what is a violation; builds that are compared
-#:   have the same.
-#: - ``ini``: pytest has no option for it: an ini file sets it, or ``-o dst_NAME=VALUE``.
+#: - ``baseline``: it has no effect without a baseline.
+#: - ``place``: a location or a way of access. A report shows it in ``run``.
+#: - ``decides``: it affects the variants or the verdicts. Compared builds must have the same value.
+#: - ``ini``: pytest has no flag for it. It is set in an ini file, or by ``-o dst_NAME=VALUE``.
 Scope = Literal["test", "session", "path", "written", "baseline", "place", "decides", "ini"]
 
 
 class Value(NamedTuple):
-    """What an option takes."""
+    """The kind of value that an option takes."""
 
     parse: Callable[[str], Any]
-    #: What stands for it in help.
+    #: Placeholder in the help.
     metavar: str = ""
-    #: What a TOML table may hold beside a text.
+    #: Type of the value in a TOML table, if it is not a text.
     holds: type = str
-    #: What parts several values in one text; ``""`` = it takes one value.
+    #: Separator of several values in one text. ``""`` means a single value.
     separator: str = ""
 
 
 class Option(NamedTuple):
     """One setting as the user sees it.
 
-    ``name`` is the field of its part of `Settings`; pytest spells it ``--dst-<name>`` and
-    ``dst_<name>`` (ini), the ``dstfuzz`` command ``--<name>``, a marker ``<name>``,
-    with dashes or underscores as is usual there.
+    ``name`` is the field in its part of `Settings`. pytest spells it ``--dst-<name>`` and
+    ``dst_<name>`` (ini), the ``dstfuzz`` command ``--<name>``, and a marker ``<name>``, with the
+    usual
+    dashes or underscores.
     """
 
     name: str
     value: Value
     help: str
     scopes: tuple[Scope, ...] = ()
-    #: The option that it is a key of, such as ``--dst-relation=NAME:KEY=VALUE``; ``""`` = of none.
+    #: The option that this is a key of, such as ``--dst-relation=NAME:KEY=VALUE``, or ``""``.
     of: str = ""
-    #: The names that have it there, or the kinds of address of a tracker; empty = all.
+    #: The names, or the address schemes of a tracker, that have this key. Empty means all.
     kinds: tuple[str, ...] = ()
-    #: How it is called there; ``""`` = ``NAME:VALUE`` gives it, and of a tracker, as its name.
+    #: The name as a key. ``""`` means that it is the ``VALUE`` of ``NAME:VALUE``, or for a tracker
+    #: that
+    #: the key has the option's name.
     key: str = ""
-    #: The part of `Settings` that holds it.
+    #: The part of `Settings` with its field.
     part: str = ""
 
     @property
@@ -269,17 +272,17 @@ class Option(NamedTuple):
 
     @property
     def has_flag(self) -> bool:
-        """Whether pytest has an option of this name."""
+        """Whether pytest has a flag for this option."""
         return not self.of and "ini" not in self.scopes
 
     @property
     def has_ini(self) -> bool:
-        """Whether an ini file has a key of this name."""
+        """Whether an ini file can have this option."""
         return not self.of or "ini" in self.scopes
 
     @property
     def spelled(self) -> str:
-        """How messages call it: as an option of pytest, or by its key of an ini file."""
+        """The spelling in messages, as a pytest flag or as an ini key."""
         if self.of == "tracker":
             return f"--dst-tracker={self.flag}"
         if self.of:
@@ -294,18 +297,18 @@ class Option(NamedTuple):
 
     @property
     def repeated(self) -> bool:
-        """Whether it may be given several times: a list of texts, which grows each time."""
+        """Whether it may be repeated. Then the values form a list of texts."""
         return self.value.separator == "\n" or (
             self.value.separator == "," and self.value.holds is str
         )
 
     def text_of(self, value: object) -> str | None:
-        """Spell a value of Python or TOML as the option would be written, for the one parser.
+        """Return the text of a Python or TOML value, for the option's parser.
 
-        ``None`` where the option takes no value of that type.
+        Return ``None`` if the option does not take values of this type.
         """
         if isinstance(value, bool):
-            # True is an int to Python, but it is no number of variants.
+            # Reject True for numbers, because it is an int in Python.
             return ("no", "yes")[value] if self.is_switch else None
         if isinstance(value, str | int | float):
             return str(value)
@@ -316,16 +319,16 @@ class Option(NamedTuple):
         return None
 
 
-#: A value in double quotes; what parts names or keys may stand in it.
+#: A value in double quotes, which may contain separators.
 _QUOTED = r'(?<![^:=,])"[^"]*"(?=[:,]|\Z)'
 _ENTRY = re.compile(rf"(?:{_QUOTED}|[^,])+")
 _PART = re.compile(rf"(?:{_QUOTED}|(?!:[a-z][a-z_-]*=).)+", re.DOTALL)
-#: What to do where a value holds what parts names or keys.
+#: Advice if a value contains a separator of names or keys.
 QUOTES = 'put a value that holds a comma or ":word=" in double quotes, NAME:"VALUE"'
 
 
 def entries(value: str) -> list[str]:
-    """Return the parts of a list with commas between them; a comma in double quotes parts nothing.
+    """Split a list at its commas, except those in double quotes.
 
     >>> entries('frozen:"a,b.jsonl", gold')
     ['frozen:"a,b.jsonl"', 'gold']
@@ -334,7 +337,7 @@ def entries(value: str) -> list[str]:
 
 
 def entry_parts(entry: str) -> list[str]:
-    """Return ``NAME:VALUE`` and each ``KEY=VALUE`` of an entry ``NAME:VALUE:KEY=VALUE``.
+    """Split an entry ``NAME:VALUE:KEY=VALUE`` into ``NAME:VALUE`` and each ``KEY=VALUE``.
 
     >>> entry_parts('ids:cited="K:nr=[0-9]+"')
     ['ids', 'cited="K:nr=[0-9]+"']
@@ -344,38 +347,38 @@ def entry_parts(entry: str) -> list[str]:
 
 
 def is_word(name: str) -> bool:
-    """Whether a name looks like one, and not like the end of a value with a comma in it."""
+    """Return whether a text is a possible name, and not the rest of a value with a comma."""
     return re.fullmatch(r"[\w-]+", name) is not None
 
 
 def unquoted(value: str) -> str:
-    """Return a value without the double quotes around it, if it has any."""
+    """Return a value without surrounding double quotes."""
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
 
 
 def text(value: str) -> str:
-    """Take any text that is not empty."""
+    """Parse a non-empty text."""
     if not value.strip():
         raise ValueError("is empty")
     return value
 
 
 def tracker(value: str) -> str:
-    """Take the name or the address of a tracker."""
+    """Parse the name or the address of a tracker."""
     return without_credentials(text(value))
 
 
 def names(value: str) -> tuple[str, ...]:
-    """Take names with commas between them."""
+    """Parse names with commas between them."""
     found = tuple(part.strip() for part in value.split(",") if part.strip())
     if not found:
-        # Nothing would be taken as everything.
+        # An empty tuple would mean everything.
         raise ValueError("names nothing: leave the option out for all")
     return found
 
 
 def relations(value: str) -> str:
-    """Take names of relations with commas between them; the result has no blanks."""
+    """Parse names of relations with commas between them. The result has no blanks."""
     found = entries(value)
     if not found:
         raise ValueError("names nothing: leave the option out for 'metamorphic'")
@@ -385,7 +388,7 @@ def relations(value: str) -> str:
 
 
 def once(listed: Sequence[str]) -> str:
-    """Return entries ``NAME``, or ``NAME:...`` with keys, in one text; each may stand once."""
+    """Join entries ``NAME`` or ``NAME:...``. Raise a ``ValueError`` if a name occurs twice."""
     names = [entry_parts(entry)[0] for entry in listed]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise ValueError(f"names {masked(twice[0])!r} twice")
@@ -393,7 +396,7 @@ def once(listed: Sequence[str]) -> str:
 
 
 def noise_models(value: str) -> tuple[str, ...]:
-    """Take names of noise models with commas between them, each with a weight or without."""
+    """Parse names of noise models with commas between them. Each may have a weight."""
     for part in (found := entries(value)):
         weighed(part)
     if not found:
@@ -402,20 +405,20 @@ def noise_models(value: str) -> tuple[str, ...]:
 
 
 def weighed(text: str) -> tuple[str, float]:
-    """Return the name and the weight of ``NAME:WEIGHT``; the weight is 1 if it has none.
+    """Return name and weight of ``NAME:WEIGHT``. The default weight is 1.
 
     >>> weighed("typing:3"), weighed("C:/noise.json"), weighed('"a:1,b.json":2')
     (('typing', 3.0), ('C:/noise.json', 1.0), ('a:1,b.json', 2.0))
     """
     name, parted, weight = text.rpartition(":")
-    # The colon of a drive stands before a path, and one within quotes is of a name.
+    # A colon after a drive letter or inside quotes is not a separator.
     if not parted or any(sign in weight for sign in '/\\"'):
         return unquoted(text), 1.0
     return unquoted(name), positive("shares of the slips")(weight)
 
 
 def reports(value: str) -> tuple[str, ...]:
-    """Take paths of reports, one a line, whose suffix says which form each has."""
+    """Parse paths of reports, one per line. The suffix gives the format of the report."""
     found = lines(value)
     if not found:
         raise ValueError("is empty")
@@ -429,13 +432,13 @@ def reports(value: str) -> tuple[str, ...]:
 
 
 def lines(value: str) -> tuple[str, ...]:
-    """Take one text a line."""
-    # A regular expression may hold a comma, so ini files give one lock a line.
+    """Parse one text per line."""
+    # Ini files list one lock per line, because a regular expression may contain a comma.
     return tuple(line.strip() for line in value.splitlines() if line.strip())
 
 
 def choice(kind: str, valid: Collection[str]) -> Callable[[str], str]:
-    """Return a parser of one of ``valid``; ``kind`` says what they are."""
+    """Return a parser for one of ``valid``. ``kind`` names them in messages."""
 
     def parse(value: str) -> str:
         if value not in valid:
@@ -446,30 +449,30 @@ def choice(kind: str, valid: Collection[str]) -> Callable[[str], str]:
 
 
 def canonical_split(name: str) -> str:
-    """Return the split of that name or alias, in any case; without one, a ``UserError``."""
+    """Return the split for a name or alias in any case, or raise a `UserError`."""
     if name.strip().lower() not in SPLIT_ALIASES:
         raise unknown_name("split", name, SPLITS)
     return SPLIT_ALIASES[name.strip().lower()]
 
 
 def edits(value: str) -> tuple[str, ...]:
-    """Take names of transformations and operators, with or without a sign."""
+    """Parse names of transformations and operators, with or without a sign."""
     return written_edits(names(value))
 
 
 def switch(value: str) -> bool:
-    """Take yes or no."""
+    """Parse yes or no."""
     if value not in ("yes", "no"):
         raise ValueError("must be yes or no")
     return value == "yes"
 
 
-#: What an option takes that is on or off.
+#: The value of an option that is on or off.
 SWITCH = Value(switch)
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
-    """Return a parser of whole numbers from ``low`` to ``high``."""
+    """Return a parser for whole numbers from ``low`` to ``high``."""
     bounds = f"from {low} to {high}" if high is not None else f"of at least {low}"
 
     def parse(value: str) -> int:
@@ -485,19 +488,19 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def count(low: int, high: int | None = None) -> Value:
-    """Return what an option takes that is a whole number."""
+    """Return the `Value` for an option that takes a whole number."""
     return Value(integer(low, high), "N", int)
 
 
 def associated(value: str) -> int:
-    """Take a number of transformations: at most as many as there are."""
+    """Parse a number of transformations, at most as many as exist."""
     known = len(TRANSFORMATIONS)
     number = integer(1)(value) if value.isdecimal() and int(value) else 0
     return integer(1, known if number <= known else len(transformation_names()))(value)
 
 
 def votes(value: str) -> int:
-    """Take an odd whole number."""
+    """Parse an odd whole number."""
     number = integer(1, 99)(value)
     if not number % 2:
         near = f"{number - 1} or {number + 1}"
@@ -506,7 +509,7 @@ def votes(value: str) -> int:
 
 
 def turns(value: str) -> int | None:
-    """Take a number of turns, or 'all'."""
+    """Parse a number of turns, or 'all'."""
     if value == "all":
         return None
     try:
@@ -516,7 +519,7 @@ def turns(value: str) -> int | None:
 
 
 def shard(value: str) -> tuple[int, int]:
-    """Take the number of a part, from 1, and how many parts there are.
+    """Parse the number of a shard, from 1, and the number of shards.
 
     >>> shard("3/16")
     (3, 16)
@@ -532,7 +535,7 @@ def shard(value: str) -> tuple[int, int]:
 
 
 def shard_text(shard: tuple[int, int]) -> str:
-    """Return a part as an option spells it.
+    """Return a shard in the spelling of the option.
 
     >>> shard_text((3, 16))
     '3/16'
@@ -541,7 +544,7 @@ def shard_text(shard: tuple[int, int]) -> str:
 
 
 def positive(what: str) -> Callable[[str], float]:
-    """Return a parser of numbers above 0; ``what`` says of what."""
+    """Return a parser for numbers above 0. ``what`` is the counted noun, for messages."""
 
     def parse(value: str) -> float:
         try:
@@ -555,12 +558,12 @@ def positive(what: str) -> Callable[[str], float]:
     return parse
 
 
-#: What an option takes that is a time.
+#: The value of an option that is a time.
 SECONDS = Value(positive("seconds"), "S", float)
 
 
 def prices(value: str) -> tuple[float, float]:
-    """Take two amounts of money with a comma between them."""
+    """Parse two amounts of money with a comma between them."""
     try:
         first, second = (float(part) for part in value.split(","))
     except ValueError:
@@ -571,30 +574,30 @@ def prices(value: str) -> tuple[float, float]:
 
 
 def headers(value: str) -> tuple[Header, ...]:
-    """Take one header a line."""
+    """Parse one header per line."""
     return tuple(Header.parse(line) for line in lines(value))
 
 
 def tracker_keys(value: str) -> tuple[OwnKey, ...]:
-    """Take one ``KEY=VALUE`` a line; dashes in a key are underscores."""
+    """Parse one ``KEY=VALUE`` per line. Dashes in a key become underscores."""
     found = []
     for line in lines(value):
         name, _, said = (part.strip() for part in line.partition("="))
         plain = name.replace("-", "_")
         if not said or not plain.isidentifier():
-            # Without what was written: it may hold a credential.
+            # The message does not repeat the line, which may contain a credential.
             raise UserError("a key of a tracker is written KEY=VALUE, such as timeout=60")
         found.append(OwnKey(plain, said))
     return tuple(found)
 
 
-#: The options whose values are masked by their grammar, not as one address.
+#: Options whose values are masked part by part, and not as one address.
 _MASKED = ("tracker", "compare", "relation")
-#: In a command line: ``--dst-tracker=``, ``--tracker=``, ``-o dst_tracker=``.
+#: The option in a command line: ``--dst-tracker=``, ``--tracker=``, ``-o dst_tracker=``.
 _OPTION = re.compile(rf"((?:-.*?|dst_)({'|'.join(_MASKED)})=)(.*)", re.DOTALL)
-#: One of them as a word of its own, with the value in the next one.
+#: The option as a separate word, with the value in the next word.
 _FLAG = re.compile(rf"--(?:dst-)?({'|'.join(_MASKED)})")
-#: Keys of a tracker whose value is no credential: those of the option table but for headers.
+#: Keys of a tracker whose value is never a credential: those of the option table except headers.
 _HARMLESS = frozenset(
     {"checkpoint", "device", "timeout", "retries", "dead_after", "concurrency", "rate_limit"}
     | {"slot_map", "service_model", "prompt", "prices", "stream", "tool_choice"}
@@ -602,7 +605,7 @@ _HARMLESS = frozenset(
 
 
 def masked_words(words: Sequence[str]) -> list[str]:
-    """Return the words of a shell's command line without what a report must not tell."""
+    """Mask the credentials in the words of a command line, for a report."""
     shown: list[str] = []
     before = ""
     for word in words:
@@ -625,12 +628,12 @@ def _masked_value(option: str, text: str) -> str:
 
 
 def _masked_part(part: str) -> str:
-    # The sign that ends a value is no part of an address in it.
+    # The closing quote of a value is not part of an address in it.
     return masked(part.removesuffix('"')) + '"' * part.endswith('"')
 
 
 def _masked_headers(text: str) -> str:
-    """Return headers, one a line, with the values masked that are no names of variables."""
+    """Mask the values of headers, one per line, unless they name environment variables."""
     shown = []
     for line in text.splitlines():
         try:
@@ -641,7 +644,7 @@ def _masked_headers(text: str) -> str:
 
 
 def _masked_keys(text: str) -> str:
-    """Return keys of a tracker, one a line, with all values masked that may be a credential."""
+    """Mask the values of tracker keys, one per line, that may be credentials."""
     shown = []
     for line in text.splitlines():
         name, sign, value = line.partition("=")

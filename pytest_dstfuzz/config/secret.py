@@ -1,8 +1,7 @@
-"""Texts that hold a credential and show themselves without it: addresses and headers.
+"""Texts that contain a credential but show themselves masked: addresses and headers.
 
-What is printed or written is the masked form, whoever prints it: an `Address` is a
-masked text, and a `Header` shows its name alone. The one place that needs the full form
-asks for it (`revealed`, ``Header.value``).
+Every output has the masked form: an `Address` is a masked text, and a `Header` shows only its name.
+The code that needs the full form asks for it (`revealed`, ``Header.value``).
 """
 
 from __future__ import annotations
@@ -14,21 +13,21 @@ from string import Template
 
 from pytest_dstfuzz.errors import UserError
 
-#: What stands in the place of a credential.
+#: Replaces a credential.
 MASK = "***"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
 _QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
-#: A name as HTTP allows it (RFC 9110, a token).
+#: A header name as HTTP allows it (RFC 9110, a token).
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-#: The value is in the environment: nothing of it is in the text.
+#: The value is an environment variable, so the text contains no secret.
 _IN_ENVIRONMENT = re.compile(r"(?:[A-Za-z]+ )?\$(?:\w+|\{\w+\})")
 
 
 def masked(text: str) -> str:
     """Return a text with the credentials of an address in it masked.
 
-    They are user and password, every value of the query, and the fragment.
+    The credentials are user and password, every value of the query, and the fragment.
     """
     scheme = _SCHEME.search(text)
     if scheme is None:
@@ -36,14 +35,14 @@ def masked(text: str) -> str:
     start, rest = text[: scheme.end()], text[scheme.end() :]
     host = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if "@" in rest and not _HOST.fullmatch(host):
-        # Up to the last one: in a password that is not quoted there may be any character.
+        # Mask up to the last "@", because an unquoted password may contain any character.
         rest = f"{MASK}@{rest.rpartition('@')[2]}"
     before, mark, _ = rest.partition("#")
     return start + _QUERY.sub(rf"\1\2{MASK}", before) + (mark and mark + MASK)
 
 
 class Address(str):
-    """An address without its credentials; ``full`` has them."""
+    """An address shown without its credentials. ``full`` has them."""
 
     __slots__ = ("full",)
     full: str
@@ -59,12 +58,12 @@ class Address(str):
 
 
 def without_credentials(name: str) -> str:
-    """Return the name of a tracker; an address, as one that shows no credentials."""
+    """Return the name of a tracker. If it is an address, return an `Address`."""
     return Address(revealed(name)) if "://" in name else name
 
 
 def revealed(text: str) -> str:
-    """Return an `Address` with its credentials; any other text as it is."""
+    """Return an `Address` with its credentials. Any other text is returned unchanged."""
     return text.full if isinstance(text, Address) else text
 
 
@@ -72,8 +71,9 @@ def revealed(text: str) -> str:
 class Header:
     """One header of the requests to a service.
 
-    ``$NAME`` in the value that the user wrote stands for an environment variable and is replaced
-    where a request is made, so that it is in no settings.
+    ``$NAME`` in the user's value stands for an environment variable. It is resolved for each
+    request,
+    so that no settings contain it.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Header:
 
     @classmethod
     def parse(cls, text: str) -> Header:
-        """Read ``Name: value``; no message repeats what may be a secret."""
+        """Parse ``Name: value``. Error messages do not repeat the text, which may be a secret."""
         name, colon, value = (part.strip() for part in text.partition(":"))
         if not colon or not value or not _NAME.fullmatch(name):
             raise UserError("a header is written 'Name: value', in quotes, such as 'X-Team: bots'")
@@ -93,10 +93,10 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class OwnKey:
-    """One key of a tracker that is for its factory alone; it shows itself without its value.
+    """A tracker key for its factory, shown without its value.
 
-    All of the value may be the name of an environment variable, ``$NAME``, read where the tracker
-    is made.
+    The whole value may be an environment variable, ``$NAME``, which is read when the tracker is
+    made.
     """
 
     name: str
@@ -106,14 +106,14 @@ class OwnKey:
         return f"{self.name}={shown_value(self.value)}"
 
     def read(self) -> str:
-        """Return the value, from the environment where it names a variable of it."""
+        """Return the value, resolved if it names an environment variable."""
         if not _IN_ENVIRONMENT.fullmatch(self.value):
             return self.value
         return from_environment(self.value, f"the key {self.name!r} of the tracker")
 
 
 def from_environment(text: str, who: str) -> str:
-    """Return a text with the variables of the environment that it names, and that must be there."""
+    """Return a text with its environment variables resolved. All of them must be set."""
     try:
         return Template(text).substitute(os.environ)
     except KeyError as error:
@@ -129,5 +129,5 @@ def from_environment(text: str, who: str) -> str:
 
 
 def shown_value(value: str) -> str:
-    """Return a value that may be a credential: masked, unless the environment holds it."""
+    """Mask a value that may be a credential, unless it names an environment variable."""
     return value if _IN_ENVIRONMENT.fullmatch(value) else MASK

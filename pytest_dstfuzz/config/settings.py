@@ -1,4 +1,4 @@
-"""What a campaign does: the frozen settings, in parts by role."""
+"""The frozen settings of a campaign, in parts by role."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 
-#: Options that imply that only the session's figures decide.
+#: Options that imply ``fail_on=gate``.
 _GATING = ("max_failure_rate", "max_expected_failures", "baseline")
-#: Tracker and profile -> the search that was trained on them and ships.
+#: Tracker and profile -> the shipped search that was trained on them.
 _BEST = {("trade", "natural"): "bandit"}
-#: Options that name what may have keys of its own.
+#: Options that name objects with keys.
 NAMED = ("relation", "compare")
-#: What may follow an address with its comma: the name of a comparison, or a module.
+#: Text that may follow an address and a comma: the name of a comparison, or a module.
 _NAME = re.compile(r"[\w.-]+")
-#: What the setting ``cache`` says where nothing is to be kept.
+#: The value of the setting ``cache`` that switches the cache off.
 NO_CACHE = "no"
 
 
 @dataclass(frozen=True, slots=True)
 class TrackerSettings:
-    """What is tested, and how it is asked."""
+    """The tested system and the way of asking it."""
 
     model: str | None = None
     checkpoint: str | None = None
@@ -48,10 +48,11 @@ class TrackerSettings:
     batch_size: int = 64
     repeatable: bool | None = None
     votes: int = 3
-    #: Answers to each clean turn before its variants, under a sequential test.
+    #: Answers to each unmodified turn before its variants, under a sequential test.
     noise_floor: int | None = None
-    #: Rates of its errors: unchanged variants taken for changed, changed ones missed; none of both:
-    #: one answer each.
+    #: False-positive and false-negative rate of the sequential test. An empty tuple means one
+    #: answer for
+    #: each context, without a test.
     error_rate: tuple[float, ...] | None = None
     timeout: float = 30.0
     retries: int = 4
@@ -66,55 +67,55 @@ class TrackerSettings:
     prices: tuple[float, float] | None = None
     stream: bool = False
     tool_choice: str | None = None
-    #: Keys that are for the tracker's factory alone.
+    #: Keys for the tracker's factory.
     tracker: tuple[OwnKey, ...] = ()
 
     def __post_init__(self) -> None:
-        # What is printed and written of a service is its address without credentials.
+        # Outputs show the address of a service without its credentials.
         if self.model is not None:
             object.__setattr__(self, "model", without_credentials(self.model))
 
 
 @dataclass(frozen=True, slots=True)
 class DataSettings:
-    """Which turns are tested."""
+    """The dialogues and turns to test."""
 
     suite: str = "auto"
     data: str = "sample"
     split: str = "test"
-    #: Number of turns; ``None`` = all.
+    #: Number of turns, or ``None`` for all.
     turns: int | None = 300
-    #: Number of the part of them that is run, from 1, and of how many; ``None`` = all.
+    #: Number of the shard to run, from 1, and the number of shards. ``None`` means all.
     shard: tuple[int, int] | None = None
     domains: tuple[str, ...] = ()
-    #: The slots that are asked for and compared; empty = those of the data.
+    #: Slots to ask for and compare. Empty means those of the data.
     slots: tuple[str, ...] = ()
-    #: File of the tools of dialogues that bring none.
+    #: File of tools, for dialogues without tools.
     tools: str | None = None
-    #: File of turns in other words, for the relation ``frozen``.
+    #: File of rewritten turns, for the relation ``frozen``.
     frozen: str | None = None
-    #: Tools in other words, for the relation ``tools-paraphrase``.
+    #: File of rewritten tools, for the relation ``tools-paraphrase``.
     tools_paraphrase: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class VariantSettings:
-    """What is done to a turn, and what must hold."""
+    """The edits of a turn, and the relations that must hold."""
 
     variants: int = 5
-    #: Only the variant of this number, from 0; ``None`` = all of them.
+    #: Number of the only variant to run, from 0. ``None`` means all variants.
     variant: int | None = None
     transformations: int = 3
     redraws: int = 5
     stop_at_first: bool = False
-    #: Names of transformations and operators, with or without a sign; see `selection`.
+    #: Names of transformations and operators, with or without a sign. See `selection`.
     edits: tuple[str, ...] = ()
     search: str = "random"
     attack: str = "hybrid"
     validity: str = "natural"
-    #: Noise models, each with a weight where it is written ``NAME:WEIGHT``.
+    #: Noise models, each with an optional weight as ``NAME:WEIGHT``.
     noise: tuple[str, ...] = ("typing", "casual")
-    #: Slips per word; ``None`` = what the models say.
+    #: Slips per word, or ``None`` for the rate of the models.
     slip_rate: float | None = None
     max_edit_rate: float = 0.25
     flat_edit_rate: bool = False
@@ -131,7 +132,7 @@ class VariantSettings:
 
     @property
     def noisy(self) -> bool:
-        """Whether a noise model is in use: in the profile, or for an operator that is named."""
+        """Whether a noise model is in use, by the profile or by the name of an operator."""
         profile = PROFILES.get(self.validity)
         pairs = zip(*self.selection, strict=True)
         labels = (f"{item.name}/{name}" for item, names in pairs for name in names)
@@ -140,27 +141,27 @@ class VariantSettings:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSettings:
-    """How much may be asked for, and what is kept of the answers."""
+    """Limits of requests and cost, and the cache of answers."""
 
     max_seconds: float | None = None
     preflight_seconds: float = 300.0
     max_calls: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
-    #: File of predictions that later runs use; ``None`` = one in pytest's cache folder.
+    #: Cache file for later runs. ``None`` means a file in pytest's cache directory.
     cache: str | None = None
     cache_size: int = 500
 
 
 @dataclass(frozen=True, slots=True)
 class OutputSettings:
-    """What is shown and written of the results."""
+    """Reports and other outputs."""
 
-    #: Paths of reports; the suffix of each says its form.
+    #: Paths of reports. The suffix gives the format.
     report: tuple[str, ...] = ()
     annotations: str = "auto"
     redact: bool = False
-    #: Folder of results that is judged, in the place of a run.
+    #: Directory of results to judge instead of a run.
     results: str | None = None
     remember: bool = False
     regressions: str | None = None
@@ -169,16 +170,16 @@ class OutputSettings:
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """What fails a run."""
+    """The conditions under which a run fails."""
 
     max_failure_rate: float | None = None
     min_accuracy: float | None = None
-    #: Of 1,000 user turns.
+    #: Per 1,000 user turns.
     max_expected_failures: float | None = None
     baseline: str | None = None
     update_baseline: bool = False
     max_regression: float | None = None
-    #: Of 1,000 user turns, too.
+    #: Per 1,000 user turns.
     max_expected_rise: float | None = None
     max_new_weaknesses: int | None = None
     max_new_violations: int | None = None
@@ -189,9 +190,9 @@ class GateSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a campaign does, in parts by role.
+    """The settings of a campaign, in parts by role.
 
-    Every field of a part is an option of that name, and the table of the options says what it is.
+    Every field of a part is an option of that name, which the option table describes.
 
     >>> Settings.of(variants=3, edits="char-drop").variant.edits
     ('char_drop',)
@@ -207,20 +208,21 @@ class Settings:
 
     @classmethod
     def of(cls, **options: Any) -> Settings:
-        """Return the settings of a campaign by the names of options.
+        """Return settings with the given options.
 
         Args:
-            options: values of Python, or texts as they are written on a command line; what is
-                not named has its default.
+            options: Python values, or texts as on a command line. Other options have their
+                defaults.
 
         Raises:
-            UserError: an option that there is not, a value that it does not take, or values
-                that contradict each other.
+            UserError: an option does not exist or does not take its value, or values contradict
+                each
+                other.
         """
         return cls().replace_options(**options)
 
     def replace_options(self, **options: Any) -> Settings:
-        """Return the same settings but for ``options``; see `of`."""
+        """Return these settings with some options replaced, see `of`."""
         return build_settings(
             {name: python_value(name, value) for name, value in options.items()}, self
         )
@@ -235,7 +237,7 @@ class Settings:
 
 
 def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Settings:
-    """Return ``base`` (or the defaults) with the parsed values of ``given`` put in."""
+    """Return ``base`` (or the defaults) with the parsed values of ``given``."""
     given = _with_keys(given)
     if "tracker" in given:
         given = {**split_keys(given["tracker"], "tracker"), **given}
@@ -273,10 +275,12 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
 
 
 def default_search(settings: Settings) -> str:
-    """Return the search that finds most for its calls, where the user names none.
+    """Return the search to use if the user names none.
 
-    That of a shipped tracker which was trained on it (``examples/curves``); for others nobody has
-    measured it, and ``random`` has a failure rate that can be compared.
+    For a shipped tracker, that is a shipped search that was trained on it (see ``examples/curves``)
+    and
+    finds most violations per call. For other trackers, there are no measurements. ``random`` gives
+    comparable failure rates.
     """
     chosen, model = settings.variant, settings.tracker
     if model.checkpoint is not None:
@@ -285,7 +289,7 @@ def default_search(settings: Settings) -> str:
 
 
 def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:
-    """Refuse settings of two deciders: a vote, a sequential test, one answer each."""
+    """Reject settings of both a vote and a sequential test, or of either with single answers."""
     if tracker.error_rate == ():
         given = {"votes": votes not in (None, 1), "noise_floor": tracker.noise_floor is not None}
         for name in (option(name).spelled for name, is_given in given.items() if is_given):
@@ -302,7 +306,7 @@ def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:
 
 
 def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
-    """Refuse a sequential test of answers that are each asked for once."""
+    """Reject a sequential test if each answer is asked for only once."""
     for name in ("noise_floor", "error_rate"):
         if getattr(tracker, name):
             raise UserError(
@@ -312,7 +316,7 @@ def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
 
 
 def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:
-    """Return the values of those keys of a tracker that the option table has."""
+    """Return the parsed values of those tracker keys that are in the option table."""
     texts: dict[str, str] = {}
     for key in keys:
         if key.name in KEYS:
@@ -322,7 +326,7 @@ def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:
 
 
 def _with_keys(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return parsed values with the keys of what they name as values of their own."""
+    """Return parsed values with the keys of named objects as separate options."""
     for owner in (name for name in NAMED if given.get(name)):
         names, texts = split_named(owner, given[owner])
         keys = {
@@ -333,18 +337,19 @@ def _with_keys(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
-    """Return names without their keys, and the texts of the options that the keys stand for.
+    """Split names with keys into the plain names and the texts of the key options.
 
-    ``NAME:VALUE:KEY=VALUE`` gives a name its value, if it has one, and keys. Commas separate
-    names. A list in the value of a key has ``+`` between its parts. A value may stand in double
+    The form is ``NAME:VALUE:KEY=VALUE``, in which the value and the keys are optional. Commas
+    separate
+    names. ``+`` separates the parts of a list in the value of a key. A value may be in double
     quotes.
 
     Args:
-        owner: the option that names something, one of `NAMED`.
+        owner: the option that contains the names, one of `NAMED`.
         text: its value.
 
     Raises:
-        UserError: a key that the name does not have, a name twice, or two values for one setting.
+        UserError: a name has no such key or occurs twice, or a setting has two values.
 
     >>> split_named("compare", "numbers,judge:openai+http://localhost:8000/v1:calls=500")
     ('numbers,judge', {'judge': 'openai+http://localhost:8000/v1', 'judge_calls': '500'})
@@ -355,7 +360,7 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
         head, *keys = entry_parts(entry)
         name, _, value = head.partition(":")
         if "://" in ",".join(texts.values()) and not _NAME.fullmatch(name):
-            # It is not repeated: it may be the end of a password.
+            # Do not repeat the text, which may be the end of a password.
             raise UserError(f"--dst-{owner}: an address ends at its comma: {QUOTES}")
         own = [item for item in OPTIONS if item.of == owner and name in (item.kinds or (name,))]
         known = {item.key: item for item in own}
@@ -370,7 +375,7 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
             found = known.get(called.replace("_", "-"))
             said = unquoted(said)
             if found is None:
-                # An address is not repeated: it may hold a password with such a part.
+                # Do not repeat the key, which may be part of a password in the address.
                 called = "" if "://" in entry else called
                 error = unknown_name(f"key of {name}:", called, [one for one in known if one])
                 raise UserError(f"--dst-{owner}: {error} Or {QUOTES}.")
@@ -389,7 +394,7 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
 
 
 def python_value(name: str, value: object) -> Any:
-    """Return a value of Python as an option holds it; a text is read as on a command line."""
+    """Convert a Python value to the value of an option. A text is parsed as on a command line."""
     item = option(name)
     if value is None and name in _may_be_none():
         return None
@@ -414,7 +419,7 @@ def python_value(name: str, value: object) -> Any:
 
 @cache
 def _may_be_none() -> frozenset[str]:
-    """Return the names of the options whose value may be that there is none."""
+    """Return the names of the options that may be ``None``."""
     parts = get_type_hints(Settings)
     hints = {part: get_type_hints(kind) for part, kind in parts.items()}
     return frozenset(
@@ -423,7 +428,7 @@ def _may_be_none() -> frozenset[str]:
 
 
 def _with(settings: Settings, values: Mapping[str, Any]) -> Settings:
-    """Return settings with values put into their parts."""
+    """Return settings with some values replaced in their parts."""
     parts: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         parts.setdefault(option(name).part, {})[name] = value
@@ -434,10 +439,11 @@ def _with(settings: Settings, values: Mapping[str, Any]) -> Settings:
 
 
 def check_variant(settings: VariantSettings, where: str = "") -> None:
-    """Refuse the number of a variant that there is not; ``where`` says who gave what.
+    """Raise an error if the number of the chosen variant is too large.
 
-    The number and how many there are may come from a session and from one of its tests,
-    and only then do they have to agree when that test is run.
+    The two numbers may come from a session and from one of its tests, so they are compared only
+    when
+    that test runs. ``where`` names their origin for the message.
     """
     if settings.variant is not None and settings.variant >= settings.variants:
         raise UserError(
@@ -455,7 +461,7 @@ def settings_json(settings: Settings) -> dict[str, Any]:
 
 
 def settings_of_json(values: Mapping[str, Any]) -> Settings:
-    """Return the settings that `settings_json` wrote; those of other versions are left out."""
+    """Return the settings that `settings_json` wrote. Unknown options are ignored."""
     defaults = Settings().options()
     kept: dict[str, Any] = {}
     for name, value in values.items():
@@ -468,5 +474,5 @@ def settings_of_json(values: Mapping[str, Any]) -> Settings:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON takes it, without credentials."""
+    """Return a value as plain JSON, without credentials."""
     return str(value) if isinstance(value, Address | Header | OwnKey) else value

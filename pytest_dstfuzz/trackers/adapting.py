@@ -388,7 +388,7 @@ class FunctionAdapter(Adapter):
 
 
 def _failure_of(error: BaseException) -> TrackerError:
-    """Return what stands in the place of an answer."""
+    """Return the error that takes the place of an answer."""
     if isinstance(error, TrackerError):
         return error.with_traceback(None)
     return TrackerError(describe_error(error) + raised_in(error))
@@ -399,16 +399,16 @@ class AsyncTracker(Adapter):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the tracker has to say to the user."""
+        """The notes of the tracker for the user."""
         return notes_of(self.wrapped)
 
     @property
     def usage(self) -> Usage | None:
-        """What its answers took, if it counts that."""
+        """The usage of its answers, if it counts that."""
         return usage_of(self.wrapped)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return what the tracker returns, not checked yet."""
+        """Return the result of the tracker, not validated yet."""
         return cast("list[Prediction]", self._waited(self.wrapped.predict(contexts)))
 
     def _ask(self, context: Context) -> Prediction:
@@ -416,15 +416,15 @@ class AsyncTracker(Adapter):
 
 
 def as_it_is(candidate: object) -> Tracker:
-    """Return what has ``predict``; one that is ``async`` is waited for."""
+    """Return an object with ``predict`` as a tracker. If its ``predict`` is async, await it."""
     if inspect.iscoroutinefunction(getattr(candidate, "predict", None)):
         return AsyncTracker(candidate)
     return cast("Tracker", candidate)
 
 
 def bounded_to(tracker: Tracker, concurrency: int) -> Tracker:
-    """Return a tracker of which so many calls run at once, if it is an async function."""
-    # An attribute of a user's object may run code of theirs, so it is not looked for there.
+    """Limit the concurrent calls of a tracker to ``concurrency`` if it is an async function."""
+    # Do not read attributes of a user's object here, because that may run their code.
     adapter = tracker.wrapped if isinstance(tracker, Adapter) else None
     for one in (tracker, adapter):
         if isinstance(one, FunctionAdapter):
@@ -433,7 +433,7 @@ def bounded_to(tracker: Tracker, concurrency: int) -> Tracker:
 
 
 def made(candidate: object) -> object:
-    """Return an object of a class that needs no arguments; what is no class stays as it is."""
+    """Return an instance of a class that needs no arguments. Other objects are returned as is."""
     if not isinstance(candidate, type):
         return candidate
     with as_user_error(
