@@ -1,4 +1,4 @@
-"""Tool calls as JSON, as paths and as trees."""
+"""Tool calls as JSON, as paths of an outcome, and as trees."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pytest_dstfuzz.json_data import from_json
 
-#: What is tested of a system: the belief state that it keeps, what it replies, what it calls.
+#: The kind of answer under test: a belief state, a reply, or tool calls.
 OutcomeKind = Literal["state", "reply", "tool-calls"]
-#: Whose messages stand in the history of a question: those that were recorded, or its own.
+#: Whose system messages form the history of a question: the recorded ones, or the system's own.
 History = Literal["recorded", "own"]
 #: The path of a reply.
 REPLY: Final = "reply"
@@ -23,11 +23,11 @@ TOOL_CALLS: Final = "tool-calls"
 
 
 class Outcome(Mapping[str, str]):
-    """An immutable mapping *path -> text*; a path that is absent is not answered.
+    """An immutable mapping *path -> text*. Missing paths have no answer.
 
-    The paths of a belief state are its slots, a reply has the one path ``reply``, those of tool
-    calls are like ``book_table[0].people`` (see `calls_outcome`). Iteration is sorted by path, so
-    that equal outcomes print and serialise alike.
+    The paths of a belief state are its slots. A reply has the single path ``reply``. Tool calls
+    have paths like ``book_table[0].people`` (see `calls_outcome`). Iteration is sorted by path, so
+    that equal outcomes print and serialise identically.
     """
 
     __slots__ = ("_values",)
@@ -63,7 +63,7 @@ class Outcome(Mapping[str, str]):
 
 
 def reply_outcome(text: str) -> Outcome:
-    """Return the outcome of a reply; white space at its ends is no part of it.
+    """Return the outcome of a reply, without outer white space.
 
     >>> reply_outcome(" At nine. ")
     Outcome({'reply': 'At nine.'})
@@ -71,21 +71,21 @@ def reply_outcome(text: str) -> Outcome:
     return Outcome({REPLY: text.strip()})
 
 
-#: Marks that keyboards and word processors write in the place of those of ASCII.
+#: Typographic marks -> their ASCII equivalents.
 _MARKS: Final = str.maketrans(
     {
         **dict.fromkeys("’‘‚‛′ʼ`´＇", "'"),
         **dict.fromkeys("“”„‟″«»＂", '"'),
-        # Hyphens, non-breaking too, figure dash, en dash, em dash, bar, minus signs.
+        # Hyphens (also non-breaking), figure dash, en dash, em dash, bar, minus signs.
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-"),
-        # Soft hyphen, zero-width space, word joiner, byte order mark: nobody sees them.
+        # Invisible: soft hyphen, zero-width space, word joiner, byte order mark.
         **dict.fromkeys("\u00ad\u200b\u2060\ufeff", None),
     }
 )
 
 
 def plain_marks(text: str) -> str:
-    r"""Return a text in NFC, with the quotes, dashes and single blanks of ASCII.
+    r"""Return a text in NFC, with ASCII quotes and dashes, and single blanks.
 
     >>> plain_marks("“Joe’s” 5\u201310\u00a0km"), plain_marks("cafe\u0301")
     ('"Joe\'s" 5-10 km', 'café')
@@ -98,7 +98,7 @@ def plain_marks(text: str) -> str:
 
 
 def list_text(members: Iterable[str]) -> str:
-    """Return the text of a list, as a belief state holds it.
+    """Return a list as a text, the form that belief states store.
 
     >>> list_text(["window", "wifi"])
     '["wifi", "window"]'
@@ -108,7 +108,7 @@ def list_text(members: Iterable[str]) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def members_of(text: str) -> tuple[str, ...]:
-    """Return the members of a list, or a text that is no list as the only one.
+    """Return the members of a list. A text that is not a list is the only member.
 
     >>> members_of('["wifi", "window"]'), members_of("wifi"), members_of("[wifi]")
     (('wifi', 'window'), ('wifi',), ('[wifi]',))
@@ -120,18 +120,18 @@ def members_of(text: str) -> tuple[str, ...]:
 
 
 def parsed_list(text: str) -> list[object] | None:
-    """Return the list that a text is in JSON; ``None`` = it is none."""
+    """Parse a text as a JSON list. Return ``None`` if it is not one."""
     if not (text[:1] == "[" and text[-1:] == "]"):
         return None
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):  # Of brackets in brackets, thousands deep.
+    except (ValueError, RecursionError):  # RecursionError: thousands of nested brackets.
         return None
     return found if isinstance(found, list) else None
 
 
 def shown_value(value: str | None) -> str:
-    """Return a value for people: lists with commas, ``none`` where there is none.
+    """Format a value for people: lists with commas, and ``none`` for no value.
 
     >>> shown_value('["wifi", "window"]'), shown_value(None), shown_value("none")
     ('wifi, window', 'none', '"none"')
@@ -141,9 +141,9 @@ def shown_value(value: str | None) -> str:
     return '"none"' if value == "none" else ", ".join(members_of(value))
 
 
-#: A tool's name with the number of the call, and what comes after it.
+#: The name of a tool with the number of the call, and the path inside the call.
 _PATH: Final = re.compile(r"(?P<tool>.*?)\[(?P<number>0|[1-9][0-9]*)\](?P<rest>\..*)?", re.DOTALL)
-#: A name within an argument, with the places in the lists that it leads to.
+#: A name inside an argument, with the list indices after it.
 _STEP: Final = re.compile(r"(.+?|)((?:\[(?:0|[1-9][0-9]*)\])*)", re.DOTALL)
 _PLACE: Final = re.compile(r"call (\d+)")
 
@@ -155,7 +155,7 @@ class Tool(NamedTuple):
     description: str = ""
     #: JSON schema of the arguments, as JSON with sorted keys.
     parameters: str = "{}"
-    #: Whether it is said to change nothing, as MCP's ``readOnlyHint`` says it.
+    #: Whether the tool is declared to change nothing, as by MCP's ``readOnlyHint``.
     read_only: bool = False
 
     @property
@@ -188,28 +188,28 @@ class ToolCall:
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """What was recorded of a dialogue beside its texts: tools, tool calls and their results.
+    """The recorded data of a dialogue besides its texts: tools, tool calls and their results.
 
-    Two of them are equal where their `key` is.
+    Two transcripts are equal if their `key` is.
     """
 
     tools: tuple[Tool, ...] = ()
     #: For each exchange the messages before its user utterance, see `Turn.recorded`. Exchanges
-    #: beyond, which an edit added, have the text of the system alone.
+    #: without an entry were added by an edit, and only have the text of the system.
     before: tuple[tuple[str, ...] | None, ...] = ()
-    #: Where the tools have other names than in the data: each other name of a tool, or of an
-    #: argument (``tool.argument``), with the one of the data, by which answers are told.
+    #: ``(new name, name in the data)`` of renamed tools and arguments (``tool.argument``). Reports
+    #: use the names in the data.
     names: tuple[tuple[str, str], ...] = ()
-    #: The messages after the newest utterance of the user, as those before one: what the assistant
-    #: called for it already, and what came back.
+    #: The messages after the newest user utterance, in the same form: the calls that the assistant
+    #: has already made for it, and their results.
     after: tuple[str, ...] = ()
-    #: What the recorded tools returned in the whole dialogue, for rollouts: each call in its order,
-    #: ``[name, arguments]`` as JSON, with the text of the result.
+    #: The results of the recorded tools in the whole dialogue, for rollouts, in order: each call as
+    #: JSON ``[name, arguments]``, with the text of its result.
     results: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def key(self) -> str:
-        """Hexadecimal digest of all of it."""
+        """Hexadecimal digest of all fields."""
         parts = {"names": self.names, "after": self.after, "results": self.results}
         more = {name: part for name, part in parts.items() if part}
         told = json.dumps([self.tools, self.before, *([more] if more else [])], ensure_ascii=True)
@@ -223,16 +223,16 @@ class Transcript:
 
 
 def canonical(value: object) -> str:
-    """Return a JSON value as text that is the same for equal values: sorted keys."""
+    """Return a JSON value as a text that is the same for equal values, with sorted keys."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def calls_outcome(calls: Iterable[ToolCall]) -> Outcome:
-    """Return the tool calls of a message as an outcome; no calls are an empty one.
+    """Return the tool calls of a message as an outcome, empty if there are none.
 
-    A tool's calls are numbered from 0 in their order. The path of a call itself says which of the
-    message it is. A text stands as it is, but where it could be read as another JSON value: so
-    nothing is lost. An empty list or object is ``[]`` or ``{}``.
+    The calls of each tool are numbered from 0. The text at the path of a call is its position in
+    the message. A string is stored unchanged unless it could be read as another JSON value, so
+    that no information is lost. An empty list or object is ``[]`` or ``{}``.
 
     >>> dict(calls_outcome([ToolCall("book", {"people": 2, "area": "north"})]))
     {'book[0]': 'call 1', 'book[0].area': 'north', 'book[0].people': '2'}
@@ -260,7 +260,7 @@ def _flat(path: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def text_of(value: object) -> str:
-    """Return a JSON value that is no filled list or object as the text of an outcome.
+    """Return a JSON scalar, empty list or empty object as a text of an outcome.
 
     >>> text_of("north"), text_of(2), text_of("2"), text_of(True)
     ('north', '2', '"2"', 'true')
@@ -271,26 +271,26 @@ def text_of(value: object) -> str:
 
 
 def value_of(text: str) -> object:
-    """Return the JSON value that a text of an outcome stands for; undoes `text_of`."""
+    """Return the JSON value for a text of an outcome. The inverse of `text_of`."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):  # Of brackets in brackets, thousands deep.
+    except (ValueError, RecursionError):  # RecursionError: thousands of nested brackets.
         return text
 
 
 class AnswerPath(tuple[str | int, ...]):
-    """The place of a text in an outcome, taken apart: a slot, or a way into tool calls.
+    """A parsed path of an outcome: a slot, or a path into tool calls.
 
-    ``("hotel-area",)``; ``("book_table", 0)``, the first call of a tool, and
-    ``("book_table", 0, "guests", 1, "name")``, a part of an argument of it. As text it is the path
-    of the outcome again.
+    Examples are ``("hotel-area",)``, ``("book_table", 0)`` for the first call of a tool, and
+    ``("book_table", 0, "guests", 1, "name")`` for a part of its arguments. ``str()`` returns the
+    path of the outcome.
     """
 
     __slots__ = ()
 
     @classmethod
     def of(cls, path: str | AnswerPath) -> AnswerPath:
-        """Take a path of an outcome apart.
+        """Parse a path of an outcome.
 
         >>> tuple(AnswerPath.of("book_table[0].guests[1].name")), tuple(AnswerPath.of("hotel-area"))
         (('book_table', 0, 'guests', 1, 'name'), ('hotel-area',))
@@ -304,12 +304,12 @@ class AnswerPath(tuple[str | int, ...]):
 
     @property
     def is_call(self) -> bool:
-        """Whether it is the path of a call itself."""
+        """Whether it is the path of a whole call."""
         return len(self) == 2
 
     @property
     def call(self) -> AnswerPath:
-        """The path of the call; without any step if it is in none."""
+        """The path of the call, empty if it is not in a call."""
         return AnswerPath(self[:2] if self.in_call else ())
 
     @property
@@ -319,15 +319,15 @@ class AnswerPath(tuple[str | int, ...]):
 
     @property
     def argument(self) -> str:
-        """The way to a part of an argument as text: ``guests[1].name``."""
+        """The path of a part of an argument as text: ``guests[1].name``."""
         return _joined(self[2:]).removeprefix(".")
 
     @property
     def part(self) -> tuple[str, str]:
-        """The domain and the slot that it counts for, ``""`` = no domain.
+        """The domain and the slot that it counts for. The domain may be ``""``.
 
-        Of a tool call these are the tool and the argument, whichever call of the message and
-        whichever member of a list it is of.
+        For tool calls these are the tool and the argument, without the number of the call and
+        indices of lists.
 
         >>> AnswerPath.of("book_table[1].people").part
         ('book_table', 'book_table.people')
@@ -360,7 +360,7 @@ def _joined(steps: Iterable[str | int]) -> str:
 
 
 def place_of(text: str) -> int | None:
-    """Return which call of the message the text of a call's own path says, counted from 1."""
+    """Return the position of a call in its message, from 1, given the text at the call's path."""
     found = _PLACE.fullmatch(text)
     return int(found[1]) if found else None
 
@@ -387,19 +387,19 @@ def argument_texts(calls: Mapping[str, str]) -> Iterator[tuple[AnswerPath, str]]
             yield path, str(value)
 
 
-#: An argument: its text, or the parts of a list or of an object.
+#: An argument: its text, or the parts of a list or an object.
 Tree = str | dict[str | int, "Tree"]
 
 
 @dataclass(slots=True)
 class CallTree:
-    """One call: the text of its own path, and its arguments."""
+    """One call: the text at its path, and its arguments."""
 
     place: str | None = None
     arguments: dict[str | int, Tree] = field(default_factory=dict)
 
     def paths(self, call: AnswerPath) -> Iterator[tuple[str, str]]:
-        """Yield the paths of the call as that of ``call``, with their texts."""
+        """Yield the paths of the call, as if it had the path ``call``, with their texts."""
         if self.place is not None:
             yield str(call), self.place
         yield from _paths(call, self.arguments)
@@ -408,7 +408,7 @@ class CallTree:
 def calls_of_outcome(
     outcome: Mapping[str, str] | Mapping[AnswerPath, str],
 ) -> tuple[dict[AnswerPath, CallTree], dict[str, str]]:
-    """Return the calls of an outcome by their paths, and what in it is none."""
+    """Return the calls of an outcome by their paths, and its other texts."""
     calls: dict[AnswerPath, CallTree] = {}
     others: dict[str, str] = {}
     for path, text in outcome.items():
@@ -425,9 +425,10 @@ def calls_of_outcome(
 
 
 def made_calls(outcome: Mapping[str, str] | Mapping[AnswerPath, str]) -> tuple[ToolCall, ...]:
-    """Return the calls that an outcome says, in their order; undoes `calls_outcome`.
+    """Return the calls of an outcome in order. The inverse of `calls_outcome`.
 
-    A name with a dot or a bracket may come back as an object or a list: with the same paths.
+    An argument whose name has a dot or bracket may come back as an object or list with the same
+    paths.
 
     >>> [str(call) for call in made_calls({"book[0]": "call 1", "book[0].people": "2"})]
     ['book(people=2)']
@@ -453,7 +454,7 @@ def value_of_tree(tree: Tree) -> object:
 
 
 def _put(tree: dict[str | int, Tree], way: Sequence[str | int], text: str) -> None:
-    """Put a text where a way leads to; a name with a dot that is another one's, under itself."""
+    """Store a text at a path, or under a dotted name if a parent of the path has a text."""
     here, named, start = tree, tree, 0
     for at, step in enumerate(way[:-1]):
         if isinstance(step, str):
@@ -475,10 +476,10 @@ def _paths(path: AnswerPath, tree: Tree) -> Iterator[tuple[str, str]]:
 
 
 def assigned(gains: Sequence[Sequence[int]]) -> list[int | None]:
-    """Return for each row the column that it is given, so that the gains are largest in all.
+    """Return the column assigned to each row so that the total gain is largest.
 
-    The Hungarian method with potentials (Kuhn 1955, Munkres 1957), on a square of costs: O(n^3).
-    ``None`` = there are not enough columns.
+    Uses the Hungarian method with potentials (Kuhn 1955, Munkres 1957) on a square of costs, in
+    O(n^3). A row gets ``None`` if there are too few columns.
     """
     rows, columns = len(gains), len(gains[0]) if gains else 0
     size = max(rows, columns)
@@ -498,17 +499,17 @@ def assigned(gains: Sequence[Sequence[int]]) -> list[int | None]:
 
 
 class _Square:
-    """Rows that are given a column each, as cheaply as can be; both are counted from 1."""
+    """A cheapest assignment of rows to columns, built row by row. Both are counted from 1."""
 
     def __init__(self, costs: Sequence[Sequence[int]]) -> None:
         self._costs = costs
         size = len(costs)
         self._of_row, self._of_column = [0] * (size + 1), [0] * (size + 1)
-        #: Column -> its row, 0 = none. Column 0 has the row that is being given one.
+        #: Column -> its row, 0 = none. Column 0 has the row that is being assigned.
         self.row_of = [0] * (size + 1)
 
     def take(self, row: int) -> None:
-        """Give one more row a column."""
+        """Assign one more row."""
         self.row_of[0], column = row, 0
         came_from = [0] * len(self.row_of)
         least: dict[int, int] = {}
@@ -523,7 +524,7 @@ class _Square:
     def _nearest(
         self, column: int, done: Sequence[int], least: dict[int, int], came_from: list[int]
     ) -> int:
-        """Return the cheapest column that is not done, and move the potentials there."""
+        """Return the cheapest column that is not done, and update the potentials."""
         row = self.row_of[column]
         for other in range(1, len(self.row_of)):
             if other in done:
@@ -543,7 +544,7 @@ class _Square:
 
 
 def by_tool(calls: Mapping[AnswerPath, CallTree]) -> dict[str, list[AnswerPath]]:
-    """Return tool -> its calls, by number."""
+    """Return the calls of each tool, sorted by number."""
     found: dict[str, list[AnswerPath]] = {}
     for call in sorted(calls):
         found.setdefault(call.tool, []).append(call)
@@ -551,10 +552,10 @@ def by_tool(calls: Mapping[AnswerPath, CallTree]) -> dict[str, list[AnswerPath]]
 
 
 def transcript_json(transcript: Transcript) -> dict[str, Any]:
-    """Return a transcript as plain JSON: ``tools``, ``recorded``; if any ``names``, ``results``.
+    """Return a transcript as JSON with ``tools`` and ``recorded``, and ``names`` and ``results``.
 
-    ``recorded`` has for each exchange the messages before its user utterance, in the form of
-    OpenAI's API, or null.
+    ``recorded`` has the messages before the user utterance of each exchange, in the form of
+    OpenAI's API, or null. ``names`` and ``results`` are omitted if empty.
     """
     told: dict[str, Any] = {
         "tools": [
@@ -574,9 +575,12 @@ def transcript_json(transcript: Transcript) -> dict[str, Any]:
 
 
 def transcript_of_json(data: object) -> Transcript:
-    """Build what `transcript_json` wrote; a ``ValueError`` says what is wrong.
+    """Build a transcript from the output of `transcript_json`.
 
-    Messages and schemas come back with sorted keys, whatever their texts were.
+    Messages and schemas get sorted keys, in whatever order they were written.
+
+    Raises:
+        ValueError: If the data is malformed. The message names the fault.
     """
     form = from_json(_Form, data)
     tools = (
