@@ -366,7 +366,7 @@ def place_of(text: str) -> int | None:
 
 
 def arguments_in(calls: Mapping[str, str]) -> Iterator[tuple[AnswerPath, str]]:
-    """Yield the arguments of tool calls with their texts, each member of a list by itself."""
+    """Yield the path and text of each argument of tool calls. Members of a list are separate."""
     for path, text in calls.items():
         place = AnswerPath.of(path)
         if place.in_call and not place.is_call:

@@ -161,12 +161,12 @@ ByLabel = Literal["right-to-wrong", "corrected", "wrong-to-wrong"]
 
 @dataclass(frozen=True, slots=True)
 class Admissible:
-    """The values of which a slot is to have one; ``None`` = absent."""
+    """The accepted values of a slot. ``None`` means that the slot is absent."""
 
     values: tuple[str | None, ...]
-    #: All others are admissible, and these are not.
+    #: Whether ``values`` are the rejected values, and all others are accepted.
     anything_but: bool = False
-    #: Of an argument of a tool call: it is right, too, not to make the call at all.
+    #: Whether it is also right not to make the tool call with this argument.
     or_no_call: bool = False
 
     def __contains__(self, value: str | None) -> bool:
@@ -176,7 +176,7 @@ class Admissible:
         return self.told()
 
     def told(self, show: Callable[[str | None], str] = shown_value) -> str:
-        """Say which values are admissible, each as ``show`` makes it.
+        """Describe the accepted values, each formatted by ``show``.
 
         >>> Admissible(("north",), anything_but=True, or_no_call=True).told()
         'anything but north, or no call'
@@ -188,7 +188,7 @@ class Admissible:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A slot, or a path of an answer, with an unexpected value; ``None`` = absent.
+    """A slot, or a path of an answer, with an unexpected value. ``None`` means absent.
 
     ``before`` equals ``after`` if the slot should have changed but did not.
     """
@@ -198,13 +198,13 @@ class Difference:
     after: str | None
     #: Whether it changed the same way at an earlier turn of the same variant number.
     carried: bool = False
-    #: The expected values; ``None`` = the value should stay.
+    #: The expected values. ``None`` if the value should stay.
     expected: Admissible | None = None
-    #: Distance of the two values, from 0 to 2; ``None`` if the comparison has no distances.
+    #: Distance of the two values, from 0 to 2. ``None`` if the comparison has no distances.
     distance: float | None = None
     #: The difference in one line for people: ``1969 / 1970``. ``""`` if the values are clear.
     why: str = ""
-    #: Comparison with the label; ``None`` without a label, or if the slot should change.
+    #: Comparison with the label. ``None`` without a label, or if the slot should change.
     by_label: ByLabel | None = None
 
     @property

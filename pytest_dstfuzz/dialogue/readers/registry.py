@@ -61,10 +61,11 @@ def register_reader(reader: _Given) -> _Given:
 def known_readers(wanted: str | None = None) -> tuple[Reader, ...]:
     """Return all readers, shipped ones first.
 
-    A reader of another package that cannot be loaded recognises no file: ``about`` has the reason.
+    If the reader of a package cannot be loaded, it is replaced by one that recognises no file and
+    has the reason in ``about``.
 
     Raises:
-        UserError: the ``wanted`` reader cannot be loaded.
+        UserError: If the ``wanted`` reader cannot be loaded.
     """
     return (*_SHIPPED, *(_other(name, wanted) for name in READERS.single[len(_SHIPPED) :]))
 
@@ -84,7 +85,7 @@ def forms(readers: Iterable[Reader]) -> list[str]:
 
 
 class _BrokenReader(Reader):
-    """The reader of a package that cannot be loaded: the others do without it."""
+    """A placeholder for the reader of a package that cannot be loaded."""
 
     def __init__(self, name: str, about: str) -> None:
         self.name, self.about = name, about
