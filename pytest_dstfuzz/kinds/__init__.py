@@ -1,4 +1,4 @@
-"""Internal: The kinds of answers that are tested, one object each: states, replies, tool calls."""
+"""Internal: The kinds of answers under test, one object each: states, replies, tool calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
 
 __all__ = ["KINDS"]
 
-#: Name in options and reports -> the kind.
+#: Name in options and reports -> kind of answer.
 KINDS: Final[Mapping[OutcomeKind, AnswerKind]] = {
     kind.name: kind for kind in (BELIEF_STATES, REPLIES, TOOL_CALLS)
 }

@@ -1,4 +1,4 @@
-"""Belief states: slots and their values, a running total of what the user wants."""
+"""Belief states: slots and values that accumulate over a dialogue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_dstfuzz.kinds.kind import AnswerKind, SlotRules, Words
 
 
 class BeliefStates(AnswerKind):
-    """What a tracker keeps of a dialogue."""
+    """The belief states that a tracker predicts."""
 
     name = "state"
     has_slots = True
@@ -31,16 +31,16 @@ class BeliefStates(AnswerKind):
     )
 
     def label(self, dialogue: Dialogue, index: int) -> Outcome | None:
-        """Return the state of the data."""
+        """Return the state in the data."""
         return dialogue.turns[index].state
 
     def adds_up(self, history: History) -> bool:
-        """Say that a state has all that was said, whoever said it."""
+        """Return true, because a state covers the whole dialogue with any history."""
         del history
         return True
 
     def label_values(self, dialogue: Dialogue, index: int) -> Iterator[tuple[str, str]]:
-        """Yield the slots that are new or have another value, a list member by member."""
+        """Yield the slots with a new or changed value; lists member by member."""
         before = (self.label(dialogue, index - 1) if index else None) or Outcome()
         for slot, value in (self.label(dialogue, index) or Outcome()).items():
             if before.get(slot) != value:
@@ -48,11 +48,11 @@ class BeliefStates(AnswerKind):
                     yield slot, member
 
     def slot_values(self, answer: Outcome) -> Mapping[str, str]:
-        """Return the state."""
+        """Return the state itself."""
         return answer
 
     def slot_rules(self, data: DialogueSet) -> Mapping[str, SlotRules]:
-        """Return the ontology."""
+        """Return the slots and values of the ontology."""
         known = {} if data.ontology is None else data.ontology.values
         return {
             slot: SlotRules(AnswerPath((slot,)), {value: value for value in values})
@@ -60,9 +60,9 @@ class BeliefStates(AnswerKind):
         }
 
     def values(self, data: DialogueSet, turn: Turn, clean: Outcome | None) -> Iterator[str]:
-        """Yield those which the tracker predicts for slots that the ontology knows nothing of.
+        """Yield the predicted values of slots that the ontology lacks.
 
-        They are all, if the data has no labels or no ontology.
+        If the data has no labels or no ontology, these are all values.
         """
         known = {} if turn.state is None or data.ontology is None else data.ontology.values
         for slot, value in (clean or {}).items():

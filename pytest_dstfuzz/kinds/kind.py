@@ -1,4 +1,4 @@
-"""What a kind of answer knows of itself: labels, values, words; and what differs in two answers."""
+"""The interface of a kind of answer: labels, values, and words for messages."""
 
 from __future__ import annotations
 
@@ -13,65 +13,65 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn
 class Words(NamedTuple):
     """The words of messages and reports for one kind of answer."""
 
-    #: Who answers.
+    #: The system that answers.
     who: str
-    #: What is tested of an answer, its short form, and an answer as relations speak of it.
+    #: The tested part of an answer, its short form, and the noun that relations use for an answer.
     what: str
     short: str
     noun: str
-    #: What a relation of this kind alone speaks of.
+    #: The noun for relations that support this kind only.
     several: str
-    #: What answers are called, and what says that they are right, each of many.
+    #: Plural nouns for answers and for their labels.
     answers: str
     labels: str
-    #: Name of the share of those that are right.
+    #: Name of the share of right answers.
     right: str
-    #: The same in a verdict of a gate, with the clean answers and one that is recorded.
+    #: The words for the share in a gate verdict: its name, the clean answers, and one label.
     accuracy: tuple[str, str, str]
-    #: What tests are called that are about it.
+    #: The part of test names for this kind.
     identifier: str
-    #: What a system does whose answers are all empty.
+    #: The verb phrase for a system with only empty answers.
     nothing: str
-    #: Whether an answer has several values, each with a name.
+    #: Whether an answer has several named values.
     values: bool = True
-    #: What such a name is, and what several of them belong to.
+    #: The nouns for a named value, and for a group of them.
     slot: str = "slot"
     domain: str = "domain"
-    #: What somebody who answers otherwise does otherwise.
+    #: The verb for giving a different answer.
     does: str = "says"
-    #: What an answer without any value is, and what is to be said of many such.
+    #: The noun for empty answers, and a remark if there are many.
     empty: str = "empty answers"
     are_empty: str = ", which hardly any variant can change"
-    #: Whether ``short`` and ``noun`` name several things.
+    #: Whether ``short`` and ``noun`` are plural.
     plural: bool = False
 
     @property
     def do(self) -> str:
-        """The verb of ``short``."""
+        """The form of "to do" after ``short``."""
         return "do" if self.plural else "does"
 
     @property
     def some(self) -> str:
-        """Any of those who answer."""
+        """The indefinite noun phrase for the system."""
         who = self.who.removeprefix("the ")
         return f"an {who}" if who.startswith("a") else f"a {who}"
 
     @property
     def one(self) -> str:
-        """What is tested of one answer."""
+        """The noun phrase for the tested part of one answer."""
         return self.what if self.plural else f"a {self.short}"
 
     @property
     def subject(self) -> str:
-        """What is tested, before what it is."""
+        """The tested part of an answer as a subject, followed by "is" or "are"."""
         return f"{self.what} are" if self.plural else f"{self.short} is"
 
     def test_name(self, verb: str) -> str:
-        """Return what a test is called that says what an answer does: ``test_reply_survives``."""
+        """Return the name of a test: ``test_reply_survives``."""
         return f"test_{self.identifier}_{verb}{'' if self.plural else 's'}"
 
     def fill(self, text: str) -> str:
-        """Return a text with the words of this kind in the place of their names.
+        """Return a text in which placeholders are replaced by the words of this kind.
 
         >>> from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
         >>> TOOL_CALLS.words.fill("{stays} after the round that is said twice")
@@ -95,30 +95,31 @@ class Words(NamedTuple):
 
 
 class SlotRules(NamedTuple):
-    """What the ontology, or the schema of a tool, says of a slot."""
+    """The rules for a slot from the ontology or the schema of a tool."""
 
     path: AnswerPath
-    #: The values that it lists, as people write them -> as they stand in an answer.
+    #: Allowed values in the spelling of users -> their form in an answer.
     values: dict[str, str]
     required: bool = False
-    #: The value that is taken if none is given, as people write it.
+    #: The default value, in the spelling of users.
     default: str | None = None
 
 
 class AnswerKind(ABC):
-    """A kind of answer: all that differs between belief states, replies and tool calls."""
+    """A kind of answer, with everything that differs between states, replies and tool calls."""
 
-    #: As options and reports name it.
+    #: The name in options and reports.
     name: ClassVar[OutcomeKind]
     words: ClassVar[Words]
-    #: Whether an answer has the slots of an ontology. A system with such answers repeats itself
-    #: unless it says otherwise, and its answer does not depend on whose messages it sees.
+    #: Whether an answer has the slots of an ontology. A system with such answers counts as
+    #: deterministic unless it declares otherwise, and its answer does not depend on whose messages
+    #: it sees.
     has_slots: ClassVar[bool] = False
-    #: Whether an answer uses tools, whose list a system is given.
+    #: Whether an answer uses tools from a list that the system gets.
     has_tools: ClassVar[bool] = False
-    #: Whether an answer builds on those to the earlier turns, so that these must be known.
+    #: Whether an answer depends on the answers to earlier turns, so that these must be known.
     needs_earlier: ClassVar[bool] = True
-    #: Whether a recorded answer may stand for the one of the system.
+    #: Whether a recorded answer may replace the system's answer.
     has_exact_labels: ClassVar[bool] = True
 
     def __repr__(self) -> str:
@@ -126,15 +127,15 @@ class AnswerKind(ABC):
 
     @abstractmethod
     def label(self, dialogue: Dialogue, index: int) -> Outcome | None:
-        """Return the right answer to a turn; ``None`` = the data does not say it."""
+        """Return the right answer to a turn, or ``None`` if the data has none."""
 
     def adds_up(self, history: History) -> bool:
-        """Say whether an answer is a running total, where messages of somebody are the history."""
+        """Return whether answers accumulate over turns, given whose messages form the history."""
         del history
         return False
 
     def text(self, answer: Outcome) -> str:
-        """Return what an answer says in sentences, ``""`` if it has none."""
+        """Return the sentences of an answer, or ``""`` if it has none."""
         del answer
         return ""
 
@@ -143,27 +144,27 @@ class AnswerKind(ABC):
         return tuple(tool.name for tool in dialogue.tools) if self.has_tools else ()
 
     def label_values(self, dialogue: Dialogue, index: int) -> Iterator[tuple[str, str]]:
-        """Yield the slots and values that the label of a turn adds to what was known."""
+        """Yield the slots and values that the label of a turn adds."""
         del dialogue, index
         yield from ()
 
     def slot_values(self, answer: Outcome) -> Mapping[str, str]:
-        """Return the values of an answer that people can say, by slot."""
+        """Return the values of an answer that users can say, by slot."""
         del answer
         return {}
 
     def slot_rules(self, data: DialogueSet) -> Mapping[str, SlotRules]:
-        """Return what the data says of the slots that an answer may have."""
+        """Return the rules of the data for the slots of answers."""
         del data
         return {}
 
     def locked_values(
         self, data: DialogueSet, turn: Turn, clean: Outcome | None
     ) -> tuple[str, ...]:
-        """Return the values that no edit of a turn may touch, sorted, each member of a list once.
+        """Return the values that no edit of a turn may touch, sorted; lists are split.
 
-        They are those of its belief state in the data, if there is one, and those of the kind,
-        some of them in the ``clean`` answer.
+        They are the values of the turn's belief state in the data, if there is one, and those of
+        `values`.
         """
         values = set() if turn.state is None else set(turn.state.values())
         values.update(self.values(data, turn, clean))

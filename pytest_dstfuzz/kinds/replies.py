@@ -1,4 +1,4 @@
-"""Replies: what a bot says."""
+"""Replies: the texts of a bot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_dstfuzz.kinds.kind import AnswerKind, Words
 
 
 class Replies(AnswerKind):
-    """What a bot says; none of its words is a value that the user gave."""
+    """The replies of a bot; they contain no values that the user gave."""
 
     name = "reply"
     has_exact_labels = False
@@ -30,9 +30,9 @@ class Replies(AnswerKind):
     )
 
     def label(self, dialogue: Dialogue, index: int) -> Outcome | None:
-        """Return the recorded reply.
+        """Return the recorded reply, if there is one.
 
-        A question without an answer has no right one: there are many ways to say so.
+        A question without an answer has no label, because there are many ways to say so.
         """
         recorded = answer_of(dialogue, index)
         return reply_outcome(recorded) if recorded else None

@@ -1,4 +1,4 @@
-"""Tool calls: what an assistant does."""
+"""Tool calls: the actions of an assistant."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from pytest_dstfuzz.kinds.kind import AnswerKind, SlotRules, Words
 
 
 class CallArgument(NamedTuple):
-    """An argument of a call that people can say."""
+    """An argument of a call that users can say."""
 
     path: AnswerPath
-    #: As people write it, in lower case.
+    #: The value in lower case, in the spelling of users.
     value: str
-    #: As it stands in the outcome.
+    #: The value in the form of the outcome.
     text: str
 
 
 def spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
-    """Return the arguments of tool calls that people can say, by slot.
+    """Return the arguments of tool calls that users can say, by slot.
 
-    Of a further call of a tool, and of a list, the slot has a number.
+    If a tool is called again, or a list has further members, the slot name gets a number.
     """
     found: dict[str, CallArgument] = {}
     for path, text in arguments_in(calls):
@@ -50,7 +50,7 @@ def spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
 
 
 def spoken_value(value: object) -> str | None:
-    """Return a JSON value as people write it; ``None`` = nobody says such a one."""
+    """Return a JSON value in the spelling of users, or ``None`` if nobody would say it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
@@ -61,7 +61,7 @@ def spoken_value(value: object) -> str | None:
 
 
 def _slot_of(place: AnswerPath) -> str:
-    """Return what an argument is called as a slot: the tool stands for the domain."""
+    """Return the slot name of an argument; the tool takes the place of the domain."""
     argument = place.part[1].removeprefix(f"{place.tool}.")
     return f"{place.tool.replace('-', '_')}-{argument}"
 
@@ -97,7 +97,7 @@ class ToolCalls(AnswerKind):
         return dialogue.turns[index].calls
 
     def adds_up(self, history: History) -> bool:
-        """Say whether the calls are all those of a rollout."""
+        """Return whether the answer has all calls of the dialogue so far, as in a rollout."""
         return history == "own"
 
     def label_values(self, dialogue: Dialogue, index: int) -> Iterator[tuple[str, str]]:
@@ -110,7 +110,7 @@ class ToolCalls(AnswerKind):
         return {slot: one.value for slot, one in spoken_arguments(answer).items()}
 
     def slot_rules(self, data: DialogueSet) -> Mapping[str, SlotRules]:
-        """Return what the schemas of the tools say of their arguments."""
+        """Return the rules of the tool schemas for arguments."""
         found: dict[str, SlotRules] = {}
         for tool in data.tools:
             needed, inner = tool.schema.get("required"), tool.schema.get("properties") or {}
@@ -129,7 +129,7 @@ class ToolCalls(AnswerKind):
         return found
 
     def values(self, data: DialogueSet, turn: Turn, clean: Outcome | None) -> Iterator[str]:
-        """Yield the arguments of the calls that are recorded, and of those that are made."""
+        """Yield the arguments of the recorded calls and of the clean answer."""
         del data
         for made in (turn.calls, clean):
             yield from (text for _, text in argument_texts(made or {}))

@@ -1,1 +1,1 @@
-"""Internal: remembered violations, which a team commits, replays, accepts and retires."""
+"""Internal: Remembered violations, which a team commits, replays, accepts and retires."""

@@ -19,7 +19,7 @@ _IMPORTS = (
     "from pytest_dstfuzz import Context, Exchange",
     "from pytest_dstfuzz.testing import assert_follows",
 )
-#: A comma before a rule: a list of values has commas, too.
+#: A comma before a rule, unlike the commas in a list of values.
 _RULE: Final = re.compile(r",(?=[\w.*?-]+=)")
 _TRANSCRIPT_IMPORT = "from pytest_dstfuzz import Tool, Transcript"
 _EXPECTED_IMPORT = "from pytest_dstfuzz import Admissible, Delta"
@@ -40,12 +40,15 @@ def {name}(dst_model):
 
 
 def promoted(regression: Regression, existing: str = "") -> str:
-    """Return a file of tests, its imports completed, with that of a violation at its end.
+    """Return the text of a test file with the test of a violation appended.
 
-    The test passes once the slots that changed are let alone. It uses the fixture
-    ``dst_model``, so that it is run against whatever tracker a suite is about, and takes what
-    that may answer wherever a campaign does. A test asks with the recorded messages alone, so one
-    of a violation beside the system's own would pass whatever that answers: a ``UserError``.
+    Missing imports are added. The test passes if the changed slots stay as they should. It uses the
+    fixture ``dst_model``, so it runs against the tracker of any suite, and accepts the same answers
+    as a campaign.
+
+    Raises:
+        UserError: the violation was found with the system's own messages in the history. A plain
+            test has only the recorded messages, so it would always pass.
     """
     if regression.history == "own":
         raise UserError(
@@ -69,7 +72,7 @@ def promoted(regression: Regression, existing: str = "") -> str:
 
 
 def promoted_all(regressions: Iterable[Regression], existing: str = "") -> str:
-    """Return a file of tests with those of several violations at its end, see `promoted`."""
+    """Return a test file with the tests of several violations appended, see `promoted`."""
     for regression in regressions:
         existing = promoted(regression, existing)
     return existing
@@ -100,13 +103,13 @@ def _test(regression: Regression, name: str) -> str:
 
 
 def _compared(regression: Regression) -> str:
-    """Return what is tested and how answers are compared, as arguments."""
+    """Return the arguments for the kind of answer and its comparison."""
     if regression.kind.has_slots:
         _, *rules = re.split(_RULE, regression.compare)
         return f"        arguments={rules!r},\n" if rules else ""
     if regression.kind.has_tools:
         return _rules(regression)
-    # "numbers,embedding:shipped<=0.45": what ships needs no more than its name.
+    # "numbers,embedding:shipped<=0.45": shipped comparisons need only their names.
     names = re.sub(r"(:shipped)?<=[0-9.]+", "", regression.compare)
     limit = re.search(r"<=([0-9.]+)", regression.compare)
     lines = [f'outcome="{regression.outcome}"', f"compare={names or None!r}"]
@@ -115,7 +118,7 @@ def _compared(regression: Regression) -> str:
 
 
 def _with_imports(existing: str, module: ast.Module, wanted: Sequence[str]) -> str:
-    """Return a file with the imports of a test, those that it lacks after its own."""
+    """Return a file with the missing imports of a test added after its own imports."""
     lines = existing.splitlines()
     missing = [line for line in wanted if line not in lines]
     place = 0
@@ -129,7 +132,7 @@ def _with_imports(existing: str, module: ast.Module, wanted: Sequence[str]) -> s
 
 
 def _delta(delta: Delta) -> str:
-    """Return what is to become of a slot as code."""
+    """Return the expected change of a slot as code."""
     but = ", anything_but=True" if delta.after.anything_but else ""
     but += ", or_no_call=True" if delta.after.or_no_call else ""
     after = f"Admissible({delta.after.values!r}{but})"
@@ -137,7 +140,7 @@ def _delta(delta: Delta) -> str:
 
 
 def _transcripts(regression: Regression) -> str:
-    """Return what was recorded beside the texts as code, and what was given in its place."""
+    """Return the recorded transcript as code, and the one that was given instead."""
     named = {"recorded": regression.transcript, "given": regression.given}
     return "".join(
         f"    {name} = {_transcript(one)}\n" for name, one in named.items() if one is not None
@@ -168,7 +171,7 @@ def _within(lines: Sequence[str]) -> str:
 
 
 def _rules(regression: Regression) -> str:
-    """Return how calls are compared, as arguments: the rules that may be about this violation."""
+    """Return the arguments for comparing calls, with the rules that may affect this violation."""
     order, *rules = re.split(_RULE, regression.compare.removeprefix("calls:"))
     tools = () if regression.transcript is None else regression.transcript.tools
     known = ArgumentTable(tools=tools)
@@ -181,7 +184,7 @@ def _rules(regression: Regression) -> str:
 
 
 def _context(context: Context, transcript: str) -> str:
-    """Return a context as code, an exchange a line, with the name of its transcript if any."""
+    """Return a context as code, one exchange per line, with the name of its transcript if any."""
     lines = (
         f"            Exchange({said.system!r}, {said.user!r}),\n" for said in context.exchanges
     )

@@ -43,44 +43,44 @@ from pytest_dstfuzz.report.answers import remembered_lines
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.weaknesses.groups import Heard, key_of_id, read, weakness_of
 
-#: What was accepted: this violation alone, or all of its weakness.
+#: The scope of an acceptance: this violation alone, or its whole weakness.
 Scope = Literal["violation", "weakness"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidEntry:
-    """An exchange of a line."""
+    """An exchange in a line of a corpus."""
 
     system: str
     user: str
-    #: ``None`` where nothing was changed.
+    #: The edited user text; ``None`` if nothing was changed.
     seen: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusLine:
-    """A line of a corpus, as it is written."""
+    """A line of a corpus, as written to the file."""
 
     id: str
     status: str
     reason: str
     scope: Scope = "violation"
-    #: Files of earlier versions do not say it, nor the normalisation.
+    #: Files of earlier versions lack the weakness and the normalisation.
     weakness: str = ""
     turn: str
     relation: str
     normalisation: str = "plain"
     changed: tuple[Difference, ...]
     edits: tuple[str, ...]
-    #: Of relations that expect a change, and of those that move rounds.
+    #: For relations that expect a change or move rounds.
     expected: tuple[Delta, ...] = ()
     dialogue: tuple[SaidEntry, ...]
     seen: tuple[SeenRound, ...] | None = None
-    #: Of replies and tool calls.
+    #: For replies and tool calls.
     outcome: OutcomeKind = "state"
     compare: str = ""
     history: History = "recorded"
-    #: Of tool calls.
+    #: For tool calls.
     answer: Outcome | None = None
     transcript: dict[str, Any] | None = None
     given: dict[str, Any] | None = None
@@ -88,7 +88,7 @@ class CorpusLine:
 
 
 def with_sorted_keys(transcript: Transcript | None) -> Transcript | None:
-    """Return a transcript as it comes back from a line, whatever the order of its keys was."""
+    """Return a transcript with sorted keys, as if it had been read from a line."""
     return None if transcript is None else transcript_of_json(transcript_json(transcript))
 
 
@@ -100,23 +100,24 @@ def transcript_of_line(name: str, data: dict[str, Any] | None) -> Transcript | N
         raise ValueError(f"{name}: {error}") from None
 
 
-#: ``accepted``: it is known, and fails no build.
+#: An ``accepted`` violation is known and fails no build.
 Status = Literal["open", "accepted"]
-#: What became of it: ``unclear`` = nothing changes any more, but the clean answer is no longer the
-#: one that changed; ``failed`` = the tracker gave no prediction, ``unasked`` = the budget ended.
+#: The result of a replay. ``unclear`` = nothing changes any more, but the clean answer differs from
+#: the one that changed. ``failed`` = the tracker gave no prediction. ``unasked`` = the budget was
+#: exhausted.
 Replayed = Literal["broken", "fixed", "unclear", "failed", "unasked"]
 _DIGITS = 10
 
 
 class Said(NamedTuple):
-    """One exchange: what was said, and what the tracker saw the user say."""
+    """One exchange: the texts of system and user, and the user text that the tracker saw."""
 
     system: str
     user: str
     seen: str
 
     def to_json(self) -> dict[str, str]:
-        """Return a plain dictionary; ``seen`` is left out where nothing was changed."""
+        """Return a plain dictionary, without ``seen`` if nothing was changed."""
         return (
             self._asdict() if self.seen != self.user else {"system": self.system, "user": self.user}
         )
@@ -126,35 +127,35 @@ class Said(NamedTuple):
 class Regression:
     """A violation in its smallest known version."""
 
-    #: Readable name of the turn that it was found at.
+    #: Readable name of the turn in which it was found.
     turn: str
     relation: str
     exchanges: tuple[Said, ...]
-    #: What changed when it was found.
+    #: The changes at the time of discovery.
     changed: tuple[Difference, ...]
-    #: ``transformation/operator`` of each edit that is left, those of earlier turns first.
+    #: ``transformation/operator`` of each remaining edit, those of earlier turns first.
     edits: tuple[str, ...] = ()
-    #: The label of the turn, where the data has one.
+    #: The label of the turn, if the data has one.
     label: Outcome | None = None
     status: Status = "open"
-    #: Why it is accepted.
+    #: The reason for accepting it.
     reason: str = ""
-    #: What slots and values of the states were brought to.
+    #: Name of the normalisation of slots and values.
     normalisation: str = "plain"
-    #: Id of its weakness; ``""`` where that is not known, as of some lines of earlier versions.
+    #: Id of its weakness; ``""`` if unknown, for example in lines of earlier versions.
     weakness: str = ""
     scope: Scope = "violation"
-    #: What was to become of the slots, seen from the clean answer; the others were to stay.
+    #: Expected changes of slots relative to the clean answer; other slots should have stayed.
     expected: tuple[Delta, ...] = ()
-    #: All that the tracker saw, where rounds moved; ``None`` = the ``exchanges`` say it.
+    #: All rounds that the tracker saw, if rounds moved; ``None`` = see ``exchanges``.
     rounds: tuple[SeenRound, ...] | None = None
-    #: What of the answers was tested, and of others than states by which comparison, for people.
+    #: The kind of answer, and the name of the comparison for display.
     outcome: OutcomeKind = "state"
     compare: str = ""
-    #: Whose messages stood in the history, the recorded ones or the system's own.
+    #: Whose messages formed the history: the recorded ones or the system's own.
     history: History = "recorded"
-    #: Of tool calls: those of the clean turn when it was found, and what was recorded beside the
-    #: texts, and in the place of that what the assistant was given, where that was something else.
+    #: For tool calls: the calls of the clean turn at the time of discovery, the recorded
+    #: transcript, and the transcript given to the assistant if it differs.
     answer: Outcome | None = None
     transcript: Transcript | None = None
     given: Transcript | None = None
@@ -170,9 +171,10 @@ class Regression:
         compare: str = "",
         history: History = "recorded",
     ) -> Regression:
-        """Remember a violation of a relation, its smallest version where that is known.
+        """Create a regression from a violation, in its smallest version if that is known.
 
-        ``compare`` is the name of the comparison, or of several. States have no ``history``.
+        ``compare`` is the name of the comparison, or of several. For states, ``history`` is
+        ignored.
         """
         plain = variant.plain
         rounds = variant.exchanges
@@ -209,13 +211,13 @@ class Regression:
 
     @property
     def kind(self) -> AnswerKind:
-        """What is tested of the answers."""
+        """The kind of answer that is tested."""
         return KINDS[self.outcome]
 
     @property
     def id(self) -> str:
-        """Name of this violation: of what is said and seen, what is tested, and nothing else."""
-        # Of states it is the relation alone.
+        """A hash of the texts and of the test settings; nothing else affects it."""
+        # For states, only the relation is included.
         tested = [self.relation] if self.kind.has_slots else [self.relation, self.outcome]
         tested += [] if self.history == "recorded" else [self.history]
         content = json.dumps([*tested, *self.exchanges])
@@ -227,12 +229,12 @@ class Regression:
 
     @property
     def slots(self) -> frozenset[str]:
-        """The slots that changed when it was found."""
+        """The slots that changed at the time of discovery."""
         return frozenset(change.slot for change in self.changed)
 
     @property
     def clean(self) -> Context:
-        """The dialogue as it was."""
+        """The unedited dialogue."""
         return Context(
             tuple(Exchange(said.system, said.user) for said in self.exchanges),
             transcript=self.transcript,
@@ -240,7 +242,7 @@ class Regression:
 
     @property
     def seen(self) -> Context:
-        """The dialogue with the edits."""
+        """The edited dialogue."""
         if self.rounds is not None:
             return Context(tuple(Exchange(said.system, said.user) for said in self.rounds))
         return Context(
@@ -250,7 +252,7 @@ class Regression:
 
     @property
     def told(self) -> Iterator[tuple[str, str]]:
-        """Yield what was said and seen, each text with who said it, or how it was seen."""
+        """The texts of the dialogue with the speaker or a label, for display."""
         for said in self.exchanges:
             if said.system:
                 yield "system", said.system
@@ -261,20 +263,20 @@ class Regression:
             yield f"seen {number}", f"{one.system} / {one.user}" if one.system else one.user
 
     def text_of(self, change: Difference, show: Callable[[str], str] = str) -> str:
-        """Say what became of a slot, and what should have; values as ``show`` makes them."""
+        """Describe the actual and the expected change of a slot; ``show`` formats the values."""
         return Expected(self.expected).told(change, show)
 
     def lines_of(
         self, changes: Sequence[Difference], show: Callable[[str], str] = str
     ) -> list[str]:
-        """Say what became of slots, a line for each; of tool calls as code, one for each call."""
+        """Describe changes of slots, one line per slot; for tool calls, one line per call."""
         if self.kind.has_tools and not self.expected:
             return remembered_lines(self.answer, changes, show)
         return [self.text_of(change, show) for change in changes]
 
     @property
     def done(self) -> str:
-        """What was done to the dialogue: its edits, or the relation that moved or added rounds."""
+        """The edits of the dialogue, or the relation that moved or added rounds."""
         return ", ".join(self.edits) or self.relation
 
     def replayed(
@@ -283,16 +285,17 @@ class Regression:
         relation: Relation | None = None,
         comparison: Comparison = EXACT,
     ) -> tuple[Replayed, tuple[Difference, ...]]:
-        """Say whether it is still broken, and by which changes.
+        """Return whether the violation still occurs, and with which changes.
 
-        It is while one of the slots that changed when it was found changes; to which value
-        does not matter. It is fixed where the clean answer has these slots as it had them, or as
-        the label has them: who understands nothing cannot be broken. Where it has other values,
-        these are the changes. Where a change was expected, it is broken while one of the slots is
-        not as expected, and cannot be told where the clean answer has no more what was to change.
-        Answers to `clean` or `seen` are missing where the budget ended; without a relation it is
-        the one of its name. A reply that says the same as it did then, by the comparison, is that
-        one.
+        It is ``broken`` if any slot that changed at the time of discovery changes again, to
+        whatever value. It is ``fixed`` if the clean answer has the old values or those of the label
+        in these slots and nothing changes. Otherwise it is ``unclear``, with the differences in the
+        clean answer, because a tracker that understands nothing cannot violate a relation. If a
+        change was expected, the violation is ``broken`` if one of the slots is not as expected. It
+        is ``unclear`` if the clean answer no longer has the value that should change. Missing
+        answers to `clean` or `seen` mean that the budget was exhausted. The default relation is the
+        one with the stored name. If the comparison accepts a reply as equal to the old one, it
+        counts as the old one.
         """
         if self.clean not in answers or self.seen not in answers:
             return "unasked", ()
@@ -319,7 +322,7 @@ class Regression:
     def _folded(
         self, before: Prediction, after: Prediction, folding: Folding
     ) -> tuple[Regression, Prediction, Prediction]:
-        """Return it with the two answers: what says the same now has the same words."""
+        """Return copies that use the stored answers if the comparison accepts the new ones."""
         known = {one.slot: one.before for one in self.changed if one.before is not None}
         found = Outcome(known) if self.answer is None else self.answer
         clean = before
@@ -345,9 +348,9 @@ class Regression:
         return known.judge(before, after, self.label)
 
     def _moved(self, clean: Outcome) -> tuple[Difference, ...]:
-        """Return in which of its slots the clean answer is another one than it was, and wrong.
+        """Return the changed slots whose clean value is neither the stored one nor the label's.
 
-        Without a label nobody knows which of the two is right.
+        Without a label, it is unknown which of the two values is right.
         """
         found = []
         for change in self.changed:
@@ -358,7 +361,7 @@ class Regression:
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary, in the order in which a person reads it."""
+        """Return a plain dictionary with its keys in reading order."""
         return {
             "id": self.id,
             "status": self.status,
@@ -386,7 +389,7 @@ class Regression:
 
     @classmethod
     def from_json(cls, data: object) -> Regression:
-        """Build what `to_json` wrote; texts that the id was not made of are a ``ValueError``."""
+        """Parse the output of `to_json`; raise a ``ValueError`` if id and texts do not match."""
         line = from_json(CorpusLine, data)
         if line.status not in ("open", "accepted"):
             raise ValueError(f"'status' is {line.status!r}: it must be 'open' or 'accepted'")
@@ -397,7 +400,7 @@ class Regression:
             raise ValueError("'changed' is empty: there is no slot that could be mended")
         deltas = (delta.slot for delta in line.expected)
         for slot in (*(change.slot for change in line.changed), *deltas, *(line.label or ())):
-            # Any other name may be one that a tracker has answered.
+            # A tracker may answer with any other slot name.
             if not slot.strip():
                 raise ValueError(f"{slot!r} is no name of a slot")
         wanted = {delta.slot for delta in line.expected}
@@ -408,7 +411,7 @@ class Regression:
                 )
         found = cls(
             turn=line.turn,
-            # Perhaps one that only the suite knows, once its fixtures are run.
+            # The relation may be defined by the suite, which is not loaded here.
             relation=line.relation,
             exchanges=tuple(
                 Said(said.system, said.user, said.user if said.seen is None else said.seen)
@@ -442,29 +445,30 @@ class Regression:
 
 
 def is_kept(variant: VariantResult) -> bool:
-    """Whether a violation can be remembered: it is one beside a clean context.
+    """Return whether a violation can be remembered.
 
-    Not of the very same words asked once more, nor of two contexts neither of which is clean.
+    This is not the case if the same words were repeated, or if neither of two contexts is clean.
     """
     return variant.reference is None and all(move.kind != "again" for move in variant.moves)
 
 
 def _length(variant: VariantResult) -> int:
-    """Return how many rounds of the dialogue a violation with moved rounds is compared with."""
+    """Return the number of clean rounds that a violation with moved rounds is compared with."""
     more = sum(move.kind in ("repeat", "add") for move in variant.moves)
     less = sum(move.kind == "drop" for move in variant.moves)
     return len(variant.exchanges or ()) - more + less
 
 
-#: Where corpora are, seen from the root of a project.
+#: The folder of corpora, relative to the root of a project.
 FOLDER: Final = Path(".dstfuzz", "regressions")
 
-#: Lines that git adds where two branches changed the same place.
+#: Lines that git adds in a merge conflict.
 _MERGE_MARKS: Final = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
-#: Ids that a message lists.
+#: Maximum number of ids in a message.
 _MOST_NAMES: Final = 10
 
-#: Violations of one weakness that are remembered: the plainest. One hole is not to fill the file.
+#: Maximum number of remembered violations per weakness, so that one weakness does not fill the
+#: file.
 MOST_OF_ONE: Final = 5
 
 #: Id -> violation, sorted by id.
@@ -477,10 +481,10 @@ def corpus_path(folder: Path, data_name: str) -> Path:
 
 
 def read_corpus(path: Path) -> Corpus:
-    """Return what is remembered in a file; nothing where there is no such file.
+    """Return the violations in a file; empty if the file does not exist.
 
-    A violation may stand on several lines, as after a merge that keeps the lines of both
-    branches: one that is accepted is kept, and of equals the first in the order of their text.
+    A violation may occur on several lines, for example after a merge that keeps the lines of both
+    branches. In this case an accepted one is kept, or else the first in the order of the text.
     """
     found = []
     lines = read_text(path, "regressions").split("\n") if path.exists() else []
@@ -498,7 +502,7 @@ def read_corpus(path: Path) -> Corpus:
 
 
 def update_corpus(path: Path, change: Callable[[Corpus], Corpus]) -> tuple[Corpus, Corpus]:
-    """Change what a file holds, also while other processes do; return what it held and holds."""
+    """Update a file under a lock; return its content before and after."""
     with locked(path):
         before = read_corpus(path)
         after = change(before)
@@ -508,17 +512,18 @@ def update_corpus(path: Path, change: Callable[[Corpus], Corpus]) -> tuple[Corpu
 
 
 def corpus_text(corpus: Corpus) -> str:
-    """Return what the file of a corpus holds: the same bytes for the same violations."""
+    """Return the text of a corpus file, which depends only on the violations."""
     lines = (json.dumps(corpus[name].to_json(), ensure_ascii=False) for name in sorted(corpus))
     return "".join(f"{line}\n" for line in lines)
 
 
 def remembered(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
-    """Return a corpus with what was found now.
+    """Return a corpus with the newly found violations.
 
-    What is in it already stays as it is; an open violation that changes other slots now, as
-    after a slot was renamed, is also about these. Of one weakness only `MOST_OF_ONE` are added,
-    less those that are in it; what was accepted by itself does not count.
+    Existing entries stay unchanged, with one exception: if an open violation now changes other
+    slots, for example after a slot was renamed, these are added. For each weakness, new violations
+    are added up to a total of `MOST_OF_ONE`. Violations that were accepted individually do not
+    count.
     """
     merged = dict(corpus)
     counts = Counter(
@@ -536,20 +541,20 @@ def remembered(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
 
 
 class FoundTally:
-    """Keeps of the violations of a run, however many, those that `remembered` may need.
+    """Collect the violations of a run that `remembered` may need.
 
-    That are those that are known, and of each weakness the plainest.
+    These are the known ones, and the plainest ones of each weakness.
     """
 
     def __init__(self, known: Collection[str]) -> None:
-        """Begin with none; ``known`` are the ids of those in the corpus."""
+        """Create an empty tally; ``known`` are the ids in the corpus."""
         self._known = known
-        #: Weakness -> ids -> what was found under each, once for the same slots.
+        #: Weakness -> ids -> violations with this id and different slots.
         self._kept: dict[str, dict[str, list[Regression]]] = {}
         self._ids = DistinctCount()
 
     def add(self, entry: Regression) -> None:
-        """Take in a violation."""
+        """Add a violation."""
         self._ids.add(entry.id)
         known = entry.id in self._known
         of_one = self._kept.setdefault("" if known else entry.weakness, {})
@@ -561,16 +566,16 @@ class FoundTally:
 
     @property
     def kept(self) -> list[Regression]:
-        """What is kept of them."""
+        """The collected violations."""
         return [one for each in self._kept.values() for same in each.values() for one in same]
 
     def left_out(self, after: Corpus) -> int:
-        """Return how many of them a corpus does not have that what is kept was put into."""
+        """Return how many violations a corpus lacks after the collected ones were added."""
         return self._ids.value - len({one.id for one in self.kept}.intersection(after))
 
 
 def _seen_again(known: Regression, entry: Regression) -> Regression:
-    if key_of_id(known.weakness) is None:  # None, or that of an earlier version.
+    if key_of_id(known.weakness) is None:  # Unknown, or from an earlier version.
         known = replace(known, weakness=entry.weakness)
     if known.status == "accepted" or not entry.slots - known.slots:
         return known
@@ -579,7 +584,7 @@ def _seen_again(known: Regression, entry: Regression) -> Regression:
 
 
 def _plainness(entry: Regression) -> tuple[int, int, str]:
-    """Order violations: the fewest edits first, then the shortest utterance."""
+    """Return a sort key: fewest edits first, then the shortest utterance."""
     return (len(entry.edits), len(entry.exchanges[-1].seen), entry.id)
 
 
@@ -591,7 +596,7 @@ def accepted(corpus: Corpus, name: str, reason: str) -> Corpus:
 
 
 def accepted_weakness(corpus: Corpus, weakness: str, reason: str) -> Corpus:
-    """Return a corpus in which a weakness is accepted: its violations, those to come as well."""
+    """Return a corpus in which a weakness is accepted, including its future violations."""
     _check_reason(reason)
     known: dict[str, Any] = {"status": "accepted", "reason": reason.strip(), "scope": "weakness"}
     return {
@@ -606,7 +611,7 @@ def _check_reason(reason: str) -> None:
 
 
 def reasons_by_weakness(corpus: Corpus) -> dict[str, str]:
-    """Return the weaknesses that are accepted as a whole, and why each may stay."""
+    """Return the weaknesses that are accepted as a whole, with the reasons."""
     return {
         entry.weakness: entry.reason
         for entry in corpus.values()
@@ -615,18 +620,18 @@ def reasons_by_weakness(corpus: Corpus) -> dict[str, str]:
 
 
 def without(corpus: Corpus, names: Iterable[str]) -> Corpus:
-    """Return a corpus without some violations; those that it does not have are no error."""
+    """Return a corpus without some violations; unknown names are ignored."""
     gone = set(names)
     return {name: entry for name, entry in corpus.items() if name not in gone}
 
 
 def one(corpus: Corpus, name: str) -> Regression:
-    """Return the violation of that id."""
+    """Return the violation with this id."""
     return corpus[full_id(corpus, name)]
 
 
 def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
-    """Return the one id that begins with ``start``; messages call what it is of ``kind``."""
+    """Return the only id that begins with ``start``; ``kind`` is its noun in messages."""
     names = sorted(known)
     found = [name for name in names if start and name.startswith(start)]
     if len(found) > 1 and start not in found:
@@ -647,9 +652,9 @@ def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
 
 
 def _merged(found: Iterable[Regression]) -> Corpus:
-    """Return each violation once, by id: the first of equals, but one that is accepted wins.
+    """Return each violation once, by id: an accepted one if possible, else the first.
 
-    What is open of a weakness that is accepted as a whole is accepted with it.
+    If a weakness is accepted as a whole, its open violations are accepted too.
     """
     kept: dict[str, Regression] = {}
     for entry in found:
@@ -664,7 +669,7 @@ def _merged(found: Iterable[Regression]) -> Corpus:
 
 
 def _extent(entry: Regression) -> int:
-    """How much is accepted: nothing, a violation, or its weakness."""
+    """Return the extent of the acceptance: 0 = none, 1 = the violation, 2 = its weakness."""
     if entry.status == "open":
         return 0
     return 2 if entry.scope == "weakness" else 1

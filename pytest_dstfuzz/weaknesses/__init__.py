@@ -1,1 +1,1 @@
-"""Internal: weaknesses, violations with one cause: what to fix, and not how often it failed."""
+"""Internal: Weaknesses, which are groups of violations with one cause."""

@@ -1,4 +1,4 @@
-"""The weaknesses of a run: its violations by their keys, worst first, with triage in words."""
+"""The weaknesses of a run: its violations grouped by key, worst first, with advice."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ _DIGITS: Final = 6
 
 
 class Key(NamedTuple):
-    """What violations of one weakness have in common."""
+    """The common properties of the violations of one weakness."""
 
-    mechanism: str  #: A name of `ALL`.
-    at: str = ""  #: Of tool calls the tool, or with its tool the argument, that it shows at.
+    mechanism: str  #: A name in `ALL`.
+    at: str = ""  #: For tool calls, the affected tool, or tool and argument.
 
     @property
     def id(self) -> str:
-        """Readable, a word of a shell, and of the key alone: the same in every run.
+        """A readable id that is one shell word and depends only on the key.
 
         >>> Key("cue-word").id, Key("no-call", "block_card").id
         ('cue-word-41bf47', 'no-call-block_card-da9ec1')
@@ -75,15 +75,15 @@ class Key(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What is read of one violation."""
+    """The properties of one violation."""
 
     key: Key
     words: tuple[str, ...]  #: Clean words that were edited, in lower case.
-    slot: str  #: The slot whose change says most; of a tool call the tool or its argument.
+    slot: str  #: The most significant changed slot; for a tool call, the tool or its argument.
 
 
 def read(turn: TurnResult, variant: VariantResult) -> Reading:
-    """Return key, words and slot of a violation; they depend on it alone."""
+    """Return key, words and slot of a violation; they depend on nothing else."""
     if not turn.kind.words.values:
         return Reading(Key(reply_failure(turn, variant)), blamed(turn, variant).reached, REPLY)
     if turn.kind.has_tools:
@@ -93,14 +93,14 @@ def read(turn: TurnResult, variant: VariantResult) -> Reading:
     name, number = failure_of(turn, variant, changes)
     if name:
         slot = changes[number].slot if number >= 0 else ""
-        # What stands beside a sentence that the user adds has nothing to do with it.
+        # Words next to an added sentence are unrelated to it.
         return Reading(Key(name), blamed(turn, variant).reached, slot)
     return read_scene(BrokenScene.of(turn, variant))
 
 
 def read_scene(scene: BrokenScene) -> Reading:
-    """Return the same of what is known about a violation."""
-    # A slot that became right only says where a value may have gone.
+    """Return key, words and slot for the known facts of a violation."""
+    # A corrected slot only hints at the destination of a value.
     about = not_corrected(scene.changed)
     name, number = mechanism_of([traits_of(change, scene) for change in about])
     slot = about[number].slot if about else ""
@@ -108,7 +108,7 @@ def read_scene(scene: BrokenScene) -> Reading:
 
 
 def key_of_id(name: str) -> Key | None:
-    """Return the key whose id this is; ``None`` where no violation of this version has the id.
+    """Return the key with this id, or ``None`` if this version cannot produce the id.
 
     >>> key_of_id("cue-word-41bf47")
     Key(mechanism='cue-word', at='')
@@ -122,12 +122,12 @@ def key_of_id(name: str) -> Key | None:
     return next((key for key in found if key.id == name and (key.at or key[0] not in CALLS)), None)
 
 
-#: Words of a value in whose midst there may be the name of a slot.
+#: Minimum length, in words, of a value that may contain the name of a slot.
 _LONG: Final = 3
 
 
 class Heard(NamedTuple):
-    """One exchange: what was said, and what the tracker saw the user say."""
+    """One exchange: the texts of system and user, and the user text that the tracker saw."""
 
     system: str
     user: str
@@ -135,9 +135,10 @@ class Heard(NamedTuple):
 
 
 def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[Difference]) -> str:
-    """Return the id of its weakness, or ``""`` where what is kept does not tell.
+    """Return the id of the weakness of a stored violation, or ``""`` if it is not determined.
 
-    It tells of one edit and one slot, unless the state of the clean turn decides: that is not kept.
+    It is determined only for one edit and one slot, and only if the state of the clean turn, which
+    is not stored, does not matter.
     """
     touched = [one for one in said if one.user != one.seen]
     if (edits, len(touched), len(changed)) != (1, 1, 1):
@@ -168,9 +169,10 @@ def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[Difference]
 def _states(
     change: Difference, values: Sequence[str], words: Sequence[str]
 ) -> Iterator[dict[str, str]]:
-    """Return states that differ in the other slots.
+    """Yield states that differ in the other slots.
 
-    Some have the values or not, here and elsewhere, and some are called by these words or not.
+    They vary in three ways: whether slots of the same domain have the values, whether slots of
+    another domain have them, and whether slots are named by the edited words.
     """
     domain = domain_of(change.slot)
     for here, there, named in product((False, True), repeat=3):
@@ -181,9 +183,9 @@ def _states(
 
 
 def _edits(clean: str, seen: str) -> Iterator[Edit]:
-    """Return the edits that make one text of another: what they do not share at either end.
+    """Yield the edits between two texts, without their common ends.
 
-    There are two where it does not tell which of two equal words, say, is the new one.
+    There are two if the position is ambiguous, for example if one of two equal words is new.
     """
     shorter = min(len(clean), len(seen))
     first = next((i for i in range(shorter) if clean[i] != seen[i]), shorter)
@@ -447,7 +449,7 @@ _WORDS: Final = {
 
 
 def description(key: Key, kind: AnswerKind = BELIEF_STATES) -> str:
-    """Say what violations of a key have in common, in the words for a kind of outcome.
+    """Describe the common property of violations with a key, in words for a kind of answer.
 
     >>> description(Key("number-changed"))
     'a time or a number becomes another'
@@ -459,21 +461,23 @@ def description(key: Key, kind: AnswerKind = BELIEF_STATES) -> str:
 
 
 def to_try(key: Key, kind: AnswerKind = BELIEF_STATES) -> str:
-    """Return what may help: a guess from the pattern, never a finding about the cause."""
+    """Return advice, which is a guess from the pattern and not a finding about the cause."""
     return kind.words.fill(_WORDS[key.mechanism].to_try)
 
 
-#: What weaknesses are ranked by: failures expected of 1,000 user turns, or of a search without a
-#: density how many of them are typed as what was found, or without a noise model turns broken.
+#: The figure for ranking weaknesses: expected failures per 1,000 user turns; without estimates, the
+#: share of user turns with one of the violating texts; without a noise model, the number of broken
+#: turns.
 Ranking = Literal["expected failures", "failing mass", "turns"]
-#: Expected failures of a weakness and how many of 1,000 user turns are typed as it; either or none.
+#: Expected failures of a weakness, and its share of violating texts, both per 1,000 user turns. At
+#: most one of the two is known.
 Figures = tuple[float | None, float | None]
 _T = TypeVar("_T")
-#: Words and slots that are named.
+#: Maximum number of words and slots in a report.
 _MOST: Final = 5
-#: Violations of a weakness that are named; its figures are of all.
+#: Maximum number of violations of a weakness that are listed; its figures cover all.
 MOST_MEMBERS: Final = 5_000
-#: Dialogue, turn, number of the variant and name of a violation.
+#: Dialogue, turn, number of the variant, and name of a violation.
 _Place = tuple[str, int, int, str]
 
 
@@ -486,7 +490,7 @@ class Member(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Name of the violation."""
+        """The name of the violation."""
         return member_id(self.turn, self.variant)
 
 
@@ -495,21 +499,21 @@ class Weakness:
     """Violations with one key.
 
     Attributes:
-        key: what they have in common.
-        count: how many violations there are.
-        turns: how many turns it breaks.
+        key: their common properties.
+        count: the number of violations.
+        turns: the number of broken turns.
         words: the words that are edited most often, in lower case.
         slots: the slots that change most often.
-        example: the plainest of them: least edits, own ones before those of earlier turns, short.
-            Where labels know, one whose clean answer is right goes before that: nobody minds that
-            a wrong answer changes.
-        members: the names of the violations, by turn and variant; of more than `MOST_MEMBERS` the
-            first ones.
-        expected: of 1,000 user turns, how many are expected to fail by it; ``None`` where the
-            run gives no such figure for all of them.
-        mass: of 1,000 user turns, how many people type as one of the violations: a lower bound.
-            ``None`` where there are expected failures, or no noise model.
-        accepted: why it may stay, where somebody accepted it; ``""`` otherwise.
+        example: the plainest violation: fewest edits, edits of this turn before those of earlier
+            turns, shortest text. If there are labels, violations with a right clean answer come
+            first, because a changed wrong answer matters less.
+        members: the names of the violations, by turn and variant, at most `MOST_MEMBERS`.
+        expected: expected failures per 1,000 user turns because of this weakness; ``None`` if the
+            run has no estimate.
+        mass: share of user turns with the text of one of the violations, per 1,000. It is a
+            lower bound of the failures. ``None`` if there are expected failures, or no noise
+            model.
+        accepted: the reason if the weakness was accepted, else ``""``.
     """
 
     key: Key
@@ -525,30 +529,30 @@ class Weakness:
 
     @property
     def id(self) -> str:
-        """Readable, and the same in every run that finds it."""
+        """A readable id that is the same in every run."""
         return self.key.id
 
     @property
     def description(self) -> str:
-        """What the violations have in common, in words."""
+        """The common property of the violations, in words."""
         return description(self.key, self.example.turn.kind)
 
     @property
     def to_try(self) -> str:
-        """What may help."""
+        """Advice against the weakness."""
         return to_try(self.key, self.example.turn.kind)
 
 
 def member_id(turn: TurnResult, variant: VariantResult) -> str:
-    """Return the name of a violation: its turn, the relation if not the default, its variant."""
+    """Return the name of a violation: its turn, its relation if not the default, its variant."""
     relation = "" if turn.relation == "metamorphic" else f"-{turn.relation}"
     return f"{turn.id}{relation}-v{variant.index}"
 
 
 class WeaknessTally:
-    """Groups the violations of results by their keys, one turn after the other.
+    """Group the violations of results by key, one turn after the other.
 
-    Of each key it keeps counts, the plainest violation, and the names of `MOST_MEMBERS` violations.
+    For each key, it stores counts, the plainest violation, and at most `MOST_MEMBERS` names.
     """
 
     def __init__(self) -> None:
@@ -557,7 +561,7 @@ class WeaknessTally:
         self._shrunk: set[bool] = set()
 
     def add(self, turn: TurnResult) -> None:
-        """Take in the violations of a turn."""
+        """Add the violations of a turn."""
         self._expected.add(turn)
         self._mass.add(turn)
         for variant in turn.violations:
@@ -571,17 +575,17 @@ class WeaknessTally:
 
     @property
     def shrunk(self) -> bool | None:
-        """Whether smallest versions of violations were looked for: they decide the weakness.
+        """Whether violations were minimised, which affects their weaknesses.
 
-        ``None`` without a violation.
+        ``None`` if there is no violation.
         """
         return any(self._shrunk) if self._shrunk else None
 
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:
-        """What was found, worst first.
+        """The weaknesses, worst first.
 
-        Those of which the run does not know how often people meet them come last, see `ranked`.
+        Weaknesses without a known frequency come last, see `ranked`.
         """
         figure, mass = self._expected.expected, self._mass.mass
         found = [group.weakness(key, figure, mass) for key, group in self._groups.items()]
@@ -589,22 +593,22 @@ class WeaknessTally:
 
 
 def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
-    """Return what a run found, worst first; the order of the results does not matter."""
+    """Return the weaknesses of a run, worst first; the order of the results does not matter."""
     return tallied(WeaknessTally(), results).weaknesses
 
 
 def figures_of(weakness: Weakness) -> Figures:
-    """Return what a weakness is ranked by, as far as the run knows it."""
+    """Return the known figures for ranking a weakness."""
     return weakness.expected, weakness.mass
 
 
 def ranked(
     found: Sequence[_T], figures: Callable[[_T], Figures]
 ) -> tuple[tuple[Ranking, tuple[_T, ...]], ...]:
-    """Return the lists of weaknesses, as `find_weaknesses` orders them, and what ranks each.
+    """Return the lists of weaknesses, in the order of `find_weaknesses`, with their ranking.
 
-    There are two where relations make edits of which nobody knows how often people make them,
-    beside those of a noise model: no figure says which of these and which of those is worse.
+    If a noise model is in use and relations also make their own edits, there are two lists. The
+    frequency of a relation's own edits is unknown, so no figure can rank both together.
     """
     known = tuple(one for one in found if figures(one) != (None, None))
     rest = tuple(one for one in found if figures(one) == (None, None))
@@ -625,7 +629,7 @@ class _Group:
         self._words: Counter[str] = Counter()
         self._slots: Counter[str] = Counter()
         self._places: list[_Place] = []
-        #: Whether a noise model knows how often people make such an edit.
+        #: Whether a noise model knows the frequency of such edits.
         self._known = False
         self._weights, self._chances = ExactSum(), ExactSum()
 
@@ -641,7 +645,7 @@ class _Group:
         self._places.append(_place(member))
         if len(self._places) > 2 * MOST_MEMBERS:
             self._drop_places()
-        # Nobody knows how often people make the edits that relations make by themselves.
+        # The frequency of a relation's own edits is unknown.
         self._known = self._known or turn.noise is not None
         if has_expectation(turn):
             self._weights.add(weight_of(turn, variant))
@@ -651,7 +655,7 @@ class _Group:
     def weakness(
         self, key: Key, figure: ExpectedFailures | None, mass: FailingMass | None
     ) -> Weakness:
-        """Return the weakness, with the figure that the run gives, if any."""
+        """Return the weakness, with the figure of the run if there is one."""
         self._drop_places()
         found = Weakness(
             key=key,

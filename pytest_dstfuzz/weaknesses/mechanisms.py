@@ -1,4 +1,4 @@
-"""Mechanisms: what goes wrong with a state, a call or a reply."""
+"""Mechanisms: the ways in which a state, a call or a reply goes wrong."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pytest_dstfuzz.perturb.words import Edit, take_apart, word_list, word_set
 
 
 class Edited(NamedTuple):
-    """An utterance and the edits in it that a violation is blamed on."""
+    """An utterance and the edits in it that are blamed for a violation."""
 
     clean: str
     text: str
@@ -39,7 +39,7 @@ class Edited(NamedTuple):
 
     @property
     def reached(self) -> tuple[str, ...]:
-        """The clean words, in lower case, that the edits reach into; none where they only add."""
+        """The clean words, in lower case, that the edits overlap; empty for pure insertions."""
         words = take_apart(self.clean).words
         spans = list(source_spans(self.edits))
         found = (
@@ -52,11 +52,12 @@ class Edited(NamedTuple):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The clean words, in lower case, that the edits reach into, or the nearest ones."""
+        """The clean words, in lower case, that the edits overlap or that are nearest to them."""
         words = take_apart(self.clean).words
         found: list[str] = []
         for start, end in source_spans(self.edits):
-            # The second: a blank is at two words, what is put in at the one that it follows.
+            # The second case: a blank touches two words, and an insertion touches the word before
+            # it.
             inside = [word.lower for word in words if start < word.end and word.start < end]
             beside = [word.lower for word in words if start <= word.end and word.start <= end]
             near = sorted(words, key=lambda word: max(word.start - end, start - word.end))
@@ -65,14 +66,15 @@ class Edited(NamedTuple):
 
     @property
     def brought(self) -> frozenset[str]:
-        """The words, in lower case, that only the edits brought."""
+        """The words, in lower case, that occur only because of the edits."""
         return frozenset(word_list(self.text)).difference(word_list(self.clean))
 
 
 def blamed(turn: TurnResult, variant: VariantResult) -> Edited:
-    """Return the edits that are to blame, of the smallest version where that is known.
+    """Return the edits to blame, in the smallest version if that is known.
 
-    They are those of the turn, or of the last earlier turn with any where these are to blame.
+    They are the edits of the turn. If earlier turns are to blame, they are those of the last edited
+    one.
     """
     plain = variant.plain
     earlier = plain.context_edits
@@ -83,34 +85,34 @@ def blamed(turn: TurnResult, variant: VariantResult) -> Edited:
 
 
 _ENDING: Final = re.compile("(?:ing|ed|es|al|e)$")
-#: Letters of a word without its ending that say which name it is of: `leaving`, `leaveat`.
+#: Minimum length of a word without its ending that matches a slot name: `leaving`, `leaveat`.
 _STEM: Final = 4
-#: What slots are called that are the two ends of a journey.
+#: Slot names for the two ends of a journey.
 _ENDS: Final = word_set("departure destination origin source from to pickup dropoff")
-#: Words of the longest value that is not taken for a name.
+#: Maximum length, in words, of a value that is not a name.
 _SHORT: Final = 2
-#: Words between a cue and the value that it is for, and between `same` and what is the same.
+#: Maximum distance, in words, between a cue and its value, and between `same` and its noun.
 _NEAR, _NEXT = 4, 2
-#: Cues that say what is talked about, and not what a value is for: `how about`.
+#: Cues that introduce a topic, not a value: `how about`.
 _TOPIC: Final = frozenset({"about"})
-#: How near a word is to the name of a slot that it may stand for: `wifi` to `internet`.
+#: Minimum similarity of a word that may stand for a slot name: `wifi` for `internet`.
 _ALIKE: Final = 0.88
 
 
 class BrokenScene(NamedTuple):
-    """A violation and the dialogue that it stands in."""
+    """A violation and its dialogue."""
 
     edited: Edited
-    here: Mentions  #: The utterance of the edits, as it was before them.
-    user: Mentions  #: All that the user said, that utterance as well.
+    here: Mentions  #: The edited utterance, before the edits.
+    user: Mentions  #: All user texts, including that utterance.
     system: Mentions
     state: Mapping[str, str]  #: The answer to the clean turn.
     changed: tuple[Difference, ...]
-    last: str  #: What the user said in the turn that was answered.
+    last: str  #: The user's text in the answered turn.
 
     @classmethod
     def of(cls, turn: TurnResult, variant: VariantResult) -> BrokenScene:
-        """Return what is known about a violation of a turn."""
+        """Return the known facts on a violation of a turn."""
         edited, plain = blamed(turn, variant), variant.plain
         edits = {earlier.turn_index: earlier.edits for earlier in plain.context_edits}
         user = [undo_edits(text, edits.get(n, ())) for n, text in enumerate(plain.context)]
@@ -126,26 +128,26 @@ class BrokenScene(NamedTuple):
 
 
 class Traits(NamedTuple):
-    """What tells the change of one slot from others."""
+    """The features that distinguish the change of a slot from others."""
 
     family: str  #: One of ``any``, ``yes-no``, ``number``, ``end``, ``name`` and ``choice``.
     happened: str  #: One of ``lost``, ``put in`` and ``replaced``.
-    here: bool  #: Whether the utterance of the edits says the value, the old one or the new one.
-    user: bool  #: Likewise the user at any time.
-    system: bool  #: Likewise the system; of a value replaced, both of them.
-    cue: bool  #: Whether the edit hit the slot's name, or a word for what the value is for.
+    here: bool  #: Whether the edited utterance says the old or the new value.
+    user: bool  #: Whether the user says the old or the new value at any time.
+    system: bool  #: Whether the system says the value; for a replaced value, both values.
+    cue: bool  #: Whether the edit hit the slot's name, or a cue for its value.
     other_cue: bool  #: Whether the edit hit the name of another slot of the domain.
     domain_word: bool  #: Whether the edit hit the name of the slot's domain.
-    copied: bool  #: Whether the new value has a word that only the edit brought.
-    runs_on: bool  #: Whether a value goes on with the name of another slot.
-    crossed: bool  #: Whether its value went to another domain, or came from there.
+    copied: bool  #: Whether the new value has a word that only the edit introduced.
+    runs_on: bool  #: Whether a value runs on into the name of another slot.
+    crossed: bool  #: Whether the value moved to or from another domain.
     sibling: bool  #: Whether another slot of the domain has, or had, the new or the lost value.
-    elsewhere: bool  #: Whether another domain has the old value, or the new one.
-    same: bool  #: Whether the user points to another value by the slot's name: ``the same day``.
+    elsewhere: bool  #: Whether another domain has the old or the new value.
+    same: bool  #: Whether the user refers to another value by the slot's name: ``the same day``.
 
 
 def traits_of(change: Difference, scene: BrokenScene) -> Traits:
-    """Return what tells the change of a slot from others; of a list the members that changed."""
+    """Return the features of the change of a slot; for a list, of the changed members."""
     others = [one for one in scene.changed if one is not change]
     change = _of_members(change)
     before, after = change.before, change.after
@@ -184,7 +186,7 @@ def traits_of(change: Difference, scene: BrokenScene) -> Traits:
 
 
 def _of_members(change: Difference) -> Difference:
-    """Return a change of a list without the members that stay."""
+    """Return a change of a list without the unchanged members."""
     before, after = (
         Counter(() if value is None else members_of(value))
         for value in (change.before, change.after)
@@ -197,7 +199,7 @@ def _of_members(change: Difference) -> Difference:
 
 
 def domain_of(slot: str) -> str:
-    """Return what a slot is about, ``""`` where its name does not tell.
+    """Return the domain of a slot, or ``""`` if its name has none.
 
     >>> domain_of("hotel-book stay"), domain_of("size")
     ('hotel', '')
@@ -206,7 +208,7 @@ def domain_of(slot: str) -> str:
 
 
 def names_of(slot: str) -> list[str]:
-    """Return the words for what a slot holds.
+    """Return the words of a slot name without its domain.
 
     >>> names_of("hotel-book stay"), names_of("drop_off")
     (['book', 'stay'], ['drop', 'off'])
@@ -215,7 +217,7 @@ def names_of(slot: str) -> list[str]:
 
 
 def family_of(change: Difference) -> str:
-    """Return the kind of slot, as its name and its values tell.
+    """Return the family of a slot, from its name and values.
 
     >>> family_of(Difference("train-leaveat", "12:15", None))
     'number'
@@ -239,7 +241,7 @@ def family_of(change: Difference) -> str:
 
 
 def _hits_cue(change: Difference, family: str, values: Sequence[str], scene: BrokenScene) -> bool:
-    """Say whether an edited word names the slot, or says beside its value what that is for."""
+    """Return whether an edited word names the slot, or is a cue next to its value."""
     clean = word_list(scene.edited.clean)
     names = names_of(change.slot)
     said = {word for value in values if scene.here.says(value) for word in content(value)}
@@ -260,13 +262,13 @@ def _hits_cue(change: Difference, family: str, values: Sequence[str], scene: Bro
 
 @cache
 def _cues() -> frozenset[str]:
-    """Return the single words that say what a value is for, of travel and of other requests."""
+    """Return the single-word cues for values, of travel and of other requests."""
     cues = (*load_lexicon().cues, *CUE_WORDS)
     return frozenset(cue for cue in cues if " " not in cue) - _TOPIC
 
 
 def _is_name(word: str, names: Sequence[str]) -> bool:
-    """Say whether a lower-cased word names a slot of these words, its ending left aside."""
+    """Return whether a lower-case word matches a slot name, regardless of its ending."""
     stem = _ENDING.sub("", canonical(word))
     if len(stem) >= _STEM and any(name.startswith(stem) for name in names):
         return True
@@ -274,7 +276,7 @@ def _is_name(word: str, names: Sequence[str]) -> bool:
 
 
 def _points(change: Difference, scene: BrokenScene) -> bool:
-    """Say whether the user says `same` of what the slot is called."""
+    """Return whether the user says `same` before the name of the slot."""
     names = names_of(change.slot)
     for text in (scene.edited.clean, scene.last):
         words = word_list(text)
@@ -285,16 +287,16 @@ def _points(change: Difference, scene: BrokenScene) -> bool:
 
 
 def _runs_on(value: str, scene: BrokenScene) -> bool:
-    """Say whether a value that nobody said has the name of a slot in its midst."""
+    """Return whether a value that nobody said contains the name of a slot."""
     slots = [*scene.state, *(one.slot for one in scene.changed)]
     labels = {names[-1] for slot in slots if (names := names_of(slot))}
     within = not labels.isdisjoint(word_list(value)[1:-1])
     return within and not scene.user.says(value) and not scene.system.says(value)
 
 
-#: Of a relation of others that the state did not follow.
+#: For a third-party relation whose expected change did not happen.
 IGNORED: Final = "change-ignored"
-#: Relation -> what is ignored where the state stays as it was.
+#: Relation -> mechanism if the state stays as it was.
 _IGNORED: Final = {
     "value-swap": "new-value-ignored",
     "confusing-entity": "new-value-ignored",
@@ -307,7 +309,7 @@ _IGNORED: Final = {
     "random-input": "noise-believed",
     "drop": "drop-ignored",
 }
-#: What was done to rounds of a dialogue -> what goes wrong where the state should have stayed.
+#: Move of a round -> mechanism if the state should have stayed.
 RESTARTED: Final = "restart-differs"
 _MOVED: Final = {"repeat": "said-twice", "move": "order-matters", "again": RESTARTED}
 
@@ -322,10 +324,10 @@ FAILURES: Final = (
 def failure_of(
     turn: TurnResult, variant: VariantResult, changes: Sequence[Difference]
 ) -> tuple[str, int]:
-    """Return the mechanism of a violation that the state itself tells, and the change showing it.
+    """Return the mechanism that the state itself shows, and the index of the relevant change.
 
-    It is ``("", -1)`` where the edits have to tell: of a relation that expects no change of the
-    state to edits of a text.
+    The result is ``("", -1)`` if the edits have to decide. This is the case for text edits under a
+    relation that expects no change.
     """
     if turn.side != "should-change":
         told = (_MOVED.get(move.kind, "") for move in variant.moves)
@@ -344,7 +346,7 @@ def failure_of(
 
 
 def _taken_back(variant: VariantResult, changes: Sequence[Difference]) -> int:
-    """Return the change to a value that the user takes back in the same breath; -1 = none is.
+    """Return the index of a change to a value that the user corrects at once, or -1.
 
     The relation `disfluency` puts such a slip before the value that counts: `sunday, no, friday`.
     """
@@ -361,9 +363,9 @@ def _taken_back(variant: VariantResult, changes: Sequence[Difference]) -> int:
 def _instead(
     variant: VariantResult, changes: Sequence[Difference], missed: Sequence[int]
 ) -> tuple[str, int] | None:
-    """Return the same of a state that changed otherwise; ``None`` where none of it was asked for.
+    """Return the mechanism of another change than the expected one, or ``None`` if there is none.
 
-    The slots at the numbers in ``missed`` should have changed.
+    ``missed`` holds the indices of slots that should have changed.
     """
     others = [number for number in range(len(changes)) if number not in missed]
     if not missed:
@@ -383,11 +385,11 @@ def _instead(
     return ("wrong-value", number) if number >= 0 else None
 
 
-#: The same reply where it was to be another one.
+#: The reply is the same and should differ.
 ANYWAY: Final = "answers-anyway"
-#: Other replies to one question, in two contexts that both say what it is about.
+#: Two contexts with the same information lead to different replies.
 _DISAGREES: Final = "disagrees"
-#: What becomes another first, in this order.
+#: Comparisons of facts, the most significant first.
 _FACTS: Final[dict[str, Comparison]] = {
     "other-number": SameNumbers(),
     "other-polarity": SamePolarity(),
@@ -400,14 +402,14 @@ REPLIES: Final = (
 )
 #: A question at the end of a reply.
 _ASKS: Final = re.compile(r"[^.!?\n]*\?\W*$")
-#: Questions that whoever has answered may add.
+#: Polite questions that may follow an answer.
 _COURTESY: Final = re.compile(
     r"anything else|(?:can|may|could) (?:i|we) (?:help|assist|do)|does that help", re.IGNORECASE
 )
 
 
 def reply_failure(turn: TurnResult, variant: VariantResult) -> str:
-    """Return the mechanism of a violation of a bot that replies: one of `REPLIES`, or a restart."""
+    """Return the mechanism of a violation by a reply: one of `REPLIES`, or a restart."""
     if any(move.kind == "again" for move in variant.moves):
         return RESTARTED
     changes = [(one.before or "", one.after or "") for one in variant.plain.changed_slots]
@@ -431,7 +433,7 @@ def _another(before: str, after: str, asked: Context) -> str:
 
 
 def _becomes_another(compared: Compared) -> bool:
-    """Whether either reply has what the other one has otherwise: `1969 / 1970`, not `1969 / -`."""
+    """Return whether both replies have such a fact: `1969 / 1970`, not `1969 / -`."""
     return not {"", "-", "no answer"} & set(compared.why.split(" / "))
 
 
@@ -440,10 +442,11 @@ def _asks(reply: str) -> bool:
     return found is not None and not _COURTESY.search(found[0])
 
 
-#: Of an answer in which no slot changed: a relation of others may be about something else.
+#: For an answer without a changed slot, as a third-party relation may report.
 OTHER: Final = "other-change"
 
-#: The more telling ones stand first: of several changed slots the first of these names it.
+#: The more significant ones come first. If several slots change, the first mechanism in this order
+#: counts.
 MECHANISMS: Final = (
     "value-runs-on",
     "slip-copied",
@@ -465,7 +468,7 @@ MECHANISMS: Final = (
 
 
 def mechanism_of(changes: Sequence[Traits]) -> tuple[str, int]:
-    """Return the mechanism of a violation, and the number of the change that shows it."""
+    """Return the mechanism of a violation, and the index of the change that shows it."""
     found = [(MECHANISMS.index(_mechanism(one)), number) for number, one in enumerate(changes)]
     if not found:
         return OTHER, -1
@@ -474,7 +477,7 @@ def mechanism_of(changes: Sequence[Traits]) -> tuple[str, int]:
 
 
 def _mechanism(one: Traits) -> str:
-    """Return what goes wrong with one slot: the kind of the slot decides what is asked next."""
+    """Return the mechanism of one changed slot; the family of the slot selects the rules."""
     if one.runs_on:
         return "value-runs-on"
     if one.family == "any":
@@ -533,8 +536,8 @@ def _choice(one: Traits) -> str:
     return "offer-wavers" if one.user or one.system else "made-up"
 
 
-#: What is asked of a slot of a kind. Times, numbers and ends of a journey have siblings that take
-#: their values; names are offered; the values of the other slots are few.
+#: The rules for each family of slots. Times, numbers and ends of a journey have siblings with the
+#: same values. Names are usually offered by the system. Other slots have few values.
 _FAMILIES: Final[dict[str, Callable[[Traits], str]]] = {
     "number": _number,
     "end": _end,
@@ -544,25 +547,25 @@ _FAMILIES: Final[dict[str, Callable[[Traits], str]]] = {
 
 
 def _is_moved(one: Traits) -> bool:
-    """Say whether a value gives way to that of a sibling whose word was damaged."""
+    """Return whether a value is replaced by that of a sibling whose cue was damaged."""
     return one.happened == "replaced" and one.cue and one.sibling
 
 
 def _is_taken_over(one: Traits) -> bool:
-    """Say whether a value is lost that another domain has, and no word for it is damaged."""
+    """Return whether a value of another domain is lost although no cue for it is damaged."""
     hit = one.here and (one.cue or one.domain_word)
     return one.happened == "lost" and one.elsewhere and not hit
 
 
 def _place(one: Traits) -> str:
-    """Return the mechanism of a time, a number or an end that was said, and is lost or put in."""
+    """Return the mechanism of a time, number or end that was said and is lost or put in."""
     if one.happened == "lost":
         return _loss(one)
     return "value-spread" if one.elsewhere and not one.sibling else "cue-word"
 
 
 def _loss(one: Traits) -> str:
-    """Return the mechanism of a value that the user said, and that is lost."""
+    """Return the mechanism of a lost value that the user said."""
     if one.cue or one.domain_word:
         return "cue-word"
     if one.sibling:
@@ -576,7 +579,8 @@ _NO_CALL: Final = "no-call"
 _LEFT_OUT: Final = "call-left-out"
 _NEW: Final = "needless-call"
 _ORDER: Final = "calls-reordered"
-#: Of arguments, the more telling ones first: of several changed ones the first of these names it.
+#: Mechanisms of arguments, the more significant first. If several change, the first in this order
+#: counts.
 _ARGUMENTS: Final = (
     "slip-in-argument",
     "arguments-mixed-up",
@@ -592,10 +596,10 @@ CALLS: Final = (_UNKNOWN, _OTHER_TOOL, _NO_CALL, _LEFT_OUT, _NEW, *_ARGUMENTS, _
 
 
 def call_failure(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
-    """Return the mechanism of a violation of tool calls, and the tool or the argument it shows at.
+    """Return the mechanism of a violation by tool calls, and the affected tool or argument.
 
-    The mechanism is one of `CALLS`, or one of those of relations under which something must change,
-    or `OTHER` if nothing changed.
+    The mechanism is one of `CALLS`, one of the mechanisms for relations that expect a change, or
+    `OTHER` if nothing changed.
     """
     changes = not_corrected(variant.plain.changed_slots)
     found = _of_calls(turn, changes)
@@ -618,7 +622,7 @@ def call_failure(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
 
 
 def _of_calls(turn: TurnResult, changes: Sequence[Difference]) -> tuple[str, str] | None:
-    """Return the same where a call is gone or new; ``None`` = the same calls are made."""
+    """Return mechanism and tool if a call is missing or new, or ``None`` for the same calls."""
     own = [one for one in changes if one.path.is_call]
     gone = [one.path.tool for one in own if one.after is None and one.before is not None]
     new = [one.path.tool for one in own if one.before is None and one.after is not None]
@@ -636,7 +640,7 @@ def _of_calls(turn: TurnResult, changes: Sequence[Difference]) -> tuple[str, str
 def _argument(
     change: Difference, turn: TurnResult, changes: Sequence[Difference], edited: Edited
 ) -> str:
-    """Return what goes wrong with one argument."""
+    """Return the mechanism of one argument."""
     before, after = change.before, change.after
     if after is None:
         return "number-left-out" if _has_digits(before) else "argument-left-out"
@@ -650,7 +654,7 @@ def _argument(
 
 
 def _replaced(change: Difference, turn: TurnResult, changes: Sequence[Difference]) -> str:
-    """Return what goes wrong with an argument whose value becomes another."""
+    """Return the mechanism of an argument with another value."""
     before, after = change.before or "", change.after or ""
     others = dict(arguments_in(turn.clean_state or {}))
     others |= {one.path: one.before for one in changes if one.before is not None}
