@@ -1,1 +1,1 @@
-"""Internal: failed turns, the terminal summary, the JSON report and the page."""
+"""Internal: Failed turns, the terminal summary, the JSON report and the page."""

@@ -1,4 +1,4 @@
-"""Tool calls and replies as people read them."""
+"""Readable text for tool calls and replies."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ from pytest_dstfuzz.report.wording import Span, mark_edits, shorten, shown_spans
 __all__ = ["call_lines"]
 
 
-#: Characters that are shown of a value, of one that changed, and of one on a page.
+#: Maximum number of characters of a value, of a changed value, and of a value on a page.
 _LONGEST: Final = 40
 _LONGEST_CHANGED: Final = 120
 LONGEST_ON_PAGE: Final = 2_000
-#: Arguments that are shown of those of a call that stayed as they were.
+#: Maximum number of unchanged arguments shown per call.
 _MOST_KEPT: Final = 6
-#: Stands for no value.
+#: Stands for a missing value.
 _NONE: Final = "none"
 
-#: A call as a page draws it: code, and what is gone from it or new in it.
+#: A call for a page: code with its deleted and inserted parts.
 Spans = list[str | Span]
 
 
 class CallChange(NamedTuple):
-    """What became of one call."""
+    """The change of one call."""
 
-    #: What happened to it, before the call: ``no call; expected``; ``""`` = an argument changed.
+    #: A label before the call, such as ``no call; expected``; ``""`` if an argument changed.
     what: str
     spans: Spans
-    #: What else there is to say: what was expected of an argument.
+    #: Notes, such as the expected value of an argument.
     notes: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """All of it in one line."""
+        """The whole change in one line."""
         code = "".join(one if isinstance(one, str) else _arrow(one) for one in self.spans)
         notes = f" ({'; '.join(self.notes)})" if self.notes else ""
         return f"{f'{self.what} ' if self.what else ''}{code}{notes}"
 
 
 class _Told(NamedTuple):
-    """Two messages, and what is between them."""
+    """Two messages and their differences."""
 
     before: Mapping[AnswerPath, str]
     after: Mapping[AnswerPath, str]
     changes: Mapping[AnswerPath, Difference]
     tools: Sequence[str]
-    #: Whether all arguments of the calls are known, and not those alone that changed.
+    #: Whether all arguments of the calls are known, not only the changed ones.
     whole: bool
     page: bool
 
@@ -79,22 +79,22 @@ def called_text(outcome: Mapping[str, str], longest: int = _LONGEST_CHANGED) -> 
 
 
 def code_of(call: ToolCall, longest: int = _LONGEST_CHANGED) -> str:
-    """Return a call as code, its values as JSON."""
+    """Return a call as code, with its values as JSON."""
     given = (f"{visible(name)}={_code(value, longest)}" for name, value in call.arguments.items())
     return f"{visible(call.name)}({', '.join(given)})"
 
 
 def call_lines(turn: TurnResult, changes: Sequence[Difference]) -> list[str]:
-    """Return what became of the calls of a turn's message, a line for each call that changed."""
+    """Return the changes of the calls in a turn's message, one line per changed call."""
     return [one.text for one in call_changes(turn, changes)]
 
 
 def call_changes(
     turn: TurnResult, changes: Sequence[Difference], *, page: bool = False
 ) -> list[CallChange]:
-    """Return what became of the calls of a turn's message; nothing of other outcomes.
+    """Return the changes of the calls in a turn's message; empty for other kinds of answer.
 
-    On a ``page`` there is room for long values.
+    A ``page`` has room for long values.
     """
     if not turn.kind.has_tools:
         return []
@@ -108,12 +108,12 @@ def changes_of(
     *,
     page: bool = False,
 ) -> list[CallChange]:
-    """Return what became of calls; where the ``clean`` ones are not known, by the changes alone.
+    """Return the changes of calls; if ``clean`` is ``None``, only the changed arguments are known.
 
-    ``tools`` are the names of those that there are, where anybody knows.
+    ``tools`` are the names of the available tools, if known.
     """
     by_path = {one.path: one for one in changes if one.path.in_call}
-    # What changed is seen from what it was compared with, of which the rest is as in the clean one.
+    # Changed paths have the value of their reference; all others equal the clean answer.
     known = {AnswerPath.of(path): text for path, text in (clean or {}).items()}
     before = {**known, **{path: one.before for path, one in by_path.items()}}
     after = {**before, **{path: one.after for path, one in by_path.items()}}
@@ -126,12 +126,12 @@ def remembered_lines(
     changes: Sequence[Difference],
     show: Callable[[str], str] = str,
 ) -> list[str]:
-    """Return what became of the calls of a remembered violation, a line for each.
+    """Return the changes of the calls in a remembered violation, one line per call.
 
     Args:
-        answer: those of the clean turn, where they are known.
-        changes: what changed of them.
-        show: what makes a value such that it may be shown.
+        answer: the calls of the clean turn, if known.
+        changes: their changes.
+        show: formats a value for display.
     """
 
     def shown(path: AnswerPath, text: str | None) -> str | None:
@@ -153,14 +153,14 @@ def _known(values: Mapping[AnswerPath, str | None]) -> dict[AnswerPath, str]:
 
 
 def _calls(told: _Told) -> Iterator[CallChange]:
-    """Yield what changed: arguments, calls that are gone and those that came."""
+    """Yield changed arguments, missing calls and new calls."""
     ordered = _in_order(told)
     gone = [one for one in ordered if one in told.before and one not in told.after]
     new = [one for one in ordered if one in told.after and one not in told.before]
     for call in ordered:
         paths = [path for path in told.changes if path.call == call]
         if gone or new:
-            # That the others come earlier or later says nothing then.
+            # Ignore changed positions, because missing or new calls shift the others.
             paths = [path for path in paths if path != call]
         if paths and call not in gone and call not in new:
             yield _changed(call, paths, told)
@@ -187,7 +187,7 @@ def _gone_and_new(
 
 
 def _changed(call: AnswerPath, paths: Sequence[AnswerPath], told: _Told) -> CallChange:
-    """Return a call that is made both times, its arguments sorted by name."""
+    """Return the change of a call that both messages have, with its arguments sorted by name."""
     every = dict.fromkeys((*told.before, *told.after, *paths))
     groups: dict[str, list[AnswerPath]] = {}
     for path in sorted((one for one in every if one.call == call and one != call), key=_place):
@@ -212,7 +212,7 @@ def _changed(call: AnswerPath, paths: Sequence[AnswerPath], told: _Told) -> Call
 
 
 def _given(name: str, group: Sequence[AnswerPath], told: _Told) -> Iterator[Spans]:
-    """Yield an argument of a call; of an object that stays with changes, its parts.
+    """Yield an argument of a call; for a partly changed object, its parts.
 
     A list of values is shown as a whole.
     """
@@ -235,7 +235,7 @@ def _given(name: str, group: Sequence[AnswerPath], told: _Told) -> Iterator[Span
 def _value(
     name: str, group: Sequence[AnswerPath], values: Mapping[AnswerPath, str], longest: int
 ) -> str:
-    """Return the JSON value that some paths of one argument make."""
+    """Return the JSON value at some paths of one argument."""
     known = {path: values[path] for path in group if path in values}
     if not known:
         return _NONE
@@ -246,19 +246,19 @@ def _value(
 
 
 def _place(path: AnswerPath) -> list[tuple[int, str]]:
-    """Return a key that sorts paths, those of a list in its order."""
+    """Return a sort key for paths that keeps the order of lists."""
     return [(step, "") if isinstance(step, int) else (-1, f".{step}") for step in path[2:]]
 
 
 def _in_order(told: _Told) -> list[AnswerPath]:
-    """Return the calls of both messages, those of the first one first, in their order."""
+    """Return the calls of both messages in order, those of the first message first."""
     found: list[AnswerPath] = []
     for message in (told.before, told.after):
         calls = dict.fromkeys(path.call for path in message if path.in_call)
         places = {call: place_of(message.get(call, "")) for call in calls}
         ordered = sorted((place or len(places), str(call), call) for call, place in places.items())
         found += [call for *_, call in ordered]
-    # Where all that is known of a call is an argument that is neither here nor there.
+    # Add calls that are known only by a changed argument.
     return list(dict.fromkeys([*found, *(path.call for path in told.changes)]))
 
 
@@ -272,12 +272,12 @@ def _unknown(call: AnswerPath, told: _Told) -> list[str]:
 
 
 def _notes(paths: Sequence[AnswerPath], told: _Told) -> list[str]:
-    """Return what was expected of paths that changed, and what the recorded calls say of them."""
+    """Return notes on changed paths: the expected values, and the recorded calls."""
     return [*_expected(paths, told), *_by_label(paths, told)]
 
 
 def _expected(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
-    """Return what was to become of paths that are not as expected."""
+    """Return the expected values of paths."""
     wanted = [
         (path, expected)
         for path in paths
@@ -291,7 +291,7 @@ def _expected(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
 
 
 def _by_label(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
-    """Return what the recorded calls say of paths that changed: once, if it is the same of all."""
+    """Return the verdicts of the recorded calls on changed paths, once if all are the same."""
     known = {
         path: BY_LABEL[label]
         for path in paths
@@ -308,12 +308,12 @@ def _code(value: object, longest: int) -> str:
 
 
 def _arrow(span: Span) -> str:
-    """Return a change as text; what is gone or new altogether stands alone."""
+    """Return a change as text, without the arrow if one side is empty."""
     return " -> ".join(filter(None, span))
 
 
 def _joined(spans: Spans) -> Spans:
-    """Return spans with the texts beside each other as one."""
+    """Return spans with adjacent texts joined."""
     found: Spans = []
     for one in spans:
         if isinstance(one, str) and found and isinstance(found[-1], str):
@@ -324,19 +324,19 @@ def _joined(spans: Spans) -> Spans:
 
 
 _PIECES: Final = re.compile(r"\s+|\S+")
-#: Share of the words that two replies have in common from which on their differences are marked.
+#: Minimum share of common words for marking the differences of two replies.
 _ALIKE: Final = 0.5
-#: Words and blanks of a reply up to which they are looked for.
+#: Maximum number of words and blanks in a reply whose differences are marked.
 _MOST_PIECES: Final = 1000
-#: Characters of a reply that are shown, and those beside a difference.
+#: Maximum number of characters shown of a reply, and next to a difference.
 MOST_SAID: Final = 600
 _MARGIN: Final = 100
 
 
 def differences(before: str, after: str) -> tuple[Edit, ...]:
-    """Return what turns one reply into another, as edits of whole words, the last one first.
+    """Return the edits from one reply to another, as whole words, the last edit first.
 
-    None where they have little in common, or are very long: then they are read as a whole.
+    The result is empty if the replies have little in common or are very long.
 
     >>> [(edit.before, edit.after) for edit in differences("It opens at nine.", "It opens at ten.")]
     [('nine.', 'ten.')]
@@ -368,15 +368,15 @@ def differences(before: str, after: str) -> tuple[Edit, ...]:
 def reply_lines(
     changes: Sequence[Difference], shown: str | None, own: Spread | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield what came in the place of a reply: what it is called, and a text.
+    """Yield labels and texts for the replies that replaced another one.
 
-    ``replied`` is the reply, with the words marked that differ from the one that it is held
-    against; ``before`` is that one, where they have little in common and it is not the one that is
-    ``shown`` anyway; ``differs`` or ``apart`` why it is another one.
+    ``replied`` is the new reply, with its differences marked. ``before`` is the reference reply; it
+    appears if the two have little in common, unless it is the ``shown`` one. ``differs`` or
+    ``apart`` is the reason why the reply counts as different.
     """
     for change in changes:
         before, after = _texts(change)
-        # Without what was said two replies may look alike.
+        # After redaction, two different replies may look the same.
         if before == after and change.expected is not None:
             yield "replied", f"the same again: {shorten(after, MOST_SAID)}"
             continue
@@ -391,7 +391,7 @@ def reply_lines(
 
 
 def why_lines(change: Difference, own: Spread | None) -> Iterator[tuple[str, str]]:
-    """Yield why a reply is another one, if the comparison says it, and which one is right."""
+    """Yield the reason why a reply counts as different, and the verdict of the label, if any."""
     if change.distance is not None:
         within = None if own is None else own.largest
         far = "" if within is None else f"; its own replies lie within {within:.2f}"
@@ -405,9 +405,9 @@ def why_lines(change: Difference, own: Spread | None) -> Iterator[tuple[str, str
 def reply_pairs(
     turn: TurnResult, changes: Sequence[Difference]
 ) -> list[tuple[Spans, Spans, list[str]]]:
-    """Return what was replied and what came in its place, side by side, and why it is another one.
+    """Return pairs of the old and the new reply for display, with reasons; empty for states.
 
-    What is gone is marked in the one, what is new in the other. Nothing of states.
+    Deleted text is marked in the old reply, inserted text in the new one.
     """
     found: list[tuple[Spans, Spans, list[str]]] = []
     for change in () if turn.kind.words.values else changes:
@@ -426,5 +426,5 @@ def _texts(change: Difference) -> tuple[str, str]:
 
 
 def _letters(pieces: Sequence[str]) -> int:
-    """Return how long the words of a text are together."""
+    """Return the total length of the words of a text."""
     return sum(len(piece) for piece in pieces if not piece.isspace())

@@ -1,8 +1,8 @@
 """Small charts as SVG, drawn without a library: rates and their 95 % intervals.
 
-The same figures give the same text. A colour is one of CSS (``#0072b2``), or the name of a class
-of the page's style sheet (``failure`` is painted by ``fill-failure`` and ``stroke-failure``), so
-that light, dark and print each have their own.
+The same figures produce the same text. A colour is either a CSS colour (``#0072b2``) or the name of
+a class in the page's style sheet (``failure`` uses ``fill-failure`` and ``stroke-failure``). The
+second form allows different colours for light, dark and print.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pytest_dstfuzz.report.wording import visible
 
 __all__ = ["Chart", "ChartLine", "line_charts"]
 
-#: A rate and its interval; ``None`` where it is not known.
+#: A rate and its interval; ``None`` if unknown.
 Rated = tuple[float | None, tuple[float, float] | None]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 30, 34
 _LEGEND: Final = 24
-#: How far the lines of a chart stand apart, so that one interval does not hide another.
+#: Horizontal distance between the lines of a chart, so that intervals do not overlap.
 _APART: Final = 5
-#: Steps between two lines of a grid, in per cent.
+#: Possible distances between grid lines, in per cent.
 _STEPS: Final = (1, 2, 5, 10, 20, 25)
 _ROW: Final = 30
-#: Width of the names of rows, and letters of the longest that fits.
+#: Width of the row names, and the maximum number of letters that fit.
 _NAMES, _LONGEST = 112, 16
 
 
@@ -39,7 +39,7 @@ class Theme(NamedTuple):
     lines: Sequence[str]
 
 
-#: Told apart by people with any colour vision (Okabe and Ito).
+#: Distinguishable with any colour vision (Okabe and Ito).
 PLAIN: Final = Theme(
     *("#000000", "#000000", "#dddddd"),
     ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
@@ -48,14 +48,14 @@ PAGE: Final = Theme("ink", "quiet", "grid", ("failure", "second"))
 
 
 class ChartLine(NamedTuple):
-    """One line: a rate at each place; one that is not known is left out."""
+    """One line: a rate at each position; unknown rates are skipped."""
 
     label: str
     rates: Sequence[Rated]
 
 
 class Chart(NamedTuple):
-    """Lines over common places, rates as percentages from 0 up."""
+    """Lines over common positions, with rates as percentages from 0."""
 
     title: str
     xs: Sequence[object]
@@ -64,23 +64,23 @@ class Chart(NamedTuple):
 
 
 class DotPanel(NamedTuple):
-    """One rate of every row, as a dot on a scale of its own."""
+    """One rate per row, drawn as dots on the panel's own scale."""
 
     title: str
     rates: Sequence[Rated]
     colour: str
-    #: The scale reaches down to the lowest interval, but at least to here, in per cent.
+    #: The scale extends to the lowest interval, and at least down to this percentage.
     low: float
-    #: ... and up to here; ``None`` = up to the highest interval.
+    #: The upper end of the scale; ``None`` = the highest interval.
     high: float | None = None
 
 
 def line_charts(
     charts: Sequence[Chart], *, width: int = 380, theme: Theme = PLAIN, attributes: str = ""
 ) -> str:
-    """Return charts (one at least), each ``width`` points wide, side by side with one legend.
+    """Return one or more charts side by side, each ``width`` points wide, with one legend.
 
-    Their lines are the same; ``attributes`` are more of the ``svg`` element.
+    All charts have the same lines. ``attributes`` are added to the ``svg`` element.
     """
     height = 260
     parts = []
@@ -96,7 +96,7 @@ def line_charts(
 
 
 def dot_panels(names: Sequence[str], panels: Sequence[DotPanel], attributes: str = "") -> str:
-    """Return a row for each name, with a dot in each of the panels, for the page."""
+    """Return a chart for the page with a row per name and a dot in each panel."""
     theme = PAGE
     width, bottom = 150, _TOP + _ROW * max(len(names), 1)
     parts = []
@@ -127,7 +127,7 @@ def dot_panels(names: Sequence[str], panels: Sequence[DotPanel], attributes: str
 def _line_chart(chart: Chart, width: int, height: int, theme: Theme) -> list[str]:
     highest = max((_top(rated) for line in chart.lines for rated in line.rates), default=0.0)
     ticks = _ticks(0.0, max(highest, 1.0), 5)
-    # The grid ends above everything that is drawn.
+    # The grid must end above the highest point.
     ticks += [ticks[-1] + ticks[1]] if ticks[-1] < highest else []
     bottom, right = height - _BOTTOM, width - _RIGHT
     y = _scale(0.0, ticks[-1], bottom, _TOP)
@@ -160,20 +160,20 @@ def _line_chart(chart: Chart, width: int, height: int, theme: Theme) -> list[str
 
 
 def _top(rated: Rated) -> float:
-    """Return the highest percentage that is drawn for a rate."""
+    """Return the highest percentage drawn for a rate."""
     rate, interval = rated
     return 0.0 if rate is None else 100 * max(rate, interval[1] if interval else 0.0)
 
 
 def _ticks(low: float, high: float, most: int) -> list[float]:
-    """Return round percentages from ``low`` to ``high``, about ``most`` steps apart."""
+    """Return round percentages from ``low`` to ``high``, in about ``most`` steps."""
     step = next((step for step in _STEPS if high - low <= most * step), _STEPS[-1])
     first, last = math.ceil(low / step), math.floor(high / step + 1e-9)
     return [float(step * number) for number in range(first, last + 1)]
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
-    """Return what puts ``low`` at the point ``start``, ``high`` at ``end``."""
+    """Return a function that maps ``low`` to ``start`` and ``high`` to ``end``."""
     return lambda value: start + (end - start) * (value - low) / (high - low)
 
 

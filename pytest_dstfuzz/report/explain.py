@@ -1,4 +1,4 @@
-"""The text of a failed turn: what was said and changed, what came of it, how to repeat it."""
+"""The text of a failed turn: the dialogue, the edits, the result, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _MARKS = {"repeat": "said twice", "move": "moved", "add": "added"}
 class ShownRound(NamedTuple):
     """One round as the tracker saw it."""
 
-    #: What was done to it; ``""`` where nothing was.
+    #: The move of this round, or ``""``.
     mark: str
     system: str
     user: str
 
 
 def shown_rounds(variant: VariantResult) -> list[ShownRound]:
-    """Return the rounds that the tracker saw; none where they are those of the dialogue."""
+    """Return the rounds that the tracker saw, or nothing if they are those of the dialogue."""
     rounds = variant.exchanges or ()
     marks = _marks(variant, len(rounds))
     return [ShownRound(mark, one.system, one.user) for mark, one in zip(marks, rounds, strict=True)]
 
 
 def move_texts(variant: VariantResult) -> Iterator[str]:
-    """Say what was done to rounds, counted from 1 as people count; of added ones, what is said."""
+    """Describe the moves of rounds, counted from 1, with the text of added rounds."""
     new = (one.user for one in shown_rounds(variant) if one.mark == "added")
     for move in variant.moves:
         one, other = f"round {move.turn + 1}", f"round {(move.to or 0) + 1}"
@@ -66,7 +66,7 @@ def move_texts(variant: VariantResult) -> Iterator[str]:
 
 
 def _marks(variant: VariantResult, seen: int) -> list[str]:
-    """Return what was done to each of the rounds seen; nothing where the moves do not fit them."""
+    """Return the mark of each round, or empty marks if the moves do not fit the rounds."""
     added = sum(move.kind in ("repeat", "add") for move in variant.moves)
     dropped = sum(move.kind == "drop" for move in variant.moves)
     order: list[tuple[int, str]] = [(number, "") for number in range(seen - added + dropped)]
@@ -89,11 +89,11 @@ def _marks(variant: VariantResult, seen: int) -> list[str]:
     return marks if len(marks) == seen else [""] * seen
 
 
-#: Slots that are as they should be and are shown beside the others.
+#: Maximum number of correct slots shown.
 _MOST_HELD: Final = 6
-#: Characters of a value that are shown.
+#: Maximum number of characters shown of a value.
 _LONGEST: Final = 30
-#: Rounds shown where they moved: the last ones.
+#: If rounds moved, only this many of the last ones are shown.
 _MOST_ROUNDS: Final = 12
 
 
@@ -102,21 +102,21 @@ class SlotRow(NamedTuple):
 
     slot: str
     before: str | None
-    #: In words: the values of which it is to have one.
+    #: The admissible values, in words.
     expected: str
     found: str | None
-    #: Why it is not as expected: ``stuck``, ``not expected``, ``changed``, and what the label says
-    #: of that; ``""`` = it is.
+    #: The error: ``stuck``, ``not expected`` or ``changed``, with the verdict of the label; ``""``
+    #: if the value is as expected.
     wrong: str = ""
 
 
 def is_rewritten(variant: VariantResult) -> bool:
-    """Whether the relation itself edited the turn, and not the search."""
+    """Return whether the relation itself edited the turn, not the search."""
     return bool(variant.about or variant.expected or variant.moves)
 
 
 def slot_rows(variant: VariantResult) -> list[SlotRow]:
-    """Return the slots of a rewrite that was answered: wrong ones, those to change, all others."""
+    """Return the slots of an answered rewrite: wrong ones, then expected changes, then others."""
     deltas = {delta.slot: delta for delta in variant.expected}
     missed = {change.slot: change for change in variant.changed_slots}
     state = variant.state or Outcome()
@@ -126,7 +126,7 @@ def slot_rows(variant: VariantResult) -> list[SlotRow]:
         if slot in missed:
             before, found = missed[slot].before, missed[slot].after
         else:
-            # Without a delta it is as it was, or it would have been missed.
+            # Without a delta or a miss, the slot is unchanged.
             before = deltas[slot].before if slot in deltas else found
         expected = str(deltas[slot].after) if slot in deltas else shown_value(before)
         wrong = ""
@@ -140,9 +140,9 @@ def slot_rows(variant: VariantResult) -> list[SlotRow]:
 
 
 def slot_table(variant: VariantResult, what: str = "slot") -> list[str]:
-    """Return the slots of a rewrite as lines of a table; few of those that are as they should be.
+    """Return the slots of a rewrite as lines of a table, with at most a few correct ones.
 
-    Columns: slot (or ``what`` it is called), before, expected, found, and what is wrong with it.
+    Columns: slot (headed by ``what``), before, expected, found, and the error.
     """
     rows = slot_rows(variant)
     fine = [row for row in rows if not row.wrong]
@@ -162,7 +162,7 @@ def slot_table(variant: VariantResult, what: str = "slot") -> list[str]:
 
 
 def round_lines(rounds: Sequence[SeenRound]) -> Iterator[tuple[str, str]]:
-    """Yield who spoke and what was said, where the rounds are not those of the dialogue."""
+    """Yield speakers and texts of rounds that differ from the dialogue."""
     left = max(0, len(rounds) - _MOST_ROUNDS)
     if left:
         yield "...", f"{left} rounds before"
@@ -178,7 +178,7 @@ def rewritten_text(variant: VariantResult) -> str:
 
 
 def rewrites_headline(result: TurnResult, broken: int, tested: int) -> str:
-    """Say how many rewrites of a turn are not answered as expected."""
+    """Return how many rewrites of a turn are not answered as expected."""
     follow, what = result.side == "should-change", result.kind.words.what
     if broken == 1:
         verb = "is not followed" if follow else f"changes the {what}"
@@ -190,16 +190,16 @@ def rewrites_headline(result: TurnResult, broken: int, tested: int) -> str:
     return printable(f"{broken} of {tested} {noun} {verb}")
 
 
-#: Variants that one text shows; the report holds the others.
+#: Maximum number of variants in one text; the report has all.
 MOST_SHOWN = 5
 _WIDTH = 100
 _NOT_REPEATED = (
     "asked once more, it or its clean turn got another answer: this may be noise, not a violation"
 )
-#: What pytest's -k takes as one word, and what it does not.
+#: A single word for pytest's -k, and characters that it does not accept.
 _WORD = re.compile(r"[\w:+\-.\[\]\\/]+")
 _OTHER = re.compile(r"[^\w:+\-.\[\]\\/]+")
-#: Words of -k's own language.
+#: Keywords of -k.
 _RESERVED = ("and", "or", "not", "none", "true", "false")
 _CAUSES: dict[Cause, str] = {
     "turn": "the edits of this turn",
@@ -209,9 +209,9 @@ _CAUSES: dict[Cause, str] = {
 
 
 def explain(result: TurnResult, settings: Settings, *, command: str | None) -> str:
-    """Return the text of a turn that failed, as a good assertion would put it.
+    """Return the text of a failed turn in the style of a good assertion message.
 
-    The ``command`` that repeats it is shown so that it repeats the plainest variant alone.
+    The shown ``command`` repeats only the plainest variant.
     """
     failed = [item for item in result.variants if item.outcome in ("violation", "error")]
     if _fails_unedited(result):
@@ -227,12 +227,12 @@ def explain(result: TurnResult, settings: Settings, *, command: str | None) -> s
     plainest = failed[0].index if failed and settings.variant.variant is None else None
     own = any(map(is_rewritten, result.variants))
     blocks.append("\n".join(_circumstances(settings.variant, command, plainest, own=own)))
-    # Also what was wrapped to the start of a line.
+    # Wrapping may also move a command to the start of a line.
     return without_commands("\n\n".join(blocks))
 
 
 def keyword(name: str) -> str:
-    """Return the name itself where ``-k`` takes it as one word, or else a word like it.
+    """Return the name if ``-k`` accepts it as one word, or else a similar word.
 
     >>> keyword("sample-test-0001-t2")
     'sample-test-0001-t2'
@@ -245,13 +245,13 @@ def keyword(name: str) -> str:
 
 
 def unlike(name: str) -> str:
-    """Return a word that reads like the name, and that no other name has."""
+    """Return a unique word that resembles the name."""
     digest = hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()
     return f"{_OTHER.sub('_', name)}-{digest[:8]}"
 
 
 def blame(minimal: Minimal) -> str:
-    """Say what the edits of a smallest version are to the violation, and whose they are."""
+    """Describe the edits of a smallest version, all of which are needed: number and turns."""
     size = minimal.size
     if minimal.cause == "turn":
         return "this edit alone" if size == 1 else f"these {size} edits, each of them needed"
@@ -263,7 +263,7 @@ def blame(minimal: Minimal) -> str:
 
 
 def doubts(variant: VariantResult) -> list[str]:
-    """Return what speaks for and against a violation of a tracker whose answers vary."""
+    """Return the evidence for and against a violation if the tracker's answers vary."""
     found = []
     if (votes := variant.votes) is not None:
         against = f" ({votes.against} had the new value)" if votes.against else ""
@@ -275,17 +275,17 @@ def doubts(variant: VariantResult) -> list[str]:
 
 
 def _wavers(variant: VariantResult) -> bool:
-    """Whether any answer spoke against a violation."""
+    """Return whether any answer contradicts a violation."""
     votes = variant.votes
     unsure = votes is not None and (votes.changed < votes.asked or votes.against > 0)
     return unsure or variant.repeated is False
 
 
 def change_lines(changes: Sequence[Difference], turn: TurnResult) -> list[str]:
-    """Return one line a slot, marking those that had changed at an earlier turn.
+    """Return one line per slot, with a mark on slots that had changed at an earlier turn.
 
-    Of a reply it is what was replied in its place, and why that is another one; of tool calls a
-    line for each call.
+    For a reply, return the new reply and the reason why it differs. For tool calls, return one line
+    per call.
     """
     if not turn.kind.words.values:
         lines = reply_lines(changes, None, turn.own)
@@ -337,7 +337,7 @@ def _headline(result: TurnResult) -> str:
 
 
 def _fails_unedited(result: TurnResult) -> bool:
-    """Whether a bot has no reply to the question itself; its variants are not asked then."""
+    """Return whether a bot has no reply to the unedited question; its variants are not asked."""
     return not result.kind.words.values and result.outcome == "error" and result.clean_state is None
 
 
@@ -388,7 +388,7 @@ def _variant(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
 
 
 def _rewrite(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
-    """Yield what a relation made of the turn, and what came of each slot, or of the reply."""
+    """Yield the rewrite of a turn, and the result of each slot or the reply."""
     yield from hanging(f"  Variant {variant.index}: ", printable(variant.about), _WIDTH)
     if variant.edits:
         yield from _field("    user", rewritten_text(variant))
@@ -418,7 +418,7 @@ def _replied(
 
 
 def _blamed(minimal: Minimal, turn: TurnResult, *, wavers: bool) -> Iterator[str]:
-    """Yield what alone breaks the relation: no edit of it can be spared."""
+    """Yield the smallest version of a violation, in which every edit is needed."""
     source = undo_edits(minimal.text, minimal.edits)
     marked = mark_edits(source, minimal.edits, margin=MARGIN)
     hedge = ", as far as answers that vary can tell" if wavers else ""
@@ -447,7 +447,7 @@ def _circumstances(
 ) -> Iterator[str]:
     what = f"seed {settings.seed}, {settings.validity} profile, {settings.attack} attack"
     if own:
-        # Search, profile and attack have no part in what a relation edits by itself.
+        # Search, profile and attack do not affect a relation's own edits.
         yield f"  seed {settings.seed}, clean context, {settings.relation} relation"
     else:
         yield f"  {what}, {settings.search} search, {settings.relation} relation"

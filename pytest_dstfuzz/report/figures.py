@@ -1,4 +1,4 @@
-"""Figures that reports show beside the totals: reasons, a bot's own spread, the judge."""
+"""Additional figures in reports: causes, a bot's own spread, the judge."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pytest_dstfuzz.report.page import Style
 from pytest_dstfuzz.totals.tallies import UNKNOWN
 from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
 
-#: Share of the violations that may be noise before more votes are advised.
+#: Share of noise among the violations above which more votes are advised.
 _MUCH: Final = 0.1
 
 
-#: Cause -> what the violations are caused by.
+#: Cause of violations -> its text.
 _CAUSED_BY: Final = {
     "turn": "the turn's own edits",
     "context": "edits of earlier turns",
@@ -32,7 +32,7 @@ _CAUSED_BY: Final = {
 
 
 def causes_text(counts: Mapping[str, int]) -> str:
-    """Say what the violations are caused by, ``""`` where there are none.
+    """Return a text on the causes of violations, or ``""`` if there are none.
 
     >>> causes_text({"turn": 27, "both": 2, "unknown": 1})
     "27 violations caused by the turn's own edits, 2 by both together, 1 of unknown cause"
@@ -49,7 +49,7 @@ def causes_text(counts: Mapping[str, int]) -> str:
 
 
 def sizes_text(counts: Mapping[int, int]) -> str:
-    """Say how many edits the violations need, ``""`` where that is not known.
+    """Return a text on the number of edits that violations need, or ``""`` if unknown.
 
     >>> sizes_text({1: 278, 2: 33})
     '278 violations need 1 edit, 33 need 2'
@@ -63,7 +63,7 @@ def sizes_text(counts: Mapping[int, int]) -> str:
 
 
 def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return what is said of dialogues and relations that one build has, and their names."""
+    """Return texts on dialogues and relations that only one build has, with their names."""
     suite = comparison.get("suite", {})
     found = {
         "new dialogues, not compared": [str(name) for name in suite.get("added", ())],
@@ -81,7 +81,7 @@ def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]
 
 
 def unlimited_text(names: Sequence[str]) -> str:
-    """Say which relations were tested and have no limit.
+    """Return a text on tested relations without a limit.
 
     >>> unlimited_text(["negation"])
     'negation (no limit of its own, in [tool.dstfuzz.gates.relation.negation])'
@@ -91,7 +91,7 @@ def unlimited_text(names: Sequence[str]) -> str:
 
 
 def relation_lines(comparison: Mapping[str, Any]) -> list[str]:
-    """Return how the failure rate of each relation moved, where several were compared."""
+    """Return the failure rates of each relation in both builds, if several were compared."""
     found = comparison.get("relations", {})
     return [
         f"  {name}: {percent(one['before'])} in the baseline, {percent(one['after'])} now, on "
@@ -116,7 +116,7 @@ def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def expected_text(comparison: Mapping[str, Any]) -> str:
-    """Say how the expected failures of two builds compare; ``""`` where the run has none."""
+    """Return a text on the expected failures of two builds, or ``""`` if there are none."""
     found = comparison.get("expected_failures")
     if found is None:
         return ""
@@ -136,7 +136,7 @@ def expected_text(comparison: Mapping[str, Any]) -> str:
 
 
 def usage_text(usage: Usage) -> str:
-    """Return what answers took, in a line."""
+    """Return the tokens and costs of the answers in one line."""
     if usage.uncounted == usage.answers:
         return f"{usage.answers:,} answers; their tokens are not counted"
     text = (
@@ -149,7 +149,7 @@ def usage_text(usage: Usage) -> str:
 
 
 def disagreement_text(measured: Disagreement, settings: TrackerSettings) -> str:
-    """Return how often a tracker disagreed with itself, and what is done about it."""
+    """Return how often a tracker disagreed with itself, and the measures against it."""
     decider = decider_of(settings)
     text = (
         f"{measured.differed} of {measured.contexts} contexts, asked {measured.answers} times "
@@ -179,7 +179,7 @@ def wobble_text(noise: Noise) -> str:
 
 
 def noise_text(noise: Noise, violations: int) -> str:
-    """Return how many violations are noise, and how many changes repeat when asked again."""
+    """Return estimates of how many violations are noise and how many repeat."""
     low, high = noise.real_violations
     text = (
         f"of {violations:,} violations about {noise.expected_noise:.1f} are noise, and about "
@@ -193,7 +193,7 @@ def noise_text(noise: Noise, violations: int) -> str:
 
 
 def repeats_text(repeats: Repeats, who: str = "the tracker") -> str:
-    """Return what came of asking again, where some answers were others than before; else ``""``."""
+    """Return the result of asking again if some answers differ, else ``""``."""
     if not repeats.changed:
         return ""
     return (
@@ -204,18 +204,18 @@ def repeats_text(repeats: Repeats, who: str = "the tracker") -> str:
     )
 
 
-#: Of the turns, ordered by how far their replies lie apart.
+#: Quantile of the turns, ordered by the largest distance between their replies.
 _MOST_TURNS: Final = 0.95
 #: The threshold in the name of a comparison.
 _THRESHOLD: Final = re.compile(r"<=([\d.]+)")
 
 
 def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[tuple[str, Style]]:
-    """Yield sentences about how a bot's replies to one and the same turn differ.
+    """Yield sentences on the differences between a bot's replies to the same turn.
 
     Args:
-        turns: as `SpreadTally.rows` returns them.
-        compared: the names of the comparisons, with their thresholds.
+        turns: see `SpreadTally.rows`.
+        compared: the names of the comparisons with their thresholds.
     """
     spreads = [row for row in turns if row[2] != UNKNOWN]
     if not turns:
@@ -245,7 +245,7 @@ def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[
 def _distances(
     distances: Sequence[float], allowed: re.Match[str] | None
 ) -> Iterator[tuple[str, Style]]:
-    """Yield how far replies to one turn lie apart, and where that is farther than is allowed."""
+    """Yield the distances between replies to one turn; warn if they exceed the threshold."""
     most = distances[math.ceil(_MOST_TURNS * len(distances)) - 1]
     text = (
         f"the farthest two replies to a turn: median {median(distances):.2f}, in 95 % of the turns "
@@ -269,7 +269,7 @@ def _distances(
 
 @dataclass(frozen=True, slots=True)
 class WhoJudged:
-    """``outcome.judge`` of the JSON report: the same in two runs of one campaign."""
+    """``outcome.judge`` of the JSON report; it is the same in two runs of one campaign."""
 
     model: str
     address: str
@@ -280,7 +280,7 @@ class WhoJudged:
 
 @dataclass(frozen=True, slots=True)
 class WhatItTook:
-    """``run.judge`` of the JSON report; counts hang on which worker saw what."""
+    """``run.judge`` of the JSON report; the counts depend on the distribution over workers."""
 
     pairs: int
     unsure: int
@@ -290,7 +290,7 @@ class WhatItTook:
 
 
 def judge_texts(told: WhoJudged, took: WhatItTook) -> Iterator[tuple[str, Style]]:
-    """Yield who judged, what came of it, and what it took, a sentence each."""
+    """Yield one sentence each on the judge, its results, and its calls."""
     text = (
         f"replies are compared by a judge that is a language model: {told.model} at "
         f"{told.address}, protocol {told.protocol_sha256[:12]} (sha256; its text is in the JSON "

@@ -1,4 +1,4 @@
-"""The forms of a report, by the suffix of its file: JSON, a page, a summary in Markdown."""
+"""The formats of a report, by file suffix: JSON, HTML page, Markdown summary."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["check_forms", "write_form"]
 
 
 def check_forms(paths: Iterable[str]) -> None:
-    """Refuse a page before a run if the packages that make it are missing.
+    """Check before a run that the packages for an HTML page are installed.
 
     Raises:
-        UserError: they are.
+        UserError: a path asks for a page and a package is missing.
     """
     if any(Path(path).suffix.lower() == ".html" for path in paths):
         check_installed()
 
 
 def write_form(path: Path, report: Mapping[str, Any], views: Mapping[str, View]) -> None:
-    """Write a report in the form that the suffix of the path says.
+    """Write a report in the format of the path's suffix.
 
-    ``views`` are what pages show of it, by the names of the trackers.
+    ``views`` are the views of the report, by tracker name.
     """
     form = path.suffix.lower()
     if form == ".html":

@@ -1,6 +1,6 @@
-"""What GitHub shows of a run: the job summary, and violations beside the checks of a commit.
+"""GitHub output of a run: the job summary, and annotations for violations.
 
-The summary is the report as Markdown, short, with every text escaped. Violations are workflow
+The summary is the report as short Markdown, with every text escaped. Annotations use workflow
 commands: https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 """
 
@@ -30,25 +30,25 @@ from pytest_dstfuzz.report.wording import Span, needed_context, shorten, shown_s
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.totals import outcome_columns
 
-#: What GitHub takes as the summary of a step, in bytes.
+#: GitHub's maximum size of a step summary, in bytes.
 MOST_BYTES: Final = 1 << 20
 _MOST_SHOWN: Final = 20
 _LONGEST: Final = 200
 _CUT: Final = "\nThe rest is left out: a summary has its limits.\n"
 _MARKS: Final = {"good": "\u2705", "bad": "\u274c", "warning": "\u26a0\ufe0f"}
-#: What is neither letter nor digit and never markup inside a line.
+#: Characters besides letters and digits that are never markup inside a line.
 _PLAIN: Final = frozenset(" .,;?!'%/()+-")
 _ADDRESS: Final = re.compile(r"www\.", re.IGNORECASE)
-#: What GitHub shows of one kind for one step.
+#: GitHub's maximum number of annotations of one kind per step.
 MOST_COMMANDS: Final = 10
 _DATA: Final[dict[str, str | int | None]] = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY: Final[dict[str, str | int | None]] = {**_DATA, ":": "%3A", ",": "%2C"}
 
 
 def markdown_text(views: Mapping[str, View], limit: int = MOST_BYTES) -> str:
-    """Return the summary of a report, without the last lines if it is over ``limit`` bytes.
+    """Return the summary of a report, truncated to ``limit`` bytes.
 
-    ``views`` are by the names of the trackers.
+    ``views`` are by tracker name.
     """
     parts = (
         _head,
@@ -79,7 +79,7 @@ def markdown_text(views: Mapping[str, View], limit: int = MOST_BYTES) -> str:
 
 
 def append_summary(path: Path, views: Mapping[str, View]) -> None:
-    """Add the summary of a report to the file of a step, as far as there is room in it."""
+    """Append the summary of a report to the file of a step, up to GitHub's size limit."""
     try:
         used = path.stat().st_size if path.exists() else 0
         text = markdown_text(views, MOST_BYTES - used)
@@ -90,10 +90,10 @@ def append_summary(path: Path, views: Mapping[str, View]) -> None:
 
 
 def escape(text: str) -> str:
-    """Return a text as Markdown that shows it, inside a line or a cell of a table.
+    """Return a text escaped as Markdown, for use inside a line or table cell.
 
-    Whatever could be markup of Markdown or HTML, a link, a mention or the end of a cell is
-    written as a character reference.
+    Characters that could be markup of Markdown or HTML, a link, a mention or the end of a cell
+    become character references.
     """
     shown = "".join(
         char if char.isalnum() or char in _PLAIN else f"&#{ord(char)};" for char in visible(text)
@@ -218,7 +218,7 @@ def _comparison(view: View) -> Iterator[str]:
 
 
 def _relations(view: View) -> Iterator[str]:
-    """Yield a table for each side; no figure is made of both."""
+    """Yield one table for each side; the sides have no common figure."""
     short = view.words.short
     titles = (
         (False, f"Over-sensitive: the {short} should not change"),
@@ -300,7 +300,7 @@ def _listed(
 
 
 def _place(turn: TurnResult, variant: VariantResult, longest: int = 400) -> str:
-    """Return where a violation is, under which relation, and how that failed."""
+    """Return the location of a violation, its relation, and the kind of failure."""
     relation = "" if turn.relation == "metamorphic" else f", {turn.relation}"
     failure = "" if variant.failure in (None, "changed") else f" {variant.failure}"
     model = f", {turn.model}" if turn.model else ""
@@ -308,7 +308,7 @@ def _place(turn: TurnResult, variant: VariantResult, longest: int = 400) -> str:
 
 
 def _shown(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
-    """Return what was said in a violation, its edits marked, and what changed."""
+    """Return the texts of a violation with marked edits, and the changes."""
     plain = variant.plain
     texts = [
         f"turn {index}: {_said(source, edits)}" for index, source, edits in needed_context(variant)
@@ -336,7 +336,7 @@ def _span(span: str | Span) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a table, its texts escaped, and an empty line after it."""
+    """Yield a table with escaped texts, followed by an empty line."""
     yield f"| {' | '.join(map(escape, head))} |"
     yield f"|{' --- |' * len(head)}"
     for row in rows:
@@ -353,10 +353,10 @@ def violation_commands(
     most: int = MOST_COMMANDS,
     note: str = "",
 ) -> list[str]:
-    """Return a command for each of the turns whose violations are the plainest, ten at most.
+    """Return one command for each turn with the plainest violations, at most ``most``.
 
-    ``places`` are file and line of the tests, by id of the turn, where the suite has its own. With
-    a ``note`` before the title, the violations are errors.
+    ``places`` maps turn ids to file and line of the suite's own tests. If ``note`` is given, it
+    precedes the title and the violations are errors.
     """
     level = "error" if note or settings.fail_on == "violation" else "warning"
     commands: list[str] = []
@@ -371,7 +371,7 @@ def violation_commands(
 
 
 def command(level: str, title: str, message: str, place: tuple[str, int] | None = None) -> str:
-    r"""Return a workflow command, on one line; ``place`` is a file of the repository, and a line.
+    r"""Return a workflow command on one line; ``place`` is a file in the repository and a line.
 
     >>> command("error", "a: b", "50 %\nmore")
     '::error title=a%3A b::50 %25%0Amore'

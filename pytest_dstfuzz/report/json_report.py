@@ -1,6 +1,6 @@
-"""The JSON report: everything that was found, the same bytes for the same campaign.
+"""The JSON report with all results; the same campaign produces the same bytes.
 
-``schema.json`` beside this file is its JSON Schema; ``schema.md`` says what each key means.
+``schema.json`` in this folder is its JSON Schema. ``schema.md`` explains each key.
 """
 
 from __future__ import annotations
@@ -42,25 +42,24 @@ SCHEMA_VERSION = 3
 #: The JSON Schema of a report.
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
-#: Shares of all that people type, which may be small, by how many leading digits they keep; from
-#: some of them figures are reckoned again, and pages are to show what the terminal does.
+#: Keys with shares of user input, which may be small -> number of significant digits. Other figures
+#: are computed from some of them, and pages must show the same numbers as the terminal.
 _DIGITS = {
     **dict.fromkeys(("weight", "distorted", "locked", "failing_mass", "per_1000_at_least"), 6),
     "log_probability": 9,
 }
 #: Settings that may differ without a difference in results.
 _PLACES = names_of("place")
-#: Fields of `RunInfo` that are of the data and not of the run.
+#: Fields of `RunInfo` that belong to the data rather than to the run.
 _OF_DATA = ["split", "normalisation", "layout", "dialogues", "turns", "lexicon", "policy", "ended"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """The data that was tested, and the circumstances of the run.
+    """The tested data, and the circumstances of the run.
 
-    Everything but ``notes``, ``command``, ``started``, ``seconds``, ``usage``,
-    ``disagreement``, ``asked``, ``recalled`` and the counts of ``judge`` is the same in two runs
-    of one campaign.
+    Two runs of one campaign have equal values, except for ``notes``, ``command``, ``started``,
+    ``seconds``, ``usage``, ``disagreement``, ``asked``, ``recalled`` and the counts of ``judge``.
     """
 
     #: Short name of the data set.
@@ -68,43 +67,42 @@ class RunInfo:
     split: str
     #: Name of the value normalisation.
     normalisation: str
-    #: Layout that the data was read from.
+    #: Layout of the data files.
     layout: str
-    #: What the data set holds; the results say what of it was tested.
+    #: Size of the data set; the results show which part of it was tested.
     dialogues: int
     turns: int
-    #: Fingerprint of the lexicon that variants were made with (several: parted by blanks).
+    #: Fingerprint of the lexicon for variants (several are separated by blanks).
     lexicon: str = ""
-    #: Fingerprint of the agent's policy that chose what to change (several: parted by blanks).
+    #: Fingerprint of the agent's policy (several are separated by blanks).
     policy: str = ""
-    #: For the user: choices made while reading, which may name paths, and what differs
-    #: from the settings.
+    #: Notes for the user: choices of the reader, which may contain paths, and deviations from the
+    #: settings.
     notes: tuple[str, ...] = ()
     #: Why the run ended before its last turn, or ``""``.
     ended: str = ""
-    #: The command line that was given.
+    #: The command line.
     command: str = ""
     #: ISO 8601, with time zone.
     started: str = ""
     seconds: float | None = None
-    #: What the answers of trackers took that count tokens; ``None`` where none does.
+    #: Tokens and costs of the answers; ``None`` if no tracker counts tokens.
     usage: Usage | None = None
-    #: How often a tracker that need not be repeatable disagreed with itself, before the run.
+    #: How often a tracker that may be nondeterministic disagreed with itself before the run.
     disagreement: Disagreement | None = None
-    #: Contexts that trackers were asked for, those of preflights apart, and answers that came
-    #: from a cache.
+    #: Number of contexts sent to trackers, without preflight checks, and of answers from a cache.
     asked: int = 0
     recalled: int = 0
-    #: What said whether two replies are the same; ``""`` where states were compared.
+    #: Names of the comparisons of replies; ``""`` for states.
     compared: str = ""
-    #: The language model that said it, where one did.
+    #: The language model that compares replies, if there is one.
     judge: tuple[WhoJudged, WhatItTook] | None = None
-    #: Name of a relation -> what it says of itself.
+    #: Name of a relation -> its facts.
     relations: Mapping[str, RelationFacts] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: DialogueSet, *, notes: tuple[str, ...] = (), **more: Any) -> RunInfo:
-        """Describe a run on ``data``; ``more`` are fields of its circumstances."""
+        """Return the info for a run on ``data``; ``more`` are fields of its circumstances."""
         return cls(
             data=data.name,
             split=data.split,
@@ -127,8 +125,8 @@ def build_report(
 ) -> dict[str, Any]:
     """Return the report of a campaign; the order of ``results`` does not matter.
 
-    Under several relations summary and ledger are those of the first one's results. ``totals`` are
-    those of ``results`` unless they are given: of results before they were redacted.
+    If there are several relations, summary and ledger are those of the first one. By default,
+    ``totals`` are computed from ``results``; pass them if ``results`` were redacted.
     """
     if totals is None:
         totals = Totals.of(results, info.relations)
@@ -174,18 +172,18 @@ def build_report(
 
 
 def _turns(results: Results) -> list[dict[str, Any]] | TurnLines:
-    """Return the turns as a report has them, in its order; of a large one on the disk."""
+    """Return the turns in the order of a report; those of a large report stay on disk."""
     turns = (_rounded(result.to_json()) for result in results)
     if len(results) > MOST_IN_ONE_FILE:
         return SpooledTurns(turns)
-    # Two tests may run one turn with other settings, so its content decides in the end.
+    # Two tests may run one turn with different settings, so the content is the last sort key.
     return sorted(
         turns, key=lambda it: (it["dialogue_id"], it["turn_index"], it["id"], _compact(it))
     )
 
 
 def report_text(report: Mapping[str, Any]) -> str:
-    """Return the report as JSON: a key, or a turn, on each line."""
+    """Return the report as JSON, with one key or turn per line."""
     lines = []
     for name, value in report.items():
         if name == "turns" and value and isinstance(value, list):
@@ -197,10 +195,11 @@ def report_text(report: Mapping[str, Any]) -> str:
 
 
 def write_report(path: Path, report: Mapping[str, Any]) -> None:
-    """Write the report; a file that is there already survives any failure.
+    """Write the report; an existing file survives any failure.
 
-    The turns of a large one go to parts beside it, see `turn_files`: first the parts, then the
-    object that names them, so whoever reads meanwhile finds the earlier report or this one.
+    The turns of a large report are written to parts beside it, see `write_parts`. The parts are
+    written before the object that lists them, so a concurrent reader finds either the old or the
+    new report.
     """
     turns, parts = report.get("turns"), list[str]()
     if isinstance(turns, TurnLines):
@@ -211,7 +210,7 @@ def write_report(path: Path, report: Mapping[str, Any]) -> None:
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Read a report back; a `DataError` says why a file is none."""
+    """Read a report; a `DataError` says why a file is no report."""
     report = read_versioned(path, "report", "schema_version", SCHEMA_VERSION, SCHEMA_VERSION)
     missing = [
         name
@@ -221,7 +220,7 @@ def read_report(path: Path) -> dict[str, Any]:
     if missing:
         raise DataError(f"{path} is no report: {', '.join(missing)} missing")
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    # The part that cannot do without a key says so if it is missing.
+    # Missing keys are reported by the code that needs them.
     if found := problems(report, schema, complete=False):
         more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         raise DataError(f"{path} is damaged: {found[0].removeprefix('$.')}{more}")
@@ -236,7 +235,7 @@ def read_report(path: Path) -> dict[str, Any]:
 
 
 def report_turns(report: Mapping[str, Any]) -> Results:
-    """Return the turns of a report as they were, but for the rounding; of a large one no list."""
+    """Return the turns of a report, with rounded numbers; a large report is read lazily."""
     if isinstance(report["turns"], TurnLines):
         return DecodedTurns(report["turns"])
     turns = []
@@ -253,9 +252,9 @@ def _compact(value: Any) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    """Return ``value`` with every float in it rounded, and never a negative zero.
+    """Return ``value`` with every float in it rounded, and without negative zeros.
 
-    Shares keep their leading digits, others so many after the point.
+    Shares keep their significant digits; other numbers keep a fixed number of decimals.
     """
     if isinstance(value, float):
         return round(value, _DECIMALS) + 0.0

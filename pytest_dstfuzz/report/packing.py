@@ -1,4 +1,4 @@
-"""Turns as files hold them, and reports of several trackers."""
+"""The compact form of turns in files, and reports of several trackers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _EarlierTurns(NamedTuple):
     """The earlier turns as a variant, or its smallest version, saw them."""
 
     texts: list[str]
-    #: ``turn_index`` and ``edits`` of those that were perturbed.
+    #: ``turn_index`` and ``edits`` of the perturbed turns.
     edited: list[_Plain]
 
 
@@ -44,21 +44,21 @@ class _EarlierVariant(NamedTuple):
 
 @dataclass(slots=True)
 class _KnownDialogue:
-    """The texts of one dialogue under one tracker, from the turns so far."""
+    """The texts of one dialogue under one tracker, collected from its turns."""
 
-    #: Turn -> what the system and the user said; ``None`` = not known.
+    #: Turn -> texts of system and user; ``None`` = unknown.
     rounds: dict[int, list[str | None]] = field(default_factory=dict)
     #: Relation -> turn -> variants by number.
     variants: dict[str, dict[int, dict[int, _EarlierVariant]]] = field(default_factory=dict)
 
     def begin(self, turn: _Plain) -> None:
-        """Take the rounds that a packed turn adds, and its own one."""
+        """Add the rounds in a packed turn, including its own."""
         for one in turn.get("earlier_turns", ()):
             self.rounds[one["turn_index"]] = [one["system"], one["user"]]
         self.rounds[turn["turn_index"]] = [turn["system"], turn["user"]]
 
     def end(self, turn: _Plain) -> None:
-        """Take the variants of a turn that is not packed."""
+        """Add the variants of an unpacked turn."""
         of_relation = self.variants.setdefault(turn.get("relation", ""), {})
         of_relation[turn["turn_index"]] = {
             one["index"]: _EarlierVariant(
@@ -72,7 +72,7 @@ class _KnownDialogue:
         return self.variants.get(relation, {}).get(turn, {})
 
     def clean(self, turn: int) -> list[str | None]:
-        """Return what users said before a turn."""
+        """Return the user texts before a turn."""
         return [self.rounds.get(number, _UNKNOWN)[1] for number in range(turn)]
 
 
@@ -80,7 +80,7 @@ _UNKNOWN: Final[list[str | None]] = [None, None]
 
 
 class _LastDialogue:
-    """The dialogue that turns are of, if it is the one of the turn before."""
+    """The current dialogue, as long as consecutive turns belong to it."""
 
     def __init__(self) -> None:
         self._id = ""
@@ -89,23 +89,23 @@ class _LastDialogue:
     def of(self, turn: _Plain) -> _KnownDialogue:
         if turn["dialogue_id"] != self._id:
             self._id, self._found = turn["dialogue_id"], {}
-        # Two sets of data may hold dialogues of one name.
+        # Two data sets may have dialogues with the same name.
         data = turn["id"].rpartition("-t")[0]
         return self._found.setdefault((turn.get("model", ""), data), _KnownDialogue())
 
 
 def packed(turns: Iterable[_Plain]) -> Iterator[_Plain]:
-    """Yield turns as files hold them; a file is read in the order of its turns."""
+    """Yield turns in the form of files, in the order of the file."""
     memory = _LastDialogue()
     for turn in turns:
         yield _packed(turn, memory.of(turn))
 
 
 def unpacked(turns: Iterable[_Plain]) -> Iterator[_Plain]:
-    """Yield the turns that were `packed`.
+    """Yield turns in their original form, the inverse of `packed`.
 
     Raises:
-        DataError: One refers to what no turn before it says.
+        DataError: a turn refers to data that no earlier turn contains.
     """
     memory = _LastDialogue()
     for number, turn in enumerate(turns):
@@ -138,7 +138,7 @@ def _packed(turn: _Plain, known: _KnownDialogue) -> _Plain:
 def _rounds_to_add(
     turn: _Plain, systems: Sequence[str | None], known: _KnownDialogue
 ) -> list[_Plain]:
-    """Return the earlier rounds that no turn so far has told, or has told otherwise."""
+    """Return the earlier rounds that are new, or that differ from earlier turns."""
     users: dict[int, str] = {}
     for one in turn["variants"]:
         if one["exchanges"] is None and len(one["context"]) == len(systems):
@@ -173,7 +173,7 @@ def _packed_variant(variant: _Plain, turn: _Plain, known: _KnownDialogue) -> _Pl
 
 
 def _packed_context(shown: _Plain, number: int, turn: _Plain, known: _KnownDialogue) -> _Plain:
-    """Return a variant, or its smallest version, with ``earlier`` in the place of its context."""
+    """Return a variant, or its smallest version, with ``earlier`` in place of its context."""
     texts, edited, index = shown["context"], shown["context_edits"], turn["turn_index"]
     entries = _earlier(_EarlierTurns(texts, edited), number, turn.get("relation", ""), index, known)
     if entries is None or _shown(entries, turn.get("relation", ""), index, known) != (
@@ -193,7 +193,7 @@ def _packed_context(shown: _Plain, number: int, turn: _Plain, known: _KnownDialo
 def _earlier(
     shown: _EarlierTurns, number: int, relation: str, index: int, known: _KnownDialogue
 ) -> list[_Plain] | None:
-    """Return how earlier turns were shown, in few words; ``None`` = there are none for it."""
+    """Return a compact form of the earlier turns, or ``None`` if it is not possible."""
     if len(shown.texts) != index or any(one["turn_index"] >= index for one in shown.edited):
         return None
     entries: list[_Plain] = []
@@ -217,7 +217,7 @@ def _earlier(
 
 
 def _packed_rounds(rounds: Sequence[_Plain], known: _KnownDialogue) -> list[_Plain]:
-    """Return rounds as runs of those of the dialogue, and others as they are."""
+    """Return rounds with references to consecutive rounds of the dialogue if possible."""
     places: dict[tuple[str, str], list[int]] = {}
     for place, (system, user) in known.rounds.items():
         if system is not None and user is not None:
@@ -280,7 +280,7 @@ def _with_context(shown: _Plain, relation: str, index: int, known: _KnownDialogu
 def _shown(
     entries: Sequence[_Plain], relation: str, index: int, known: _KnownDialogue
 ) -> tuple[list[Any], list[_Plain]]:
-    """Return the earlier turns as entries show them; those of no entry are clean."""
+    """Return the earlier turns that entries describe; turns without an entry are clean."""
     texts, edited = known.clean(index), list[_Plain]()
     for one in entries:
         if "seen_at" in one:
@@ -312,7 +312,7 @@ def _users(rounds: Sequence[_Plain]) -> list[str]:
     return [one["user"] for one in rounds[:-1]]
 
 
-#: Turns of the largest report that is one object, and of a part.
+#: Maximum number of turns in a report with a single file, and in a part of a larger one.
 MOST_IN_ONE_FILE: Final = 5_000
 TURNS_OF_PART: Final = 1_000
 _DECODED: Final = json_decoder(TurnResult)
@@ -323,11 +323,11 @@ _PART: Final = re.compile(r"[^/\\]+\.turns-\d{4,}-[0-9a-f]{8}\.jsonl")
 
 
 class TurnLines(Collection[dict[str, Any]]):
-    """Turns of a report, read from the disk each time that somebody goes over them."""
+    """Turns of a report, read from disk on each iteration."""
 
     @abstractmethod
     def lines(self) -> Iterator[bytes]:
-        """Yield each turn as JSON, without the end of the line."""
+        """Yield each turn as JSON, without the newline."""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return map(json.loads, self.lines())
@@ -337,18 +337,18 @@ class TurnLines(Collection[dict[str, Any]]):
 
 
 class SpooledTurns(TurnLines):
-    """Turns in a file of this process, which goes when nobody needs them any more.
+    """Turns in a temporary file of this process.
 
-    They stand in it as they came, dialogue by dialogue, and are read by dialogue, turn, id and
-    text. Only one dialogue is in memory; of the others it is known where they are.
+    They are stored in the order of arrival, dialogue by dialogue, and read by dialogue, turn, id
+    and text. Only one dialogue is in memory, plus the file positions of the others.
     """
 
     def __init__(self, turns: Iterable[Mapping[str, Any]]) -> None:
-        """Write turns, those of a dialogue best next to each other."""
+        """Write turns, which should be grouped by dialogue."""
         self._count = 0
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when this is collected
         weakref.finalize(self, self._file.close)
-        #: Dialogue -> where some turns of it begin, and how long they are together.
+        #: Dialogue -> start and length of its blocks of turns.
         self._places: dict[str, list[tuple[int, int]]] = {}
         dialogue, lines = "", list[_Line]()
         for turn in turns:
@@ -383,7 +383,7 @@ class SpooledTurns(TurnLines):
         return self._file.read(size).splitlines()
 
 
-#: What sorts the turns of a dialogue: turn, id, text.
+#: Sort key of the turns of a dialogue: turn, id, text.
 _Line = tuple[int, str, str]
 
 
@@ -395,7 +395,7 @@ class TurnParts(TurnLines):
     """Turns in the parts of a large report."""
 
     def __init__(self, report: Path, entry: Mapping[str, Any]) -> None:
-        """Take what a report says of its turns; a `DataError` if a part is not there."""
+        """Store the report's entry on its turns; raise a `DataError` if a part is missing."""
         self._folder = report.expanduser().resolve().parent
         self._names, self._count = list(map(str, entry["parts"])), int(entry["count"])
         for name in self._names:
@@ -409,11 +409,11 @@ class TurnParts(TurnLines):
         return self._count
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each turn as JSON; a `DataError` if there are not as many as there should be."""
+        """Yield each turn as JSON; raise a `DataError` if the number of turns is wrong."""
         return _encoded(unpacked(_decoded(self._raw())))
 
     def _raw(self) -> Iterator[bytes]:
-        """Yield the lines as the files have them."""
+        """Yield the lines of the files."""
         found = 0
         for name in self._names:
             try:
@@ -461,7 +461,7 @@ def _decoded(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def write_parts(report: Path, turns: TurnLines) -> dict[str, Any]:
-    """Write the parts of a report, and return what it says of its turns."""
+    """Write the parts of a report, and return the report's entry for its turns."""
     names: list[str] = []
     folder = report.expanduser().resolve().parent
     lines = (line + b"\n" for line in _encoded(packed(turns)))
@@ -477,28 +477,28 @@ def write_parts(report: Path, turns: TurnLines) -> dict[str, Any]:
 
 
 def remove_parts(report: Path, keep: Collection[str] = ()) -> None:
-    """Remove the parts of earlier reports of this name."""
+    """Remove the parts of earlier reports with the same name."""
     folder = report.expanduser().resolve().parent
     for old in folder.glob(f"{glob.escape(report.stem)}.turns-*.jsonl"):
         if _PART.fullmatch(old.name) and old.name not in keep:
-            with suppress(OSError):  # It is in use, on Windows.
+            with suppress(OSError):  # The file may be in use, on Windows.
                 old.unlink()
 
 
-#: Keys that the parts of a report share.
+#: Keys that the reports of all trackers share.
 _SHARED: Final = ("schema_version", "tool", "regressions", "turns", "run")
 
 
 def report_of_models(
     parts: Mapping[str, Mapping[str, Any]], verdicts: Sequence[str]
 ) -> dict[str, Any]:
-    """Return one report of the reports of some trackers.
+    """Return one report that combines the reports of some trackers.
 
-    The gate at its top is that of the session, which fails if one of the trackers does.
+    The gate at its top is that of the session, which fails if any tracker fails.
 
     Args:
-        parts: by the names of the trackers.
-        verdicts: those of a gate, the worst last.
+        parts: the reports by tracker name.
+        verdicts: the verdicts of a gate, the worst last.
     """
     first = dict(next(iter(parts.values())))
     if len(parts) == 1:
@@ -520,7 +520,7 @@ def report_of_models(
 
 
 def reports_of(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the report of each tracker, by its name; ``""`` where a report is of one."""
+    """Return the report of each tracker by name; the name is ``""`` if there is only one."""
     models = report.get("models") or ()
     if not models:
         return {"": report}
@@ -534,7 +534,7 @@ def reports_of(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def _gate(
     gates: Mapping[str, Mapping[str, Any] | None], verdicts: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Return the verdict on a session from those on its trackers; a reason names its tracker."""
+    """Return the verdict on a session; reasons begin with the name of their tracker."""
     judged = {name: gate for name, gate in gates.items() if gate is not None}
     if not judged:
         return None
@@ -552,7 +552,7 @@ def _gate(
 
 
 def _together(parts: Sequence[Collection[Mapping[str, Any]]]) -> list[Any] | TurnLines:
-    """Return the turns of some reports as one report has them."""
+    """Return the turns of some reports in the form of one report."""
     turns = chain.from_iterable(parts)
     if sum(map(len, parts)) > MOST_IN_ONE_FILE:
         return SpooledTurns(turns)
@@ -566,7 +566,7 @@ def _of_model(turns: Sequence[Any] | TurnLines, name: str) -> Sequence[Any] | Tu
 
 
 class _ChosenTurns(TurnLines):
-    """Those turns of a large report that are of one tracker."""
+    """The turns of one tracker in a large report."""
 
     def __init__(self, turns: TurnLines, model: str) -> None:
         self._turns: Final = turns
@@ -581,18 +581,18 @@ class _ChosenTurns(TurnLines):
 
 
 def problems(value: Any, schema: Mapping[str, Any], *, complete: bool = True) -> list[str]:
-    """Return what is wrong with a value of JSON, each problem with its place.
+    """Return the schema violations of a JSON value, each with its place.
 
-    If it need not be ``complete``, it may lack keys that are required.
+    If ``complete`` is false, required keys may be missing.
     """
-    # Only a file that is read is checked.
+    # Import late, because only reading a report needs it.
     import jsonschema_rs  # noqa: PLC0415
 
     validator = jsonschema_rs.validator_for(dict(schema))
     try:
         errors = list(validator.iter_errors(value))
     except UnicodeEncodeError:
-        # A lone surrogate, which only Python takes for a character.
+        # A lone surrogate, which only Python accepts as a character.
         text = json.dumps(value, ensure_ascii=False).encode(errors="replace")
         errors = list(validator.iter_errors(json.loads(text)))
     return [_message(error) for error in errors if complete or error.kind.name != "required"]

@@ -1,4 +1,4 @@
-"""Lines of a terminal: wrapped to its width, and safe in its encoding."""
+"""Terminal lines, wrapped to the width and safe in the encoding."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from pytest_dstfuzz.printable import by_number, printable, without_commands
 
 __all__ = ["TerminalPage", "encodable", "hanging"]
 
-#: What a line is, for whoever colours it.
+#: The role of a line, which determines its colour.
 Style = Literal["plain", "heading", "good", "bad", "warning", "dim"]
 
 _NARROWEST = 40
-#: Of the number of a character over the character itself.
+#: Growth of a text if a character is replaced by its code point.
 _GROWTH = len("<U+003A>") - 1
 
 
-#: Columns of what stands before a figure.
+#: Width of the labels before figures.
 _LABEL = 14
 
 
 class StyledLine(NamedTuple):
-    """One line of text, without colour, and what it is."""
+    """One line of text without colour, and its role."""
 
     text: str
     style: Style = "plain"
 
 
 class TerminalPage:
-    """Collects lines that are at most ``width`` wide and that ``encoding`` can hold."""
+    """A collection of lines of at most ``width`` columns that ``encoding`` can represent."""
 
     def __init__(self, width: int = 100, encoding: str = "utf-8") -> None:
-        """Start empty; a terminal narrower than 40 columns is taken as one of 40."""
+        """Create an empty page; the width is at least 40 columns."""
         self.width = max(width, _NARROWEST)
         self.lines: list[StyledLine] = []
         self.encoding = encoding
@@ -48,17 +48,17 @@ class TerminalPage:
         body = encodable(printable(text), self.encoding)
         lines = list(hanging(head, body, self.width, break_words=True))
         if any(line != without_commands(line) for line in lines):
-            # A line that would begin with a command grows by a few characters.
+            # A line that looks like a command grows by a few characters.
             lines = list(hanging(head, body, self.width - _GROWTH, break_words=True))
         self.lines += [StyledLine(without_commands(line), style) for line in lines]
 
     def gap(self) -> None:
-        """Add an empty line, but never two."""
+        """Add an empty line unless the last one is empty."""
         if self.lines and self.lines[-1].text:
             self.lines.append(StyledLine(""))
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Add rows, the first of them headings: names to the left, figures to the right."""
+        """Add rows with a heading first: names left-aligned, figures right-aligned."""
         texts = [[encodable(printable(cell), self.encoding) for cell in row] for row in rows]
         sizes = [max(len(cell) for cell in column) for column in zip(*texts, strict=True)]
         sizes[0] = min(sizes[0], self.width - 2 - sum(size + 2 for size in sizes[1:]))
@@ -70,7 +70,7 @@ class TerminalPage:
 
 
 def hanging(head: str, text: str, width: int, *, break_words: bool = False) -> Iterator[str]:
-    """Yield ``text`` wrapped at blanks, after ``head`` and under its own start."""
+    """Yield ``text`` wrapped at blanks, after ``head`` and indented to its width."""
     lines = textwrap.wrap(
         text,
         max(width - len(head), 1),
@@ -83,12 +83,12 @@ def hanging(head: str, text: str, width: int, *, break_words: bool = False) -> I
 
 
 def encodable(text: str, encoding: str) -> str:
-    """Return ``text`` with what ``encoding`` does not have written by its number."""
-    # There and back: what begins a text of some encodings is no character of it.
+    """Return ``text`` with code points in place of characters that ``encoding`` lacks."""
+    # Encode and decode, because some encodings begin a text with a byte order mark.
     known = (char.encode(encoding, "ignore").decode(encoding) for char in text)
     return "".join(there or by_number(char) for there, char in zip(known, text, strict=True))
 
 
 def label(name: str) -> str:
-    """Return what stands before a figure, as wide as that of all others."""
+    """Return a label before a figure, padded to a common width."""
     return f"{name:<{_LABEL}}"

@@ -1,8 +1,8 @@
-"""Results without what was said in them: for teams whose dialogues are private.
+"""Redaction of results, for teams with private dialogues.
 
-Every character but blanks becomes an ``x``. So a text keeps its shape, an edit its place and
-length, and all that is shown of them is made as for any other result; which words they were
-nobody can tell. Names of slots, tools and arguments, ids of dialogues and figures stay.
+Every character except blanks becomes an ``x``. A text keeps its shape, and an edit its position and
+length, so reports of redacted results work as usual. The words cannot be recovered. Names of slots,
+tools and arguments, ids of dialogues, and figures remain.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pytest_dstfuzz.dialogue.dialogues import Admissible, Difference
 
 __all__ = ["redacted"]
 
-#: What stands for the message of an error, which may repeat what was said.
+#: Replaces the message of an error, which may repeat the dialogue.
 KEPT_BACK: Final = "kept back (redact)"
 _SEEN = re.compile(r"\S")
-#: Fields of results, of their edits and of their changes that hold what was said or answered.
+#: Fields of results, edits and changes that contain texts or values of the dialogue.
 _SAID: Final = frozenset(
     {"system", "earlier_system", "user", "text", "context", "label", "clean_state", "state"}
     | {"before", "after", "about", "why"}
@@ -32,7 +32,7 @@ def masked_text(text: str) -> str: ...
 @overload
 def masked_text(text: None) -> None: ...
 def masked_text(text: str | None) -> str | None:
-    """Return a text with an ``x`` for every character that is no blank.
+    """Return a text with an ``x`` for every non-blank character.
 
     >>> masked_text("to Ely, please")
     'xx xxxx xxxxxx'
@@ -51,17 +51,17 @@ def redacted(result: TurnResult) -> TurnResult:
 
 
 def _with_its_reason(variant: VariantResult) -> VariantResult:
-    # The name of a lock stays; what it found in the utterance comes after a colon.
+    # The name of a lock stays; the text after the colon is from the utterance.
     kept = KEPT_BACK if variant.outcome == "error" else variant.reason.partition(":")[0]
     return replace(variant, reason=kept)
 
 
 def _masked(part: Any) -> Any:
-    """Return a part of a result with the fields masked that hold what was said."""
+    """Return a part of a result with its private fields masked."""
     if isinstance(part, tuple):
         return tuple(map(_masked, part))
     if isinstance(part, Admissible | Transcript):
-        # Of a transcript there is no part that is not said, or tells of the tools.
+        # Every part of a transcript may be private or describe the tools.
         return _masked_values(part) if isinstance(part, Admissible) else None
     if not is_dataclass(part) or isinstance(part, type):
         return part
@@ -72,15 +72,15 @@ def _masked(part: Any) -> Any:
         before, after = (_masked_value(part.slot, text) for text in (part.before, part.after))
         return replace(masked, before=before, after=after)
     if isinstance(part, Difference) and part.expected and part.after and part.before != part.after:
-        # What is not as it was must not look as if it had stayed.
+        # A changed value must not look unchanged.
         return replace(masked, after=_SEEN.sub("z", part.after))
     return masked
 
 
 def _masked_values(part: Admissible) -> Admissible:
-    """Return admissible values without what they are, still told apart from the one there was.
+    """Return masked admissible values that differ from the masked old value.
 
-    ``north`` that is to become ``south`` would be five letters that are to become the same five.
+    Otherwise a change from ``north`` to ``south`` would look like no change.
     """
     letter = "x" if part.anything_but else "y"
     shown = (None if text is None else _SEEN.sub(letter, text) for text in part.values)
@@ -92,7 +92,7 @@ def _masked_value(path: str, text: str) -> str: ...
 @overload
 def _masked_value(path: str, text: None) -> None: ...
 def _masked_value(path: str, text: str | None) -> str | None:
-    """Return the masked text of a path; which call of a message a call is, nobody said."""
+    """Return the masked text of a path; the position of a call in a message stays."""
     own = AnswerPath.of(path).is_call and place_of(text or "") is not None
     return text if own else masked_text(text)
 

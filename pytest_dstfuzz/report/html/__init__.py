@@ -1,6 +1,6 @@
-"""The HTML report: one file that opens anywhere, made from the JSON report.
+"""The HTML report: one self-contained file, made from the JSON report.
 
-Importing this package does not import jinja2; making a page does.
+Importing this package does not import jinja2. Writing a page does.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["check_installed", "write_html"]
 
 
 def check_installed() -> None:
-    """Find out before a long run whether its page can be made."""
+    """Check before a long run that the packages for the page are installed."""
     with needs_extra("the HTML report", "report", "jinja2"):
         importlib.import_module("jinja2")
 
 
 def write_html(path: Path, views: Mapping[str, View]) -> None:
-    """Write the page of a report; a file that is there already survives any failure.
+    """Write the page of a report; an existing file survives any failure.
 
-    ``views`` are by the names of the trackers. Of several each has a page beside it
-    (``NAME.1.html``), and this one leads there.
+    ``views`` are by tracker name. If there are several, each gets its own page (``NAME.1.html``),
+    and this page links to them.
     """
     check_installed()
     from pytest_dstfuzz.report.html.page import html_pieces, models_page  # noqa: PLC0415 - jinja2

@@ -77,21 +77,21 @@ from pytest_dstfuzz.weaknesses.groups import member_id
 __all__ = ["environment", "insides"]
 
 
-#: What could end a script element, begin a comment in it, or end a line of JavaScript.
+#: Characters that could end a script element, begin a comment in it, or end a JavaScript line.
 _UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 
 
 def environment(**more: Any) -> Environment:
-    """Return what renders the templates, every text escaped; ``more`` is for jinja2."""
+    """Return a jinja2 environment that escapes every text; ``more`` are its options."""
     loader = FileSystemLoader(_TEMPLATES)
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **more)
 
 
 def insides(script: str = "", data: Any = None) -> dict[str, Any]:
-    """Return style, script (a file), its data and the policy, by their names in templates.
+    """Return style, script (a file name), data and content policy, by template variable.
 
-    A page without a script runs none.
+    A page without a script forbids scripts.
     """
     parts = {"style": _file("style.css")}
     if script:
@@ -102,7 +102,7 @@ def insides(script: str = "", data: Any = None) -> dict[str, Any]:
 
 
 def trusted(text: str) -> Markup:
-    """Let a text into a page as it is: one that this package made, and that is safe there."""
+    """Mark a text as safe; use it only for texts that this package generated and escaped."""
     return Markup(text)  # noqa: S704 - style, script and plots are ours, the data is escaped
 
 
@@ -111,17 +111,17 @@ def _file(name: str) -> str:
 
 
 def script_json(value: Any) -> str:
-    r"""Return JSON that may stand in a script element: no ``<``, ``>`` or ``&`` is left in it.
+    r"""Return JSON without ``<``, ``>`` and ``&``, for use in a script element.
 
-    These occur in strings alone, where ``\u003c`` means the same. So do lone surrogates,
-    which UTF-8 does not have.
+    These characters occur only in strings, and are escaped as ``\u003c`` etc. Lone surrogates,
+    which UTF-8 cannot encode, are escaped too.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(_UNSAFE).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def content_policy(parts: Mapping[str, str]) -> str:
-    """Return a content security policy that lets in but the texts of script and style."""
+    """Return a content security policy that allows only the given texts of script and style."""
     allowed = [f"{name}-src 'sha256-{_digest(text)}'" for name, text in parts.items()]
     return "; ".join(
         ["default-src 'none'", *allowed, "img-src data:", "base-uri 'none'", "form-action 'none'"]
@@ -135,21 +135,21 @@ def _digest(text: str) -> str:
 def page_data(
     turns: Results, cards: Sequence[Card] = (), on_page: OnPage | None = None
 ) -> dict[str, Any]:
-    """Return what the page's script draws.
+    """Return the data for the page's script.
 
     Args:
-        turns: what was found.
+        turns: the results.
         cards: the weaknesses.
-        on_page: the violations to show; those that `OnPageTally` chooses unless they are given.
+        on_page: the violations to show; by default chosen by `OnPageTally`.
 
     Returns:
         ``turns``: all turns of dialogues with a violation: ``id``, ``dialogue``, ``index``,
-        ``system``, ``user``; with a violation also ``state`` (of a tracker) or ``called`` (of an
-        assistant), and ``repeat`` where the word that selects the turn is not its id.
-        ``violations``, the plainest first: see
-        `violation_record`. ``weaknesses``: [id, numbers in that list] of each of the ``cards``.
-        ``earlier``: perturbed turns that violations were seen after, each once, as [number of the
-        one before it in this list or null, turn index, spans].
+        ``system``, ``user``. A turn with a violation also has ``state`` (of a tracker) or
+        ``called`` (of an assistant), and ``repeat`` if the word that selects the turn is not its
+        id. ``violations``, the plainest first: see `violation_record`. ``weaknesses``: [id,
+        indices in that list] for each of the ``cards``. ``earlier``: perturbed earlier turns
+        without duplicates, as [index of the one before it in this list or null, turn index,
+        spans].
     """
     if on_page is None:
         on_page = tallied(OnPageTally([card.members for card in cards]), turns).chosen
@@ -181,14 +181,14 @@ def page_data(
 
 
 class _PerturbedTurns:
-    """Perturbed turns of dialogues, each once: variants of one number are seen after the same."""
+    """Perturbed turns without duplicates; variants with the same number share their context."""
 
     def __init__(self) -> None:
         self.entries: list[list[Any]] = []
         self._numbers: dict[tuple[int | None, int, str, tuple[Edit, ...]], int] = {}
 
     def add(self, shown: VariantResult) -> int | None:
-        """Return the number of the last perturbed turn; each leads to the one before it."""
+        """Return the index of the last perturbed turn; each entry refers to the one before it."""
         last: int | None = None
         for index, source, edits in earlier_edits(shown):
             key = (last, index, source, edits)
@@ -202,22 +202,20 @@ class _PerturbedTurns:
 def violation_record(
     number: int, turn: TurnResult, variant: VariantResult, earlier: _PerturbedTurns
 ) -> dict[str, Any]:
-    """Return one violation of the turn that is at ``number`` in the page's list.
+    """Return the record of a violation; ``number`` is the index of its turn on the page.
 
     Returns:
-        ``turn``, ``variant`` (its number), ``cause``, ``rates`` (words, characters),
-        ``spans`` of the utterance, ``edits`` as [transformation, operator, before, after,
-        place], ``changes`` as [slot, before, after, carried, what was expected if anything,
-        what the label says of it if there is one], and where there are any
-        ``context`` (number of the last perturbed turn in ``earlier``), ``legend``, and ``blames``
-        (``what``, ``spans``, ``context`` as [turn index, spans]) of a smaller version that breaks
-        as well,
-        ``failure``, ``about`` and ``rounds`` ([mark, system, user], with ``moves`` as texts) of a
-        rewrite of a relation.
-        Of a bot that replies ``replies``, see `reply_pairs`. Of an assistant ``calls``, as
-        [what, spans, notes], and ``tools``; ``changes`` name the arguments alone.
-        ``doubts`` (texts) about one of a tracker whose answers vary, and ``likely``, a text: how
-        many users type it.
+        ``turn``, ``variant`` (its number), ``cause``, ``rates`` (words, characters), ``spans`` of
+        the utterance, ``edits`` as [transformation, operator, before, after, place], and
+        ``changes`` as [slot, before, after, carried, expected value if any, verdict of the label
+        if any]. Optional keys: ``context`` (index of the last perturbed turn in ``earlier``),
+        ``legend``, and ``blames`` (``what``, ``spans``, ``context`` as [turn index, spans]) of a
+        smaller version.
+        A rewrite of a relation has ``failure``, ``about`` and ``rounds`` ([mark, system, user],
+        with ``moves`` as texts). A bot that replies has ``replies``, see `reply_pairs`. An
+        assistant has ``calls`` as [what, spans, notes], and ``tools``; its ``changes`` contain
+        only the argument names. ``doubts`` (texts) is present if the tracker's answers vary.
+        ``likely`` (a text) is the share of users who type the variant.
     """
     record: dict[str, Any] = {
         "turn": number,
@@ -238,7 +236,7 @@ def violation_record(
     }
     if calls := call_changes(turn, variant.changed_slots, page=True):
         record["calls"] = calls
-        # What filters ask for: whichever call of the message it is.
+        # Filters match tools and arguments in any call of the message.
         parts = [change.path.part for change in variant.changed_slots]
         record["tools"] = [visible(tool) for tool in dict.fromkeys(tool for tool, _ in parts)]
         slots = dict.fromkeys(visible(slot) for _, slot in parts)
@@ -257,7 +255,7 @@ def violation_record(
 
 
 def _notes(variant: VariantResult) -> dict[str, Any]:
-    """Return what is to be said about a variant beside its texts and changes."""
+    """Return notes on a variant besides its texts and changes."""
     found: dict[str, Any] = {}
     if texts := doubts(variant):
         found["doubts"] = texts
@@ -269,7 +267,7 @@ def _notes(variant: VariantResult) -> dict[str, Any]:
 
 
 def _rewritten(variant: VariantResult) -> dict[str, Any]:
-    """Return what is to be said of a rewrite of a relation."""
+    """Return notes on a rewrite of a relation."""
     found: dict[str, Any] = {}
     if variant.failure not in (None, "changed"):
         found["failure"] = variant.failure
@@ -321,7 +319,7 @@ def _context(shown: Minimal) -> list[Any]:
 
 
 def _more(change: Difference) -> list[str | None]:
-    """Return what was expected of a slot, and what the label says of it, as far as there is any."""
+    """Return the expected value of a slot and the verdict of the label, if any."""
     expected = _value(None if change.expected is None else str(change.expected))
     if change.by_label is not None:
         return [expected, BY_LABEL[change.by_label]]
@@ -332,23 +330,23 @@ def _value(value: str | None) -> str | None:
     return None if value is None else visible(shown_value(value))
 
 
-#: Highest failure rate of each shade of the heat map; above the last it is the darkest.
+#: Upper bound of the failure rate for each shade of the heat map; higher rates are darkest.
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
 _SHADE_NAMES: Final = ["0 %", *(f"to {100 * end:g} %" for end in _SHADES[1:]), "over 40 %"]
 _MOST_REASONS: Final = 20
-#: Reasons why a relation says nothing of a turn.
+#: Maximum number of reasons shown why a relation does not apply.
 _MOST_UNMET: Final = 5
-#: Violations that came or went since the baseline which are listed.
+#: Maximum number of new or fixed violations in a list.
 _MOST_PLACES: Final = 25
 
 
 def html_text(report: Mapping[str, Any]) -> str:
-    """Return the page of a report as `build_report` made or `read_report` read it."""
+    """Return the page of a report from `build_report` or `read_report`."""
     return "".join(html_pieces(View.of(report)))
 
 
 def html_pieces(view: View) -> Iterator[str]:
-    """Yield the page piece by piece: that of a large run has some megabytes of data."""
+    """Yield the page in pieces, because a large run has several megabytes of data."""
     expected = view.summary.expected_failures
     return (
         _environment()
@@ -376,7 +374,7 @@ def html_pieces(view: View) -> Iterator[str]:
 
 
 def models_page(views: Mapping[str, View]) -> Iterator[str]:
-    """Yield the page that leads to those of several trackers, by the names of their files."""
+    """Yield the page that links to those of several trackers, given by file name."""
     rows = [{"link": quote(name), "view": view} for name, view in views.items()]
     tool = _tool(next(iter(views.values())))
     template = _environment().get_template("models.html.j2")
@@ -389,7 +387,7 @@ def _tool(view: View) -> str:
 
 
 def _environment() -> Environment:
-    """Return what renders the templates, with the functions that they call."""
+    """Return the jinja2 environment of the templates with their functions."""
     made = environment(finalize=_shown, keep_trailing_newline=True)
     made.globals.update(
         address=_address,
@@ -425,7 +423,7 @@ def _environment() -> Environment:
 
 
 def _figures(view: View) -> dict[str, Any]:
-    """Return figures and plots, by their names in the template."""
+    """Return figures and plots by template variable."""
     rates = view.first.rates
     transformations, edit_rates = rates.transformations, rates.edit_rates
     return {
@@ -442,12 +440,12 @@ def _figures(view: View) -> dict[str, Any]:
 
 
 def heat_level(rate: float | None) -> int:
-    """Return the shade of a failure rate: 0 where nothing failed or was answered, up to 5."""
+    """Return the shade of a failure rate, from 0 (no failure, or no answer) to 5."""
     return 0 if rate is None else sum(rate > shade for shade in _SHADES)
 
 
 def _said(card: Card) -> list[tuple[str, list[str | Span]]]:
-    """Return what is said in the plainest violation of a weakness: by whom, with its edits."""
+    """Return speakers and marked texts of the plainest violation of a weakness."""
     earlier = [
         (f"turn {index}", shown_spans(source, edits))
         for index, source, edits in needed_context(card.variant)
@@ -468,7 +466,7 @@ def _said(card: Card) -> list[tuple[str, list[str | Span]]]:
 
 
 def _new_violations(view: View) -> list[tuple[str, list[str]]]:
-    """Return where the new violations are, and what was said and changed in each."""
+    """Return the location of each new violation, with its texts and changes."""
     return [
         (f"{turn.id}, variant {variant.index}", violation_lines(turn, variant))
         for turn, variant in view.new_violations
@@ -476,12 +474,12 @@ def _new_violations(view: View) -> list[tuple[str, list[str]]]:
 
 
 def _reasons(section: RelationTotals) -> list[tuple[str, str]]:
-    """Return why a relation said nothing of most of the turns that it said nothing of."""
+    """Return the most frequent reasons why a relation did not apply."""
     return _counted(section.inapplicable)[:_MOST_UNMET]
 
 
 def _address(filters: Mapping[str, str]) -> str:
-    """Return the address at which the page shows the violations that ``filters`` let through."""
+    """Return the URL fragment that shows only the violations that match ``filters``."""
     return "#" + urlencode({name: visible(value) for name, value in filters.items()})
 
 
@@ -492,12 +490,12 @@ def _points_between(interval: Interval | None) -> str:
 
 
 def _chance(p_value: float | None) -> str:
-    """Say what a permutation test of the two builds gave."""
+    """Return the p-value of the permutation test of two builds as text."""
     return "" if p_value is None else f"; p = {p_value:.3g}, permutation test"
 
 
 def _moment(text: str) -> str:
-    """Return an ISO moment as people write it.
+    """Return an ISO timestamp in readable form.
 
     >>> _moment("2026-05-04T18:35:16+00:00")
     '2026-05-04 18:35 UTC'
@@ -541,7 +539,7 @@ def _failure(row: RateRow | None) -> Rated:
 
 
 def _shown_as(what: str) -> str:
-    """Return what tells those who do not see a plot what it shows."""
+    """Return SVG attributes with a text alternative for a plot."""
     label = f"{what}, with 95 % intervals; the figures are in the table"
     return f' class="plot" role="img" aria-label="{label}"'
 
@@ -565,5 +563,5 @@ def _number(value: int) -> str:
 
 
 def _shown(value: object) -> object:
-    """Write characters that cannot be seen by their number, in every text of the page."""
+    """Replace invisible characters by their code points in every text of the page."""
     return visible(value) if type(value) is str else value
