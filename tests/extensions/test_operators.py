@@ -45,8 +45,8 @@ SHARES = ("word_replace/shorthand", "char_replace/wrong_case", "dialect")
 
 
 @pytest.fixture
-def examples() -> None:
-    """The three examples, registered as a conftest.py would."""
+def examples(operators_as_before: None) -> None:  # noqa: ARG001 - what is known before is kept first
+    """The three examples, registered as a conftest.py would, and forgotten after the test."""
     for name in ("shorthand", "wrong_case", "dialect"):
         runpy.run_path(str(HERE / f"{name}.py"), run_name=name)
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dstfuzz import transformations
+
 MODEL = "--dst-model=mybot:steady"
 
 #: Options -> a part of the message.
@@ -175,8 +177,14 @@ def folder(bot: pytest.Pytester) -> Path:
     ids=lambda value: str(value)[:60],
 )
 def test_a_usage_error_is_one_message(
-    bot: pytest.Pytester, options: tuple[str, ...], message: str, workers: tuple[str, ...]
+    bot: pytest.Pytester,
+    options: tuple[str, ...],
+    message: str,
+    workers: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Messages name what there is; nothing that another test registered is.
+    monkeypatch.setattr(transformations._TRANSFORMATIONS, "_registered", {})
     few = "--dst-turns=8" if options[0] == MODEL else "-q"
     result = bot.runpytest_inprocess(*options, *workers, few)
     assert result.ret == 4
