@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from pytest_dstfuzz.campaign.figures import FEW_DIALOGUES, FEWEST_DIALOGUES, Counts, interval_name
 from pytest_dstfuzz.campaign.results import Results, TurnOutcome, TurnResult, VariantResult
@@ -178,45 +178,6 @@ _MOST_REASONS = 5
 _OUTCOMES: Final[tuple[TurnOutcome, ...]] = (
     *("held", "violation", "error", "untested", "inapplicable"),
 )
-
-
-def terminal_lines(
-    results: Results,
-    settings: Settings,
-    info: RunInfo,
-    *,
-    verbosity: int = 0,
-    width: int = 100,
-    encoding: str = "utf-8",
-    command: str = "",
-    totals: Totals | None = None,
-) -> list[StyledLine]:
-    """Return the summary of a campaign: one line where ``verbosity`` is below 0, more above it.
-
-    The ``command`` repeats the run and fails each violation; under the gate it is shown, with
-    how to choose one. ``totals`` are of ``results`` unless they are given, as for the JSON
-    report.
-    """
-    if totals is None:
-        totals = Totals.of(results, info.relations, settings.reply.fallback)
-    found, first = totals.weaknesses, totals.first(settings.variant.relation)
-    summary = first.summary
-    page = TerminalPage(width, encoding)
-    if verbosity < 0:
-        style: Style = "bad" if summary.violations or summary.errors else "good"
-        why = f" ({info.ended})" if info.ended else ""
-        return [StyledLine(f"{_verdict(summary, totals, found)}{why}", style)]
-    show_new(page, totals, results)
-    show_weaknesses(page, found, verbose=verbosity > 0)
-    page.gap()
-    show_run(page, settings, info, [how_text(settings.variant, first.slip_rates)], totals)
-    page.gap()
-    show_figures(page, first, info.usage, verbose=verbosity > 0)
-    show_tables(page, first, verbose=verbosity > 0)
-    show_plainest(page, first, settings, command, totals.novelty)
-    show_left_out(page, totals, info, verbose=verbosity > 0)
-    show_added(page, totals)
-    return page.lines
 
 
 def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
@@ -513,28 +474,34 @@ def report_lines(
     command: str = "",
     totals: Totals | None = None,
 ) -> list[StyledLine]:
-    """Return the summary of a run; of one relation whose turns the search edits, as it always was.
+    """Return the summary of a run: a line for each relation if ``verbosity`` is below 0.
 
-    The rest is as for `terminal_lines`.
+    One relation whose turns the search edits has no table of relations. The ``command`` repeats
+    the run and fails each violation; the gate shows it. ``totals`` are of ``results`` unless they
+    are given, as for the JSON report.
     """
     if totals is None:
         totals = Totals.of(results, info.relations, settings.reply.fallback)
     sections = totals.sections(settings.variant.relation)
-    how: dict[str, Any] = {"verbosity": verbosity, "width": width, "encoding": encoding}
-    if all(one.facts.edits == "search" for one in sections) and len(sections) <= 1:
-        return terminal_lines(results, settings, info, **how, command=command, totals=totals)
+    searched = all(one.facts.edits == "search" for one in sections) and len(sections) <= 1
     if verbosity < 0:
-        ended = [StyledLine(f"dstfuzz: {text}", "warning") for text in left_out_texts(totals, info)]
-        return [*map(_in_a_line, sections), *ended]
-    page = TerminalPage(width, encoding)
-    verbose = verbosity > 0
+        return _in_lines(totals, settings, info, () if searched else sections)
+    page, verbose = TerminalPage(width, encoding), verbosity > 0
     show_new(page, totals, results)
     show_weaknesses(page, totals.weaknesses, verbose=verbose)
     page.gap()
-    show_run(page, settings, info, _how(settings, sections), totals)
-    show_sides(page, sections)
-    show_cases(page, totals.cases.figures)
-    for one in sections:
+    if searched:
+        first = totals.first(settings.variant.relation)
+        show_run(page, settings, info, [how_text(settings.variant, first.slip_rates)], totals)
+        page.gap()
+        show_figures(page, first, info.usage, verbose=verbose)
+        show_tables(page, first, verbose=verbose)
+        show_plainest(page, first, settings, command, totals.novelty)
+    else:
+        show_run(page, settings, info, _how(settings, sections), totals)
+        show_sides(page, sections)
+        show_cases(page, totals.cases.figures)
+    for one in () if searched else sections:
         page.gap()
         _heading(page, one)
         if one.facts.edits == "search":
@@ -546,6 +513,19 @@ def report_lines(
     show_left_out(page, totals, info, verbose=verbose)
     show_added(page, totals)
     return page.lines
+
+
+def _in_lines(
+    totals: Totals, settings: Settings, info: RunInfo, sections: Sequence[RelationTotals]
+) -> list[StyledLine]:
+    """Return a line for each of some relations, and why the run ended; of none, one line."""
+    if sections:
+        ended = [StyledLine(f"dstfuzz: {text}", "warning") for text in left_out_texts(totals, info)]
+        return [*map(_in_a_line, sections), *ended]
+    summary = totals.first(settings.variant.relation).summary
+    style: Style = "bad" if summary.violations or summary.errors else "good"
+    why = f" ({info.ended})" if info.ended else ""
+    return [StyledLine(f"{_verdict(summary, totals, totals.weaknesses)}{why}", style)]
 
 
 def show_cases(page: TerminalPage, found: Sequence[CaseFigures]) -> None:

@@ -26,7 +26,7 @@ from pytest_dstfuzz.report.html.page import html_text, page_data
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.tallies import heat_map
 
@@ -249,7 +249,7 @@ def test_no_report_of_calls_speaks_of_states_or_slots(
     pytest.importorskip("jinja2")
     page = html_text(report).partition("<body>")[2].partition('<script type="application')[0]
     page = re.sub("<[^>]*>", " ", page.partition("<h3>Settings</h3>")[0])
-    shown = terminal_lines([turn], SETTINGS, INFO, verbosity=1)
+    shown = report_lines([turn], SETTINGS, INFO, verbosity=1)
     commands = violation_commands([turn], SETTINGS.gate, "utf-8")
     for text in (
         *("\n".join(line.text for line in shown), markdown_text(views_of(report)), page),

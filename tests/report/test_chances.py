@@ -18,7 +18,7 @@ from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.report.weaknesses import likely_text, user_turns
 from pytest_dstfuzz.totals.totals import Totals
@@ -28,7 +28,7 @@ NATURAL = Settings.of(model="trade", validity="natural", search="noise")
 
 
 def lines(results: list[TurnResult], settings: Settings = NATURAL, **more: Any) -> list[StyledLine]:
-    return terminal_lines(results, settings, INFO, **{"width": 200, **more})
+    return report_lines(results, settings, INFO, **{"width": 200, **more})
 
 
 def starting(given: list[StyledLine], start: str) -> StyledLine:
@@ -222,6 +222,6 @@ def test_different_slip_rates_have_no_figure(sampled: list[TurnResult]) -> None:
 def test_a_name_of_a_model_does_nothing_in_a_terminal(sampled: list[TurnResult]) -> None:
     totals = Totals.of(sampled)
     totals.first("").summary = with_expected(sampled, noise="\x1b[31mred")
-    text = "\n".join(line.text for line in terminal_lines(sampled, NATURAL, INFO, totals=totals))
+    text = "\n".join(line.text for line in report_lines(sampled, NATURAL, INFO, totals=totals))
     assert "\x1b" not in text
     assert "<U+001B>[31mred" in text

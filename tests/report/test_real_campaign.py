@@ -27,7 +27,7 @@ from pytest_dstfuzz.report.json_report import (
     write_report,
 )
 from pytest_dstfuzz.report.packing import problems
-from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.wording import diff_spans
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
@@ -127,7 +127,7 @@ def test_the_terminal_shows_it(campaign: Tested, data: DialogueSet, encoding: st
     settings, results = campaign
     summary = summarise(results)
     for width in (60, 100):
-        lines = terminal_lines(
+        lines = report_lines(
             results, settings, RunInfo.of(data), verbosity=1, width=width,
             encoding=encoding,
         )  # fmt: skip

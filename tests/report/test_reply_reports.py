@@ -23,7 +23,7 @@ from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import views_of
 from pytest_dstfuzz.totals.tallies import SpreadTally
 
@@ -131,7 +131,7 @@ def test_many_clean_replies_that_are_no_answer_are_told() -> None:
     ]
 
     def printed(turns: list[TurnResult], settings: Settings = SETTINGS) -> str:
-        page = terminal_lines(turns, settings, INFO, verbosity=0)
+        page = report_lines(turns, settings, INFO, verbosity=0)
         return " ".join(" ".join(line.text for line in page).split())
 
     note = "note 3 of 10 clean replies are no answer: wrong data or endpoint?"
@@ -146,7 +146,7 @@ def test_no_report_of_replies_speaks_of_states_or_slots() -> None:
     report = build_report([turn], SETTINGS, INFO)
     assert report["outcome"] == {"kind": "reply", "compared": "numbers,polarity"}
     pytest.importorskip("jinja2")
-    lines = terminal_lines([turn], SETTINGS, INFO, verbosity=1)
+    lines = report_lines([turn], SETTINGS, INFO, verbosity=1)
     page = html_text(report).partition("<body>")[2].partition('<script type="application')[0]
     # Settings are listed by their names, which are those of all options.
     page = page.partition("<h3>Settings</h3>")[0]

@@ -21,7 +21,7 @@ from pytest_dstfuzz.report.figures import (
 )
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_text
 from pytest_dstfuzz.report.packing import problems
-from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 
@@ -91,7 +91,7 @@ def test_doubts_are_in_the_terminal_summary(
     totals = Totals.of(results)
     totals.first("").summary = replace(totals.first("").summary, **given)
     for verbosity in (-1, 0):
-        lines = terminal_lines(results, Settings(), INFO, verbosity=verbosity, totals=totals)
+        lines = report_lines(results, Settings(), INFO, verbosity=verbosity, totals=totals)
         text = " ".join(" ".join(line.text for line in lines).split())
         words = ("15 to 24" if "noise" in given else told) if verbosity < 0 else told
         assert words in text
@@ -110,6 +110,6 @@ def test_only_the_run_differs(info: RunInfo, results: list[TurnResult]) -> None:
         usage |= {"completion_tokens": 4_500, "cost": 0.0123}
         expected = {"usage": usage, "disagreement": {"contexts": 8, "answers": 3, "differed": 2}}
     assert {name: report["run"][name] for name in expected} == expected
-    lines = [line.text for line in terminal_lines(results, Settings(), info)]
+    lines = [line.text for line in report_lines(results, Settings(), info)]
     labels = [line.split("  ")[0] for line in lines]
     assert ("tokens" in labels, "answers vary" in labels) == (info is SERVED, info is SERVED)

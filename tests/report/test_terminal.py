@@ -16,7 +16,7 @@ from pytest_dstfuzz.relations.relation import OTHER_LANGUAGE
 from pytest_dstfuzz.report.explain import keyword
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import StyledLine, TerminalPage
-from pytest_dstfuzz.report.terminal import interval_text, terminal_lines
+from pytest_dstfuzz.report.terminal import interval_text, report_lines
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.tallies import ReasonsTally
 
@@ -29,7 +29,7 @@ def shown(
     settings: Settings | None = None,
     **options: Any,
 ) -> str:
-    lines = terminal_lines(results, settings or Settings.of(model="trade"), info, **options)
+    lines = report_lines(results, settings or Settings.of(model="trade"), info, **options)
     return "\n".join(line.text for line in lines)
 
 
@@ -65,7 +65,7 @@ def test_verbose_has_operators(results: list[TurnResult]) -> None:
 
 
 def test_quiet_is_one_line(results: list[TurnResult], broken: TurnResult) -> None:
-    lines = terminal_lines(results, Settings(), INFO, verbosity=-1)
+    lines = report_lines(results, Settings(), INFO, verbosity=-1)
     assert lines == [
         StyledLine(
             "dstfuzz: 1 weakness, 1 violations in 1 of 3 turns; failure rate 14.29 %, "
@@ -117,7 +117,7 @@ def test_few_dialogues(results: list[TurnResult], dialogues: int, expected: str)
     many = [replace(held, dialogue_id=f"{number}") for number in range(dialogues)]
     assert interval_text(summarise(many).failure_rate_interval, dialogues) == expected
     assert expected in " ".join(shown(many, width=300).split())
-    (line,) = terminal_lines(many, Settings(), INFO, verbosity=-1)
+    (line,) = report_lines(many, Settings(), INFO, verbosity=-1)
     assert ("(about 0.00 % to 45.93 %)" in line.text) == (dialogues == 6)
 
 

@@ -13,7 +13,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
@@ -23,7 +23,7 @@ INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
 
 def shown(results: list[TurnResult], verbosity: int = 0) -> list[str]:
-    lines = terminal_lines(results, Settings(), INFO, verbosity=verbosity, width=200)
+    lines = report_lines(results, Settings(), INFO, verbosity=verbosity, width=200)
     return [line.text for line in lines]
 
 
