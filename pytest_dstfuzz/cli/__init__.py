@@ -29,7 +29,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import DstFuzzError, unknown_name
 from pytest_dstfuzz.registry import Registry
 
-#: Errors of the user, and any other intended end of a command.
+#: A `DstFuzzError`, such as a usage error.
 EXIT_ERROR = 2
 #: A bug in this package, with the same code as in pytest.
 EXIT_FAULT = 3
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has closed the pipe. Otherwise Python complains when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception:  # noqa: BLE001 - shown whole, with what to do about it
+    except Exception:  # noqa: BLE001 - shown in full, with advice
         traceback.print_exc()
         print(
             "\ndstfuzz: this is a fault of dstfuzz. Please report it with the lines above and what "

@@ -40,7 +40,7 @@ class Command:
     """A command of ``dstfuzz``. ``run`` raises a `UserError` for errors of the user."""
 
     name: str
-    #: Summary of the command, and state after an interrupt.
+    #: Summary of the command, and message about the state after an interrupt.
     summary: str
     kept: str
     examples: str
@@ -75,7 +75,7 @@ def given_settings(given: Namespace, names: Sequence[str]) -> Settings:
 
 def terminal_page() -> TerminalPage:
     """Return an empty page with the width of the terminal."""
-    from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415 - help should not wait for it
+    from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415 - keeps help fast
 
     width = shutil.get_terminal_size((100, 24)).columns
     return TerminalPage(width, sys.stdout.encoding or "utf-8")

@@ -1,7 +1,7 @@
 """``dstfuzz doctor``: a description of an installation for an issue, without secrets.
 
-The output has no tokens, no values of headers or environment variables, and no user part of an
-address. The home directory is shown as ``~``. So users can paste all of it into an issue.
+The output has no tokens, no credentials in addresses, and no values of headers or environment
+variables. The home directory is shown as ``~``. So users can paste the whole output into an issue.
 
 This command must not import pytest, and a pytest run would import the user's ``conftest.py``.
 Therefore the command finds and reads the configuration files itself, by pytest's rules.
@@ -47,8 +47,7 @@ _REQUIREMENT = re.compile(
 #: Environment variables that affect a run. Only their names are shown.
 _VARIABLES = re.compile(r"DSTFUZZ_.*|PYTEST_.*|PYTHON(DONTWRITEBYTECODE|PATH|HASHSEED)|CI|.*_PROXY")
 #: Data files of wings and other packages. An entry point names a mapping from display names, such
-#: as
-#: ``acme/words.json``, to paths.
+#: as ``acme/words.json``, to paths.
 _DATA_FILES: Registry[Mapping[str, Path]] = Registry(
     "set of files",
     "pytest_dstfuzz.data_files",
@@ -106,7 +105,7 @@ def examine(folder: Path) -> dict[str, Any]:
     cache: Path | None = None
     # A missing package appears among the problems.
     with contextlib.suppress(ImportError):
-        from pytest_dstfuzz.dialogue.load import cache_folder  # noqa: PLC0415 - help is quick
+        from pytest_dstfuzz.dialogue.load import cache_folder  # noqa: PLC0415 - keeps help fast
 
         cache = cache_folder()
     plugins = [point.dist for point in metadata.entry_points(group="pytest11")]
@@ -210,7 +209,7 @@ def _resources(package: Path, problems: list[str]) -> list[dict[str, Any]]:
 
 
 def _recorded() -> dict[Path, str]:
-    """Return the recorded SHA-256 of installed files. An editable install has none."""
+    """Return the SHA-256 that the installer recorded for each file, if it did."""
     try:
         files = metadata.files(_NAME) or []
     except metadata.PackageNotFoundError:
@@ -322,7 +321,7 @@ def _table(path: Path, problems: list[str]) -> Any:
 
 
 def _of_ours(addopts: object) -> list[str]:
-    """Return the words of ``addopts``, masked, if one of them is an option of this plugin."""
+    """Return the words of ``addopts``, masked, or nothing if no option of this plugin is there."""
     try:
         words = shlex.split(addopts) if isinstance(addopts, str) else list(map(str, addopts))  # type: ignore[call-overload]  # a list in TOML
     except (TypeError, ValueError):

@@ -16,7 +16,7 @@ from pytest_dstfuzz.printable import printable
 if TYPE_CHECKING:
     from pytest_dstfuzz.noise.fit import LogModel
 
-#: With fewer slips, the model consists mostly of the shipped ones.
+#: With fewer slips, the fitted model is mostly the shipped one.
 _FEW: Final = 100
 #: Most kinds and slips that are shown.
 _SHOWN: Final = 10

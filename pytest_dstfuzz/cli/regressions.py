@@ -101,7 +101,7 @@ def _retire(given: Namespace) -> None:
 
 def _promote(given: Namespace) -> None:
     """Write tests to a file, or to the terminal if no file is given."""
-    # Require .py, because lines of a corpus and of other JSON Lines are valid Python too.
+    # Otherwise tests could be added to a file in JSON Lines, whose lines are valid Python too.
     if given.output is not None and given.output.suffix != ".py":
         raise UserError(f"{given.output}: it is no Python file: the name must end in .py")
     corpora = _read_corpora(given.regressions)

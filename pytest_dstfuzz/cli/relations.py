@@ -114,9 +114,9 @@ def _every(problems: list[str]) -> list[Relation]:
 
 
 def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counter[str] | str:
-    """Count the reasons that a relation does not apply, with ``""`` for turns where it applies.
+    """Count the turns by the reason that a relation does not apply, or ``""`` if it applies.
 
-    If no turn of the data can satisfy the relation, return a sentence instead.
+    If no turn of the data can satisfy the relation, return a sentence that says so.
     """
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415 - as above
     from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415 - as above
@@ -192,7 +192,7 @@ def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | Non
 
 
 def _reasons(page: TerminalPage, relation: Relation, found: Counter[str]) -> None:
-    """Add a table of the turns that each reason excludes and of those left after it."""
+    """Add a table with the number of turns that each reason excludes, and the number left."""
     left = found.total()
     listed = [reason for reason in relation.reasons if found[reason]]
     others = sorted(reason for reason in found if reason and reason not in relation.reasons)

@@ -326,7 +326,7 @@ def _token(variable: str | None) -> str:
 
 
 def _fetch_options(parser: Parser) -> None:
-    from pytest_dstfuzz.dialogue.load import DATASETS  # noqa: PLC0415 - other commands are quick
+    from pytest_dstfuzz.dialogue.load import DATASETS  # noqa: PLC0415 - keeps other commands fast
 
     parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(sorted(DATASETS))}")
 

@@ -1,8 +1,7 @@
 """The argument parser of all ``dstfuzz`` commands, with options shared with pytest.
 
 Its errors are single lines. It is not in `cli`, because the experiments use it too and may not
-import
-`cli`.
+import `cli`.
 """
 
 from __future__ import annotations
@@ -81,8 +80,7 @@ class Parser(argparse.ArgumentParser):
         """Add options that pytest shares, with the same names but without ``dst-``.
 
         A key of a tracker, a relation or a comparison is not an option of the parser. Its value,
-        which
-        comes from `tracker`, `relation` or `compare`, is set in the namespace.
+        which comes from `tracker`, `relation` or `compare`, is set in the namespace.
         """
         for name in names:
             item = option(name)
@@ -116,7 +114,11 @@ class Parser(argparse.ArgumentParser):
         return read
 
     def parse_all(self, arguments: Sequence[str]) -> TypedLine:
-        """Parse all arguments."""
+        """Parse all arguments.
+
+        Raises:
+            UserError: an argument is unknown or malformed.
+        """
         namespace, unknown = self.parse_known_args(arguments, TypedLine())
         if unknown:
             flag = unknown[0].partition("=")[0]

@@ -37,7 +37,7 @@ class Profile(NamedTuple):
     name: str
     #: Whether the words that carry the meaning are locked.
     locks: bool
-    #: Whether only edits with a probability in the noise model are made.
+    #: Whether a variant may contain only edits to which the noise model gives a probability.
     noise: bool
     #: Default transformations and operators, in the form that `select` takes.
     operators: tuple[str, ...] = (ALL,)
@@ -82,8 +82,7 @@ def rule_lines(given: object, where: str) -> list[str]:
 
     Args:
         given: argument or pattern -> rule, which is a name or a list of admissible values. Keys of
-            a
-            nested table are appended after a dot.
+            a nested table are appended after a dot.
         where: prefix of error messages.
 
     Raises:
@@ -980,7 +979,7 @@ def option(name: str) -> Option:
 
 
 def parse_option(name: str, value: str, shown_as: str) -> Any:
-    """Parse the text of one option. Errors begin with ``shown_as``, the user's spelling of it."""
+    """Parse the text of one option. Errors begin with ``shown_as``, the user's spelling."""
     try:
         return option(name).value.parse(value)
     except UserError as error:

@@ -27,7 +27,7 @@ __all__ = ["choice", "integer", "percent", "points", "positive"]
 _DECIMALS = 2
 #: Largest difference between a rate and the percentage shown for it.
 _ROUNDING = 0.5 * 10.0 ** -(_DECIMALS + 2)
-#: Positive numbers per 1,000 below this are not written out.
+#: Smaller positive numbers per 1,000 are shown as ``< 0.01``.
 _LEAST = 0.01
 
 
@@ -169,9 +169,8 @@ def parse_error_rates(text: str) -> tuple[float, ...]:
 def parse_limit(text: str) -> float:
     """Parse the limit of a rate: a share such as 0.05, or a percentage.
 
-    A bare 1 is rejected. After limits such as 5 %, a user who writes it means one per cent, but
-    would
-    get a gate that everything passes.
+    A bare 1 is rejected. A user who writes it after limits such as 5 % means one per cent. As a
+    share, it would be a gate that always passes.
     """
     number = parse_rate(text)
     if number == 1.0 and not text.strip().endswith("%"):
@@ -246,8 +245,7 @@ class Option(NamedTuple):
 
     ``name`` is the field in its part of `Settings`. pytest spells it ``--dst-<name>`` and
     ``dst_<name>`` (ini), the ``dstfuzz`` command ``--<name>``, and a marker ``<name>``, with the
-    usual
-    dashes or underscores.
+    usual dashes or underscores.
     """
 
     name: str
@@ -258,9 +256,8 @@ class Option(NamedTuple):
     of: str = ""
     #: The names, or the address schemes of a tracker, that have this key. Empty means all.
     kinds: tuple[str, ...] = ()
-    #: The name as a key. ``""`` means that it is the ``VALUE`` of ``NAME:VALUE``, or for a tracker
-    #: that
-    #: the key has the option's name.
+    #: Name of the key. If it is ``""``, a key of a tracker has the name of the option, and for
+    #: other owners the option is the ``VALUE`` in ``NAME:VALUE``.
     key: str = ""
     #: The part of `Settings` with its field.
     part: str = ""

@@ -25,7 +25,7 @@ _IN_ENVIRONMENT = re.compile(r"(?:[A-Za-z]+ )?\$(?:\w+|\{\w+\})")
 
 
 def masked(text: str) -> str:
-    """Return a text with the credentials of an address in it masked.
+    """Mask the credentials of an address in a text.
 
     The credentials are user and password, every value of the query, and the fragment.
     """
@@ -72,8 +72,7 @@ class Header:
     """One header of the requests to a service.
 
     ``$NAME`` in the user's value stands for an environment variable. It is resolved for each
-    request,
-    so that no settings contain it.
+    request, so that no settings contain it.
     """
 
     name: str
@@ -113,7 +112,7 @@ class OwnKey:
 
 
 def from_environment(text: str, who: str) -> str:
-    """Return a text with its environment variables resolved. All of them must be set."""
+    """Return a text with its environment variables resolved. Every variable must be set."""
     try:
         return Template(text).substitute(os.environ)
     except KeyError as error:

@@ -40,7 +40,7 @@ NO_CACHE = "no"
 
 @dataclass(frozen=True, slots=True)
 class TrackerSettings:
-    """The tested system and the way of asking it."""
+    """The tested system, and the options for its requests."""
 
     model: str | None = None
     checkpoint: str | None = None
@@ -51,8 +51,7 @@ class TrackerSettings:
     #: Answers to each unmodified turn before its variants, under a sequential test.
     noise_floor: int | None = None
     #: False-positive and false-negative rate of the sequential test. An empty tuple means one
-    #: answer for
-    #: each context, without a test.
+    #: answer for each context, without a test.
     error_rate: tuple[float, ...] | None = None
     timeout: float = 30.0
     retries: int = 4
@@ -216,8 +215,7 @@ class Settings:
 
         Raises:
             UserError: an option does not exist or does not take its value, or values contradict
-                each
-                other.
+                each other.
         """
         return cls().replace_options(**options)
 
@@ -278,9 +276,8 @@ def default_search(settings: Settings) -> str:
     """Return the search to use if the user names none.
 
     For a shipped tracker, that is a shipped search that was trained on it (see ``examples/curves``)
-    and
-    finds most violations per call. For other trackers, there are no measurements. ``random`` gives
-    comparable failure rates.
+    and finds most violations per call. For other trackers, there are no measurements. ``random``
+    gives comparable failure rates.
     """
     chosen, model = settings.variant, settings.tracker
     if model.checkpoint is not None:
@@ -289,7 +286,7 @@ def default_search(settings: Settings) -> str:
 
 
 def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:
-    """Reject settings of both a vote and a sequential test, or of either with single answers."""
+    """Reject settings that combine a majority vote, a sequential test, or single answers."""
     if tracker.error_rate == ():
         given = {"votes": votes not in (None, 1), "noise_floor": tracker.noise_floor is not None}
         for name in (option(name).spelled for name, is_given in given.items() if is_given):
@@ -316,7 +313,7 @@ def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
 
 
 def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:
-    """Return the parsed values of those tracker keys that are in the option table."""
+    """Return the parsed values of the tracker keys in the option table."""
     texts: dict[str, str] = {}
     for key in keys:
         if key.name in KEYS:
@@ -340,9 +337,8 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
     """Split names with keys into the plain names and the texts of the key options.
 
     The form is ``NAME:VALUE:KEY=VALUE``, in which the value and the keys are optional. Commas
-    separate
-    names. ``+`` separates the parts of a list in the value of a key. A value may be in double
-    quotes.
+    separate names. ``+`` separates the parts of a list in the value of a key. A value may be in
+    double quotes.
 
     Args:
         owner: the option that contains the names, one of `NAMED`.
@@ -442,8 +438,7 @@ def check_variant(settings: VariantSettings, where: str = "") -> None:
     """Raise an error if the number of the chosen variant is too large.
 
     The two numbers may come from a session and from one of its tests, so they are compared only
-    when
-    that test runs. ``where`` names their origin for the message.
+    when that test runs. ``where`` names their origin for the message.
     """
     if settings.variant is not None and settings.variant >= settings.variants:
         raise UserError(

@@ -77,10 +77,10 @@ class ConvLabAdapter(_StateAdapter):
     that the tracker overrides:
 
     - ``update_turn(sys_utt, user_utt)``. ``sys_utt`` is ``None`` if the system has not spoken yet.
-    - ``update(user_act)`` with the utterance, for trackers that read text (SetSUMBT, TripPy,
-      TRADE, T5). Before the call, the adapter appends ``[speaker, text]`` entries to
-      ``state["history"]`` and sets ``state["user_action"]``. It does not change
-      ``state["system_action"]``, because the dialogues have no dialogue acts.
+    - ``update(user_act)`` with the utterance, for trackers that read text (SetSUMBT, TripPy, TRADE,
+      T5). Before the call, the adapter appends ``[speaker, text]`` entries to ``state["history"]``
+      and sets ``state["user_action"]``. It does not change ``state["system_action"]``, because the
+      dialogues have no dialogue acts.
 
     A tracker that reads dialogue acts (the rule-based ones) needs an NLU in front of it. Write a
     function ``Context -> state`` that calls both. The answer is ``{domain: {slot: value}}``, or a
@@ -121,8 +121,7 @@ def as_tracker(
 
     Args:
         candidate: a tracker, an object with ``reset`` and ``update``, a ConvLab-3 tracker, a
-            function
-            from context to state, or a class of one of these that needs no arguments.
+            function from context to state, or a class of such objects that needs no arguments.
         normalisation: that of the data. It converts the values that functions and stateful objects
             return, which may be numbers and lists, to strings.
         outcome: the kind of answer under test.

@@ -95,10 +95,8 @@ class EventLoop:
     refer to the loop, which is closed when it is no longer referenced.
 
     The loop runs in the waiting thread, as a user's bot expects. If ``apart`` is true, it runs in
-    its
-    own thread. An exception from a signal handler then reaches the waiting thread and is not lost
-    in
-    an asyncio callback. If several threads wait, they take turns.
+    its own thread. An exception from a signal handler then reaches the waiting thread and is not
+    lost in an asyncio callback. If several threads wait, they take turns.
     """
 
     def __init__(self, at_end: AtEnd | None = None, *, apart: bool = False) -> None:
@@ -124,9 +122,8 @@ class EventLoop:
         """Run jobs that may return an awaitable, at most ``at_once`` at a time.
 
         Each result goes to ``take`` in this thread as soon as it is there. Exceptions go to
-        ``take``
-        too, except those that do not come from the bot, which propagate. If ``take`` raises, the
-        remaining jobs are cancelled.
+        ``take`` too, except those that do not come from the bot, which propagate. If ``take``
+        raises, the remaining jobs are cancelled.
         """
         self._run(lambda tell: _all_of(jobs, at_once, tell), take)
 
@@ -201,7 +198,7 @@ class _LookUps(ThreadPoolExecutor):
                 return
             try:
                 found = fn(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
+            except BaseException as error:  # noqa: BLE001 - raised again for the waiting thread
                 future.set_exception(error)
             else:
                 future.set_result(found)
@@ -286,7 +283,7 @@ CONCURRENCY: Final = 16
 
 
 class Adapter(ABC):
-    """Ask the wrapped object for one context after the other, and await async results."""
+    """Base class of adapters. It asks for one context after the other, and awaits async results."""
 
     def __init__(self, wrapped: object) -> None:
         self.wrapped: Any = wrapped

@@ -63,8 +63,8 @@ def as_caller(candidate: object, history: History = "recorded") -> Tracker:
 
     Args:
         candidate: a tracker whose predictions have `Prediction.calls`, a function from messages and
-            tools to a message, or a class of one of these that needs no arguments.
-        history: if it is not the recorded one, the result is a `RollingCalls`.
+            tools to a message, or a class of such objects that needs no arguments.
+        history: if it is ``own``, the result is a `RollingCalls`.
 
     Raises:
         UserError: ``candidate`` cannot be adapted.
@@ -123,8 +123,7 @@ class CallJudge(NamedTuple):
     #: The name shown with the figures.
     name: str
     #: Takes a context, the recorded calls and the found calls. Returns the found calls, with paths
-    #: and
-    #: values replaced by the recorded ones if they mean the same.
+    #: and values replaced by the recorded ones if they mean the same.
     aligned: Callable[[Context, Outcome, Outcome], Outcome]
 
 
@@ -144,7 +143,7 @@ class ToolFigures(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallEvaluation(RecordedFigures):
-    """The number of recorded turns at which an assistant made the recorded calls."""
+    """The results of an evaluation of tool calls on recorded turns."""
 
     #: Turns whose recorded message has calls.
     turns_with_calls: int

@@ -183,7 +183,7 @@ class Sized(NamedTuple):
 
 
 class TrackerProbe:
-    """Ask a tracker and store its answers. See `check_tracker` for the arguments."""
+    """A tracker under test with its answers so far. See `check_tracker` for the arguments."""
 
     def __init__(
         self,
@@ -232,8 +232,7 @@ class TrackerProbe:
         """Map the place of each turn to its answer, or to its error.
 
         If a batch fails, its contexts are asked one by one. If the first batch has no valid answer
-        at
-        all, the survey stops, because each request to a dead service would take many seconds.
+        at all, the survey stops, because each request to a dead service would take many seconds.
         """
         found: dict[int, Answer | DstFuzzError] = {}
         contexts = [turn.context for turn in self.turns]
@@ -408,8 +407,7 @@ def meant_value(value: str, known: Iterable[str]) -> str | None:
 
     Two spellings match if they have the same letters and digits (``09.30``, ``guest-house``), or if
     they have the same number of words and each word is the same or a long word with one typo.
-    Numbers
-    never match by similarity.
+    Numbers never match by similarity.
     """
     for candidate in known:
         if _letters(candidate) == _letters(value) != "":
@@ -822,8 +820,7 @@ def check_tracker(
 
     ``progress`` receives the number of contexts asked so far. ``repeatable`` is the user's own
     statement, see `is_repeatable`. ``judge`` compares replies or calls with the recorded ones. If
-    it is
-    ``None``, replies are not compared, and calls are compared by equality.
+    it is ``None``, replies are not compared, and calls are compared by equality.
     """
     probe = TrackerProbe(
         tracker, data, batch_size, progress, repeatable=repeatable, outcome=outcome, judge=judge

@@ -29,8 +29,7 @@ class DomainAccuracy:
     """Joint goal accuracy on the slots of one domain.
 
     It covers all turns of the dialogues whose labels contain the domain. A turn is right if every
-    slot
-    of the domain is right.
+    slot of the domain is right.
     """
 
     domain: str
@@ -160,8 +159,7 @@ def evaluate(
     """Predict the labelled turns of ``data``, and compare the predictions with the labels.
 
     ``in_words_of`` applies the rules of slots, which decide which values count as equal to the
-    label.
-    A turn for which the tracker reports no answer counts as wrong.
+    label. A turn for which the tracker reports no answer counts as wrong.
 
     Raises:
         UserError: the data has no turns, or none with a label.
@@ -355,7 +353,7 @@ def ask_recorded(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedFigures:
-    """The number of recorded turns at which a system did what was recorded."""
+    """The figures that evaluations of replies and of tool calls share."""
 
     data: str
     split: str

@@ -105,7 +105,7 @@ def call_factory(
         factory: receives those arguments of ``offered`` that it names.
         who: the subject of error messages.
         offered: arguments that the factory need not accept.
-        keys: the user's arguments as text. The factory must accept all of them.
+        keys: the user's arguments as text. The factory must accept every key.
 
     Raises:
         UserError: a key is unknown or malformed, or a required parameter has no key.
@@ -170,11 +170,11 @@ class TrackerMaker(ABC):
 
     __call__: TrackerFactory
 
-    def refusal(self, outcome: OutcomeKind) -> str:  # noqa: ARG002 - for those that refuse some
+    def refusal(self, outcome: OutcomeKind) -> str:  # noqa: ARG002 - subclasses use it
         """Return the reason that this kind of answer cannot be tested, or ``""`` if it can."""
         return ""
 
-    def fingerprint(self, checkpoint: str | None, device: str) -> str:  # noqa: ARG002 - likewise
+    def fingerprint(self, checkpoint: str | None, device: str) -> str:  # noqa: ARG002 - as above
         """Return the fingerprint of the tracker it would make, or ``""`` if it is not known yet.
 
         A tracker with a fingerprint is made only when an answer is missing from the cache.
@@ -218,7 +218,7 @@ def tracker_for(
         settings: their ``model`` is a name or an address.
         data: an adapter may need its slots and its normalisation.
         search_path: folders to import the tracker from, see `load_attribute`.
-        deadline: the time after which a service is no longer waited for.
+        deadline: the time limit for requests to a service.
         later: whether a shipped network may be an `UnloadedTracker`.
 
     Raises:
@@ -317,7 +317,7 @@ def _keys(settings: TrackerSettings, factory: Callable[..., object] | None) -> d
     return found
 
 
-def resolve_tracker(  # noqa: PLR0913 - all but the first are given by their names
+def resolve_tracker(  # noqa: PLR0913 - all but the first are keywords
     name: str,
     *,
     checkpoint: str | None = None,

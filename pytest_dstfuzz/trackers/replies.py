@@ -71,12 +71,10 @@ def as_replier(candidate: object, history: History = "recorded") -> Tracker:
 
     Args:
         candidate: a tracker whose predictions have a `Prediction.reply`, an object with ``reset``
-            and
-            ``reply``, an object with ``reply`` alone, a function from messages to text, or a class
-            of
-            one of these that needs no arguments.
-        history: if it is not the recorded one, the result is a `RollingReplies`. An object with
-            ``reset`` and ``reply`` always has its own history.
+            and ``reply``, an object with ``reply`` alone, a function from messages to text, or a
+            class of such objects that needs no arguments.
+        history: if it is ``own``, the result is a `RollingReplies`. An object with ``reset`` and
+            ``reply`` always has its own history.
 
     Raises:
         UserError: ``candidate`` cannot be adapted.
@@ -148,7 +146,7 @@ class ReplyJudge(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyEvaluation(RecordedFigures):
-    """The number of turns with a recorded answer at which a system replied the same.
+    """The results of an evaluation of replies on turns with recorded answers.
 
     Turns without a recorded answer are not counted in any figure.
     """

@@ -53,8 +53,8 @@ MOST_STEPS: Final = 8
 NOT_RECORDED: Final = canonical({"error": "no result of this call was recorded"})
 #: Errors in place of an answer that the caller must receive unchanged.
 _TOLD: Final = (GivenUpError, MalformedAnswerError)
-#: Everything that the answers to an utterance depend on: the opening (for calls, also the tools
-#: and their names), the utterances so far, and the number of the repetition.
+#: Everything that the answers to an utterance depend on: the opening (for calls, also the tools and
+#: their names), the utterances so far, and the number of the repetition.
 _Key: TypeAlias = tuple[str, tuple[str, ...], int]
 
 
@@ -67,7 +67,7 @@ class _RolledTurn(NamedTuple):
 
 
 class OwnHistory(ABC):
-    """A system that is asked with its own history.
+    """A system whose history consists of its own answers.
 
     Answers to shared prefixes of dialogues are cached. The last utterance is always asked again, so
     that disagreement of a system with itself is visible. A repetition (`Again`) has a separate
@@ -76,7 +76,7 @@ class OwnHistory(ABC):
     Attributes:
         wrapped: the system.
         requests: number of contexts sent to it.
-        note: explains the own history to the user.
+        note: explanation of this history for the user.
     """
 
     note: ClassVar[str]
@@ -266,7 +266,7 @@ class _Rollout:
         return _OpenTurn(self, depth)
 
     def context(self, depth: int, after: Sequence[str] = ()) -> Context:
-        """Return the context for an utterance, with the messages already sent after it."""
+        """Return the context for an utterance, with the messages that already follow it."""
         del after
         systems = (self._opening, *(turn.said for turn in self._before))
         return Context(tuple(map(Exchange, systems[:depth], self.users[:depth])))
@@ -289,7 +289,7 @@ class _OpenTurn:
 
     @property
     def came_of_it(self) -> _RolledTurn:
-        """The result that continues the history."""
+        """The result of the utterance, for the history."""
         return _RolledTurn(self._said)
 
     def context(self) -> Context:
@@ -330,7 +330,7 @@ class _CallRollout(_Rollout):
         return _CallTurn(self, depth)
 
     def context(self, depth: int, after: Sequence[str] = ()) -> Context:
-        """Return the context for an utterance, with the messages already sent after it."""
+        """Return the context for an utterance, with the messages that already follow it."""
         first = self.transcript.before[0] if self.transcript.before else None
         own = (first, *(turn.messages for turn in self._before))
         return Context(
@@ -361,7 +361,7 @@ class _CallTurn(_OpenTurn):
 
     @property
     def came_of_it(self) -> _RolledTurn:
-        """The result that continues the history."""
+        """The result of the utterance, for the history."""
         return _RolledTurn(self._said, tuple(self._messages), tuple(self._calls))
 
     def context(self) -> Context:

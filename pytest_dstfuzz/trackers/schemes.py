@@ -38,11 +38,10 @@ class ServiceSettings:
         rate_limit: requests per second of this process, or ``None`` for no limit.
         headers: sent with every request. See `Header` for their values.
         dead_after: number of consecutive unanswered requests after which the service counts as
-            dead.
-            0 means never.
-        deadline: the time after which requests are no longer waited for.
-        token: the environment variable whose value, if set, is sent as ``Authorization:
-            Bearer ...``.
+            dead. 0 means never.
+        deadline: the time limit of the run.
+        token: the environment variable whose value, if set, is sent as ``Authorization: Bearer
+            ...``.
     """
 
     timeout: float = 30.0
@@ -71,9 +70,8 @@ class HttpScheme:
     """A shipped scheme: ``KIND+http(s)://``, or plain ``http(s)://`` for the own contract.
 
     ``tracker.create(address, service, data, settings)`` in the subpackage ``folder`` of `trackers`
-    returns the tracker. It needs the packages of the extra ``extra``. Error messages name the
-    targets
-    of its options with ``about``.
+    returns the tracker. It needs the packages of the extra ``extra``. Messages about options use
+    ``about`` as the name of such trackers.
     """
 
     kind: str

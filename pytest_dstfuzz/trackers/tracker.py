@@ -16,7 +16,7 @@ from pytest_dstfuzz.printable import SHOWN, repr_of, shortened
 __all__ = ["Prediction", "Tracker", "fingerprint_of"]
 
 
-#: The name of a tracker that a fixture of the suite makes without one.
+#: Name of a tracker from a fixture, if the fixture gives it none.
 NAMELESS: Final = "the suite's own tracker"
 #: Advice for a tracker that gives different answers to the same context.
 VOTE: Final = (
@@ -30,8 +30,8 @@ def gini_impurity(distribution: Sequence[float]) -> float:
 
     Public, for trackers that build their own `Prediction.impurities`.
     """
-    # Rounding can make the probabilities of a confident tracker add up to more than 1. NaN
-    # must survive so that it is rejected later: `max` returns its first argument if that is NaN.
+    # Rounding can make the probabilities of a confident tracker add up to more than 1. NaN must
+    # survive so that it is rejected later: `max` returns its first argument if that is NaN.
     return max(1.0 - sum(p * p for p in distribution), 0.0)
 
 
@@ -40,8 +40,8 @@ class Prediction:
     """The answer of a system to a context: a belief state, a reply or tool calls."""
 
     state: Outcome
-    #: Slot -> Gini impurity, averaged over the slot's distributions (gate, tokens).
-    #: ``None`` if the tracker has no probabilities.
+    #: Slot -> Gini impurity, averaged over the slot's distributions (gate, tokens). ``None`` if the
+    #: tracker has no probabilities.
     impurities: Mapping[str, float] | None = None
     #: The reply to the user, or ``None`` if there is none.
     reply: str | None = None
@@ -76,10 +76,10 @@ class Tracker(Protocol):
     def predict(self, contexts: Sequence[Context]) -> Sequence[Prediction]:
         """Return one prediction for each context, in their order.
 
-        The result must be deterministic. It must not depend on the rest of the batch or on
-        earlier calls. A mapping slot -> value counts as a prediction without probabilities.
-        Trackers need not normalise their states: the caller applies the normalisation of the data,
-        which also drops values such as ``none``.
+        The result must be deterministic. It must not depend on the rest of the batch or on earlier
+        calls. A mapping slot -> value counts as a prediction without probabilities. Trackers need
+        not normalise their states: the caller applies the normalisation of the data, which also
+        drops values such as ``none``.
 
         If the tracker cannot answer one context of the batch, it may return a `TrackerError` in
         place of that prediction, and only that context fails. If it raises an exception, the whole
@@ -138,7 +138,7 @@ def declared(thing: object, name: str, default: object = None) -> object:
     """
     try:
         return getattr(thing, name, default)
-    except Exception:  # noqa: BLE001 - whatever a user's property raises
+    except Exception:  # noqa: BLE001 - a user's property may raise anything
         return default
 
 
@@ -151,7 +151,7 @@ def usage_of(tracker: object) -> Usage | None:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """How often a non-repeatable tracker gave different answers to the same context."""
+    """The number of contexts that a non-repeatable tracker answered in different ways."""
 
     #: Contexts for which the tracker was asked ``answers`` times and answered each time.
     contexts: int
@@ -194,9 +194,9 @@ def fingerprint_of(tracker: object) -> str | None:
 
     The text must change whenever the tracker might give another answer to some context. Examples
     are the hash of its weights and of the code that reads them, or the version of a service.
-    Trackers with the same name and fingerprint share cached predictions across runs.
-    Return ``None`` if neither the tracker nor the object that it adapts declares one. Its
-    predictions are then never reused in another run.
+    Trackers with the same name and fingerprint share cached predictions across runs. Return
+    ``None`` if neither the tracker nor the object that it adapts declares one. Its predictions are
+    then never reused in another run.
     """
     texts = (declared(one, "fingerprint") for one in (tracker, declared(tracker, "wrapped")))
     # In a tracker that is not ours, the attribute may be anything.
@@ -212,7 +212,7 @@ def fingerprint_problem(tracker: object) -> str:
     for thing in (tracker, declared(tracker, "wrapped")):
         try:
             found = getattr(thing, "fingerprint", None)
-        except Exception as error:  # noqa: BLE001 - whatever a user's property raises
+        except Exception as error:  # noqa: BLE001 - a user's property may raise anything
             return f"it cannot be read ({type(error).__name__}: {message_of(error)})"
         if found is not None and not isinstance(found, str):
             return f"it is of the type {type(found).__name__}"
@@ -267,8 +267,7 @@ class UnloadedTracker:
 
         Raises:
             GivenUpError: the tracker cannot be loaded. Callers load it before the test, so there is
-                no
-                point in another attempt.
+                no point in another attempt.
         """
         try:
             tracker = self.load()

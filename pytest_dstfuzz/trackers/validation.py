@@ -50,7 +50,7 @@ __all__ = ["preflight"]
 
 
 class Deadline:
-    """The end of a run, shared by the code that asks and the code that waits for answers.
+    """The time limit of a run, shared by all code that asks the tracker or waits for answers.
 
     Args:
         seconds: from the start, or ``None`` for no end.
@@ -106,14 +106,14 @@ class Deadline:
         return end if closer is None or end[0] <= closer[0] else closer
 
 
-#: Seconds for a call to return by itself. A wait for a service also ends in time.
+#: Seconds of grace after the deadline, in which a call that waits for a service ends by itself.
 _GRACE: Final = 0.5
 #: Seconds until the exception is raised again if a tracker caught it.
 _AGAIN: Final = 0.25
 
 
 class Overrun(BaseException):
-    """Raised inside a call that has not returned when the time is over.
+    """The time is over, but a call has not returned.
 
     Like ``KeyboardInterrupt``, it is not caught by ``except Exception``.
     """
@@ -134,13 +134,12 @@ def ended_with(deadline: Deadline | None) -> Iterator[None]:
     """Raise an `Overrun` inside the block soon after a deadline, if the platform allows it.
 
     Another timer of the process, such as that of pytest-timeout, continues afterwards. If it
-    expires
-    before the deadline, the block runs without a limit.
+    expires before the deadline, the block runs without a limit.
     """
     if deadline is None or not math.isfinite(deadline.left) or not can_end_calls():
         yield
         return
-    assert sys.platform != "win32"  # noqa: S101 - said just now
+    assert sys.platform != "win32"  # noqa: S101 - can_end_calls() implies it
     seconds = deadline.left + _GRACE
     theirs, began = signal.getitimer(signal.ITIMER_REAL), time.monotonic()
     handler = signal.getsignal(signal.SIGALRM)
@@ -215,11 +214,9 @@ def check_prediction(
     """Return the answer to one context as a prediction whose ``state`` is the tested part.
 
     That is the belief state in the normalisation of the data, the reply under the path ``reply``,
-    or
-    the tool calls as in `calls_outcome`. The answer may be a prediction, a mapping slot -> value
+    or the tool calls as in `calls_outcome`. The answer may be a prediction, a mapping slot -> value
     (a prediction without probabilities), or a text if replies are tested. If the ontology is
-    ``None``
-    or not complete, every slot is accepted.
+    ``None`` or not complete, every slot is accepted.
 
     Raises:
         TrackerError: the answer is malformed, or is itself a `TrackerError`.
@@ -317,10 +314,8 @@ def passes_through(error: BaseException) -> bool:
     """Return whether an exception from a user's tracker belongs to Python or pytest.
 
     All other exceptions are failures of the tracker, even if they are not an `Exception`. A panic
-    in
-    Rust (tokenizers, safetensors) reaches Python as a `BaseException`. ``sys.exit()`` in a tracker
-    ends
-    only that call.
+    in Rust (tokenizers, safetensors) reaches Python as a `BaseException`. ``sys.exit()`` in a
+    tracker ends only that call.
     """
     if isinstance(error, KeyboardInterrupt | GeneratorExit | Overrun):
         return True
@@ -367,8 +362,7 @@ def raised_in(error: BaseException) -> str:
     """Return the innermost line outside this package that an exception passed through.
 
     The directory is left out, because reports are compared byte by byte. Return ``""`` if there is
-    no
-    such line, or for a `TrackerError`, whose message is sufficient.
+    no such line, or for a `TrackerError`, whose message is sufficient.
     """
     if isinstance(error, TrackerError):
         return ""
@@ -516,8 +510,7 @@ def preflight(
     """Ask for a small batch in several orders, and reject a tracker that cannot be tested.
 
     The first eight contexts are asked one by one, as a batch, and as a batch backwards. A campaign
-    asks
-    in the order of length, so a tracker that keeps state from the turn before would give wrong
+    asks in the order of length, so a tracker that keeps state from the turn before would give wrong
     answers. ``spend`` receives the number of contexts before each request.
 
     Return how often a tracker that need not be repeatable disagreed with itself. All other trackers
@@ -559,7 +552,7 @@ def preflight(
 
 
 def _changes_its_mind(who: str, moved: str, again: str) -> str:
-    """Describe a difference for a reversed batch. ``again`` is that for the same batch, if any."""
+    """Describe a difference for a reversed batch. ``again`` is that for the same order, if any."""
     if not again:
         return (
             f"{who}'s answer depends on what it was asked before: the same batch "
@@ -592,7 +585,7 @@ def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
 
 
 class _Asker(NamedTuple):
-    """Ask a tracker until the deadline, and turn each failure into a reason to reject it."""
+    """Requests to a tracker before a deadline. Every failure is a reason to reject the tracker."""
 
     tracker: Tracker
     normalisation: str
@@ -679,9 +672,8 @@ def _answered_alone(
     """Return the contexts that the tracker can answer, and the answers.
 
     The contexts are asked one by one in a mixed order, and returned in their own order. A tracker
-    that
-    fails on some contexts can be tested, and the campaign reports them. A tracker that fails on all
-    of them cannot.
+    that fails on some contexts can be tested, and the campaign reports them. A tracker without any
+    answer cannot be tested.
     """
     answers: dict[int, Prediction] = {}
     failure: UserError | None = None

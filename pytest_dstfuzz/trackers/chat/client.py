@@ -50,8 +50,7 @@ def joined_completion(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the chat completion whose parts are the events of a stream.
 
     Texts and arguments of tool calls arrive in pieces. The pieces of several calls may alternate.
-    If
-    token counts arrive more than once, the last ones apply.
+    If token counts arrive more than once, the last ones apply.
 
     Raises:
         MalformedReply: the stream ends before the answer does.
@@ -92,8 +91,7 @@ class _StreamedCalls:
         """Add a piece to its call.
 
         A new id begins a new call, because some services give all calls of a message the same index
-        or
-        none.
+        or none.
         """
         number, id_ = piece.get("index"), piece.get("id") or None
         given = piece.get("function")
@@ -253,8 +251,7 @@ def client_at(
 
     The address is the base URL of the API, as for OpenAI's client, such as
     ``http://localhost:8000/v1``. If it has no path, ``/v1`` is added. ``named`` is the option that
-    names
-    a model, for messages. ``kind`` is the class of the client.
+    names a model, for messages. ``kind`` is the class of the client.
     """
     transport = Transport(_with_path(url), service)
     return kind(

@@ -62,8 +62,7 @@ def parse_answer(text: str, normalisation: str) -> BeliefState:
 
     Raises:
         NoStateError: there is no object or several different ones, a slot has two values, or a
-            value
-            is an object or a list of objects or lists.
+            value is an object or a list of objects or lists.
     """
     found = _the_object(_THOUGHTS.sub("", text, count=1))
     for slot, value in found.items():
@@ -111,7 +110,7 @@ _DECODER = json.JSONDecoder(
 
 
 DEFAULT_PROMPT: Final = Path(__file__).with_name("default_prompt.jinja")
-#: Up to so many values of a slot, a prompt shows all of them. If there are more, it shows a few.
+#: Most values of a slot that a prompt lists completely, and the number it lists otherwise.
 _MOST_VALUES = 12
 _FEW_VALUES = 5
 #: Name that Jinja2 gives to a template from a string.
@@ -135,8 +134,7 @@ class Prompt:
     """The template for the text of a request.
 
     Without a ``path``, the default template is used. ``others`` says whether the data may have
-    slots that
-    the ontology lacks. If the template is faulty, a `UserError` names file and line.
+    slots that the ontology lacks. If the template is faulty, a `UserError` names file and line.
     """
 
     def __init__(
@@ -231,9 +229,8 @@ def answer_formats(slots: Sequence[str]) -> tuple[dict[str, Any] | None, ...]:
     if not slots:
         return by_words
     # The strict mode of OpenAI's API requires every property and allows no others, so a slot that
-    # was
-    # not mentioned is null. Values are not restricted, because a tracker may name a restaurant that
-    # the ontology lacks.
+    # was not mentioned is null. Values are not restricted, because a tracker may name a restaurant
+    # that the ontology lacks.
     schema = {
         "type": "object",
         "properties": {slot: {"type": ["string", "null"]} for slot in slots},
@@ -256,8 +253,7 @@ class ChatTracker:
     """A tracker that asks a chat model for the belief state, at temperature 0.
 
     It asks for the strictest answer format first. If the service refuses a format, the tracker uses
-    the
-    next one from then on.
+    the next one from then on.
     """
 
     #: Services may answer the same question differently each time, even at temperature 0.

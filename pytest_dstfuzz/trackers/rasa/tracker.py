@@ -45,8 +45,7 @@ class SlotTarget:
 
     slot: str
     #: The bot's value -> the data's value, if they differ. The bot's values are in lower case and
-    #: in
-    #: JSON spelling (``true``, ``2``).
+    #: in JSON spelling (``true``, ``2``).
     values: Mapping[str, str] = field(default_factory=dict)
 
     def value(self, found: object) -> object:
@@ -228,8 +227,7 @@ class RasaTracker:
     #: Most conversations per context, until the bot has received each message once.
     tries: int
     #: Hash of the bot's model id and of the slot map. ``None`` if there is no model id, or if the
-    #: bot has
-    #: custom actions, whose code is not part of the model.
+    #: bot has custom actions, whose code is not part of the model.
     fingerprint: str | None
     #: Sentences for the user.
     notes: tuple[str, ...]

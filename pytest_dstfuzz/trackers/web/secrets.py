@@ -16,14 +16,14 @@ from pytest_dstfuzz.errors import UserError
 
 #: Shorter texts are not masked, because that would garble every message.
 _SHORTEST = 4
-#: An escape in JSON, such as ``\/`` from PHP or ``\u002b`` from .NET, with its code or character.
+#: An escape in JSON, such as ``\/`` from PHP or ``\u002b`` from .NET. Groups: hex code, character.
 _ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|(.))", re.DOTALL)
 #: Authentication schemes. Messages may show them.
 _SCHEMES = re.compile(r"(?:Basic|Bearer|Digest|Token|ApiKey)\s+", re.IGNORECASE)
 
 
 class Secrets:
-    """Mask credentials in texts, in all spellings that services and libraries use."""
+    """A filter that masks credentials in texts, in all spellings of services and libraries."""
 
     def __init__(self, values: Iterable[str]) -> None:
         forms = {form for value in values for form in _forms(value) if len(form) >= _SHORTEST}
@@ -46,8 +46,7 @@ class Secrets:
         """Return the body of an answer with every unmistakable credential masked.
 
         A service may echo credentials, even as the value of a slot, and they must not reach
-        reports.
-        Words that may occur in dialogues are not masked, because answers must not change.
+        reports. Words that may occur in dialogues are not masked, because answers must not change.
         """
         body = self._replaced(body)
         if self._sure and b"\\" in body:

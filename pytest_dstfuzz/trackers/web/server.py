@@ -67,7 +67,7 @@ class _Item(NamedTuple):
 
 
 class Batcher:
-    """Ask a tracker for many callers, in batches and from a single thread."""
+    """A thread that asks a tracker for many callers, in batches."""
 
     def __init__(self, tracker: Tracker, batch_size: int, outcome: OutcomeKind = "state") -> None:
         self._tracker = tracker
@@ -132,7 +132,7 @@ class Batcher:
             return
         try:
             answers = as_list(self._tracker.predict([item.context for item in batch]), len(batch))
-        except BaseException as error:  # noqa: BLE001 - the thread must live on, whatever it is
+        except BaseException as error:  # noqa: BLE001 - nothing may end this thread
             if len(batch) > 1:
                 for item in batch:
                     self._answer([item])
@@ -172,10 +172,8 @@ def make_app(
     """Return the application that serves a tracker, in batches of at most ``batch_size`` contexts.
 
     ``outcome`` is the kind of answer. Callers must send ``token`` as ``Authorization: Bearer``,
-    unless
-    it is ``""``. If there is no token and ``host`` is a loopback address, requests must use a name
-    of
-    this machine. That protects against DNS rebinding by a page in a local browser.
+    unless it is ``""``. If there is no token and ``host`` is a loopback address, requests must use
+    a name of this machine. That protects against DNS rebinding by a page in a local browser.
     """
     batcher = Batcher(tracker, batch_size, outcome)
 
@@ -268,9 +266,10 @@ async def _body(request: Request) -> Any:
 
 
 def _check_caller(request: Request, token: str, own: str) -> None:
-    """Reject browser pages, callers without the token, and host names other than ``own``.
+    """Reject browser pages, callers without the token, and unexpected host names.
 
-    If ``token`` or ``own`` is ``""``, that check is skipped.
+    The host must be a loopback name or ``own``. If ``token`` or ``own`` is ``""``, that check is
+    skipped.
     """
     # Only browsers send the header Origin.
     if "origin" in request.headers:
@@ -287,5 +286,5 @@ def _check_caller(request: Request, token: str, own: str) -> None:
 
 
 async def _explain(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for this alone
+    assert isinstance(error, HTTPException)  # noqa: S101 - the only type it is registered for
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)

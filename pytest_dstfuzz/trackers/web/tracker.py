@@ -41,14 +41,13 @@ _LEAST: Final = 4
 class WebTracker:
     """A tracker that asks a service, with several requests in flight.
 
-    A request holds one context. If the service accepts several, the contexts are spread over all
-    connections.
+    A request holds one context, or several if the service accepts that. Then the contexts are
+    spread evenly over the connections.
 
     Attributes:
         about: the self-description of the service.
         fingerprint: the version that the service declares. If it is ``None``, the service may
-            change
-            at any time, so no answer is reused in another run.
+            change at any time, so no answer is reused in another run.
         unless_answered: advice if no context has an answer, or ``""``.
     """
 
@@ -147,7 +146,7 @@ class WebTracker:
         except TrackerError as error:
             if isinstance(error, ServiceError) and error.unreadable:
                 return [MalformedAnswerError(str(error))]
-            # Its frames would keep the whole request alive.
+            # Drop the frames, which would keep the whole request alive.
             return [error.with_traceback(None)]
 
     def _failure(self, why: str) -> TrackerError:

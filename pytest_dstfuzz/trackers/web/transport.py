@@ -37,7 +37,7 @@ __all__ = ["MalformedReply", "Reply", "ServiceError", "Transport"]
 
 
 #: Number of attempts if a service returns an unexpected answer. It may be a temporary page of a
-#: gateway, but usually the service means it.
+#: gateway, but usually the next answer is the same.
 ONCE_MORE: Final = 2
 #: Statuses below 500 that ask to try later.
 _LATER: Final = (408, 425, 429)
@@ -65,10 +65,10 @@ _WINDOWS: Final = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
 
 
 @dataclass(eq=False, repr=False)
-class Failed(Exception):  # noqa: N818 - what came of an attempt
+class Failed(Exception):  # noqa: N818 - the result of an attempt
     """A failed attempt."""
 
-    #: The event, as a predicate of "the service".
+    #: Description of the failure. Its subject is "the service".
     what: str
     _: KW_ONLY
     status: int | None = None
@@ -103,8 +103,7 @@ def decompressed(body: bytes, encodings: str) -> bytes:
 
     Raises:
         Failed: the body or one of its layers is too long or malformed, or the encoding was not
-            asked
-            for.
+            asked for.
     """
     names = [name.strip().lower() for name in encodings.split(",")]
     for name in reversed(names):
@@ -151,14 +150,13 @@ class ServiceError(TrackerError):
 
 
 @dataclass(eq=False, repr=False)
-class MalformedReply(TrackerError):  # noqa: N818 - the reply is what is malformed
+class MalformedReply(TrackerError):  # noqa: N818 - the name describes the reply
     """An answer has an unexpected form."""
 
     message: str
     _: KW_ONLY
     #: Whether the failure is probably temporary, so that it is retried as often as other failures.
-    #: An
-    #: answer of another shape is retried only once.
+    #: An answer of another shape is retried only once.
     passing: bool = False
     #: Whether a language model may have written the answer. Then the caller decides about retries.
     unreadable: bool = False
@@ -258,8 +256,7 @@ def backoff(failures: int, jitter: random.Random) -> float:
     """Return a random wait in seconds after ``failures`` earlier failures, with full jitter.
 
     It is uniform between 0 and a limit that doubles each time, so that requests that failed
-    together do
-    not return together.
+    together do not return together.
     """
     # Limit the exponent, because 2.0 ** 2000 overflows.
     return jitter.uniform(0.0, min(_LONGEST_PAUSE, _FIRST * 2.0 ** min(failures, 16)))
@@ -299,7 +296,7 @@ def refusal(reply: Reply, phrase: str, text: str) -> Failed:
 T = TypeVar("T")
 
 
-class _Over(Exception):  # noqa: N818 - no failure: nothing more is asked
+class _Over(Exception):  # noqa: N818 - not a failure, only the end
     """The run is over, or the service is dead."""
 
 
@@ -351,8 +348,7 @@ class Transport:
 
         Each result goes to ``take`` with its place as soon as it is there. If a job raises a
         `TrackerError`, the error takes the place of its result. If the run is over or the service
-        is dead,
-        the remaining jobs get such an error too.
+        is dead, the remaining jobs get such an error too.
 
         Raises:
             Interrupted: Ctrl-C was pressed. The exception has the results so far.
@@ -364,7 +360,7 @@ class Transport:
             try:
                 results[place] = await jobs[place]()
             except TrackerError as error:
-                # Its frames would keep the whole request alive.
+                # Drop the frames, which would keep the whole request alive.
                 results[place] = error.with_traceback(None)
 
         def arrived(place: int, failure: object) -> None:
@@ -396,8 +392,8 @@ class Transport:
         """Send one request, with retries for temporary failures, and return the result of ``read``.
 
         The path is relative to the address, percent-encoded, and may have a query. A
-        `MalformedReply` from
-        ``read`` counts as a failed attempt. An attempt may take ``worth`` times the usual timeout.
+        `MalformedReply` from ``read`` counts as a failed attempt. An attempt may take ``worth``
+        times the usual timeout.
 
         Raises:
             ServiceError: the service refused, failed at every attempt, or returned an unexpected
@@ -433,8 +429,7 @@ class Transport:
         """Count a request whose attempts all remained unanswered. ``what`` describes the last one.
 
         Any answer of a working service resets the count. A service works even if it refuses a
-        dialogue
-        or fails on it (500).
+        dialogue or fails on it (500).
         """
         self._unanswered += 1
         most = self._service.dead_after
@@ -458,8 +453,7 @@ class Transport:
         headers = {} if content is None else {"Content-Type": "application/json"}
         granted = min(self._service.timeout * worth, self._service.deadline.left)
         # httpx applies its timeouts to each read or write. They never catch a service that sends a
-        # byte
-        # per second, or ``100 Continue`` for ever.
+        # byte per second, or ``100 Continue`` for ever.
         limits = httpx.Timeout(None, connect=min(self._service.timeout, granted))
         masking = _SECRETS.set(self.secrets)
         try:
@@ -494,8 +488,7 @@ class Transport:
         """Return the result of ``read``, or raise `Failed` with a message without credentials.
 
         A message may show the beginning of a text, and `Secrets` cannot find half a credential.
-        Therefore
-        a malformed reply is redacted and read again, for the message.
+        Therefore a malformed reply is redacted and read again, for the message.
         """
         try:
             return read(reply)
