@@ -50,7 +50,7 @@ from pytest_dstfuzz.weaknesses.groups import Weakness
 __all__ = ["report_lines"]
 
 
-#: From this share of clean replies that are no answer on, a run looks like a mistake.
+#: Share of fallback replies to clean questions above which the run looks misconfigured.
 _MANY_FALLBACKS: Final = 0.3
 
 
@@ -61,7 +61,10 @@ def show_run(
     how: Iterable[str],
     totals: Totals,
 ) -> None:
-    """Add what was tested, and how: a paragraph for each text; of replies how far they vary."""
+    """Add the tested system and the settings, one paragraph per text in ``how``.
+
+    For replies, also add how much the bot's own replies vary.
+    """
     words = KINDS[settings.reply.outcome].words
     model = settings.tracker.model or f"the suite's own {words.who.removeprefix('the ')}"
     values = f", values normalised as '{info.normalisation}'" if words.values else ""
@@ -91,20 +94,20 @@ def show_run(
 
 
 def _without_answer(unanswered: int, replies: int) -> str:
-    """Say that many of a bot's clean replies give no answer; ``""`` where few do, or of states."""
+    """Return a warning if many clean replies are no answer, else ``""``."""
     if unanswered < 2 or unanswered < _MANY_FALLBACKS * replies:
         return ""
     return f"{unanswered:,} of {replies:,} clean replies are no answer: wrong data or endpoint?"
 
 
-#: Violations that are shown; more under the gate, where no test shows its own.
+#: Maximum number of violations shown. The gate shows more, because no test shows its own.
 _PLAINEST: Final = 3
-#: Unchanged characters shown on each side of an edit.
+#: Number of unchanged characters on each side of an edit.
 _MARGIN: Final = 40
 
 
 def show_new(page: TerminalPage, totals: Totals, results: Results) -> None:
-    """Add the violations that are new since the baseline, before all else."""
+    """Add the violations that are new since the baseline, at the top."""
     count = len(totals.novelty.new)
     pairs = totals.novelty.plainest_new(results, MOST_PLAINEST)
     if pairs:
@@ -118,7 +121,7 @@ def show_new(page: TerminalPage, totals: Totals, results: Results) -> None:
 def _show_violation(
     page: TerminalPage, turn: TurnResult, variant: VariantResult, novelty: Novelty | None = None
 ) -> None:
-    """Add where a violation is, what was said and what changed."""
+    """Add the location of a violation, its texts and its changes."""
     word = keyword(turn.id)
     called = "" if word == turn.id else f" (ID {word})"
     noted = f" ({note})" if novelty and (note := novelty.note(turn, variant)) else ""
@@ -140,7 +143,7 @@ def _show_violation(
 def show_plainest(
     page: TerminalPage, section: RelationTotals, settings: Settings, command: str, novelty: Novelty
 ) -> None:
-    """Add the violations that are easiest to follow; those that the baseline has are marked."""
+    """Add the violations that are easiest to follow, with a mark on known ones."""
     gate = settings.gate.fail_on == "gate"
     pairs = section.plainest.pairs[: MOST_PLAINEST if gate else _PLAINEST]
     if not pairs:
@@ -156,7 +159,7 @@ def show_plainest(
 
 
 def violation_lines(turn: TurnResult, variant: VariantResult) -> list[str]:
-    """Return what was said in a violation, its edits marked, and what changed."""
+    """Return the texts of a violation with marked edits, and the changes."""
     shown = variant.plain
     return [
         *(
@@ -174,14 +177,14 @@ def violation_lines(turn: TurnResult, variant: VariantResult) -> list[str]:
 
 _MOST_SLOTS = 10
 _MOST_REASONS = 5
-#: What may become of a turn that was not skipped, as it is listed.
+#: The possible outcomes of a turn that was not skipped, in order.
 _OUTCOMES: Final[tuple[TurnOutcome, ...]] = (
     *("held", "violation", "error", "untested", "inapplicable"),
 )
 
 
 def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
-    """Return a 95 % interval over so many dialogues as text, or why there is none."""
+    """Return a 95 % interval over some dialogues as text, or the reason why there is none."""
     if interval is None and dialogues >= FEWEST_DIALOGUES:
         return "no interval: no variant was answered"
     if interval is None:
@@ -192,7 +195,7 @@ def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
 
 
 def how_text(settings: VariantSettings, slip_rates: Collection[float]) -> str:
-    """Return in a line what was done to each turn, with slips at these rates per word."""
+    """Return the settings of the variants in one line, with the slip rates per word."""
     flat = " in short utterances too" if settings.flat_edit_rate else ""
     edits = Edits.of(settings.edits)
     only = f" of {', '.join(edits.only)}" if edits.only else ""
@@ -200,16 +203,16 @@ def how_text(settings: VariantSettings, slip_rates: Collection[float]) -> str:
         only += f" with {', '.join(edits.added)}"
     if edits.left_out:
         only += f" without {', '.join(edits.left_out)}"
-    # By their names: those of others need not be at hand where a report is read.
+    # Use the names only, because third-party transformations may not be installed here.
     chosen = (*(edits.only or TRANSFORMATIONS), *edits.added)
     used = {name.partition("/")[0] for name in chosen}
     profile = PROFILES.get(settings.validity)
     slips = f", slips of {' and '.join(settings.noise)}" if profile and profile.noise else ""
-    # Where nobody gave one, the models have their own.
+    # If no rate is set, each noise model has its own.
     if len(slip_rates) == 1:
         slips += f", slip rate {100 * next(iter(slip_rates)):g} %"
     together = min(settings.transformations, len(used.difference(edits.left_out)))
-    # The one makes as many edits as people do, the other as many as a variant may have.
+    # These searches make as many edits as people, or up to the maximum of a variant.
     own = settings.search.partition(":")[0] in {"noise", "bandit"}
     each = "" if own else f", {together} transformations each"
     return (
@@ -221,7 +224,7 @@ def how_text(settings: VariantSettings, slip_rates: Collection[float]) -> str:
 
 
 def between(interval: tuple[float, float] | None) -> str:
-    """Return an interval in few letters.
+    """Return an interval in short form.
 
     >>> between((0.2085, 0.2858))
     '20.9 to 28.6 %'
@@ -266,7 +269,7 @@ def _verdict(summary: Summary, totals: Totals, weaknesses: Sequence[Weakness]) -
 def show_figures(
     page: TerminalPage, section: RelationTotals, usage: Usage | None, *, verbose: bool
 ) -> None:
-    """Add what came of the turns and of the variants that a search made of them."""
+    """Add the results of the turns and of the variants that a search generated."""
     summary = section.summary
     kinds = ", ".join(
         f"{section.outcomes[kind]:,} {kind}" for kind in _OUTCOMES if section.outcomes[kind]
@@ -322,7 +325,7 @@ def show_figures(
 
 
 def _clean_answers(page: TerminalPage, summary: Summary, words: Words) -> None:
-    """Say how many are empty or right, and how far violations may be the tracker's noise."""
+    """Add the number of empty and right answers, and how many violations may be noise."""
     if summary.clean_empty:
         text = (
             f"{summary.clean_empty:,} of {summary.clean_answered:,} clean answers "
@@ -368,7 +371,7 @@ def show_tables(page: TerminalPage, section: RelationTotals, *, verbose: bool) -
 def _table(
     page: TerminalPage, title: str, rows: Mapping[str, Counts], most: int | None = None
 ) -> None:
-    """Add a table of counts, the rows with the highest yield first."""
+    """Add a table of counts, sorted by yield in descending order."""
     if not rows:
         return
     ranked = sorted(rows.items(), key=lambda item: (-(item[1].yield_rate or 0.0), item[0]))
@@ -396,7 +399,7 @@ def _table(
 
 
 def show_left_out(page: TerminalPage, totals: Totals, info: RunInfo, *, verbose: bool) -> None:
-    """Add what was not tested, and why answers failed."""
+    """Add the untested turns and variants, and the errors of the tracker."""
     unrun, reasons = left_out_texts(totals, info), totals.errors
     if unrun or reasons:
         page.gap()
@@ -411,7 +414,7 @@ def show_left_out(page: TerminalPage, totals: Totals, info: RunInfo, *, verbose:
 
 
 def show_added(page: TerminalPage, totals: Totals) -> None:
-    """Add the sections of others."""
+    """Add the sections of plugins."""
     for section in totals.added:
         page.gap()
         page.line(section.title, "heading")
@@ -420,7 +423,7 @@ def show_added(page: TerminalPage, totals: Totals) -> None:
 
 
 def left_out_texts(totals: Totals, info: RunInfo) -> list[str]:
-    """Say what was not tested and why; of several relations, under which, and in which order."""
+    """Return texts on untested turns, with the reasons and, if there are several, the relations."""
     skipped, reason = totals.skipped, info.ended or totals.why_skipped
     texts = _other_languages(totals)
     if totals.left_out:
@@ -433,7 +436,7 @@ def left_out_texts(totals: Totals, info: RunInfo) -> list[str]:
 
 
 def _other_languages(totals: Totals) -> list[str]:
-    """Say how many turns were left as they are, if any."""
+    """Return a text on turns in other languages, which are not edited."""
     if not totals.in_other_languages:
         return []
     turns = counted(totals.in_other_languages, "turn")
@@ -441,7 +444,7 @@ def _other_languages(totals: Totals) -> list[str]:
 
 
 def _skipped_texts(totals: Totals, reason: str) -> list[str]:
-    """Say which turns were not tested at all."""
+    """Return texts on turns that were not tested at all."""
     skipped = totals.skipped
     dialogues = counted(totals.skipped_dialogues, "dialogue")
     text = f"not tested: {counted(skipped.total(), 'turn')} of {dialogues}"
@@ -459,7 +462,7 @@ def _counted(counts: Mapping[str, int], most: int | None = None) -> str:
     return ", ".join([*parts, *([f"others {rest:,}"] if rest else [])])
 
 
-#: Columns that the tables of both sides take with their intervals.
+#: Minimum width in columns of the tables of both sides with their intervals.
 _WIDE = 96
 
 
@@ -474,11 +477,11 @@ def report_lines(
     command: str = "",
     totals: Totals | None = None,
 ) -> list[StyledLine]:
-    """Return the summary of a run: a line for each relation if ``verbosity`` is below 0.
+    """Return the summary of a run, with one line per relation if ``verbosity`` is below 0.
 
-    One relation whose turns the search edits has no table of relations. The ``command`` repeats
-    the run and fails each violation; the gate shows it. ``totals`` are of ``results`` unless they
-    are given, as for the JSON report.
+    If the only relation lets the search edit the turns, there is no table of relations.
+    ``command`` repeats the run so that each violation fails; the gate shows it. By default,
+    ``totals`` are computed from ``results``.
     """
     if totals is None:
         totals = Totals.of(results, info.relations, settings.reply.fallback)
@@ -529,7 +532,7 @@ def _in_lines(
 
 
 def show_cases(page: TerminalPage, found: Sequence[CaseFigures]) -> None:
-    """Add a table of test cases, where a relation counts them."""
+    """Add a table of test cases, if a relation counts them."""
     if not found:
         return
     page.gap()
@@ -552,7 +555,7 @@ def show_cases(page: TerminalPage, found: Sequence[CaseFigures]) -> None:
 
 
 def show_sides(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
-    """Show over-sensitivity beside over-stability, relation by relation."""
+    """Add the tables of over-sensitivity and over-stability, relation by relation."""
     stay = [one for one in sections if not one.follows]
     follow = [one for one in sections if one.follows]
     page.gap()
@@ -567,7 +570,7 @@ def show_sides(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
 
 
 def _side(page: TerminalPage, sections: Sequence[RelationTotals], *, follows: bool) -> None:
-    """Add the figures of the relations of one side; the interval only where there is room."""
+    """Add the figures of the relations of one side, with intervals if the page is wide enough."""
     if not sections:
         page.line("  not tested: no relation of this side was named (--dst-relation)", "dim")
         return
@@ -588,7 +591,7 @@ def _heading(page: TerminalPage, one: RelationTotals) -> None:
 
 
 def _how(settings: Settings, sections: Sequence[RelationTotals]) -> list[str]:
-    """Say what was done to the turns, by the search and by relations that edit themselves."""
+    """Return texts on the edits of the search and of relations that make their own edits."""
     searched = [one for one in sections if one.facts.edits == "search"]
     own = [one.name for one in sections if one.facts.edits == "own"]
     lines = []
@@ -607,7 +610,7 @@ def _how(settings: Settings, sections: Sequence[RelationTotals]) -> list[str]:
 
 
 def _rewrites(page: TerminalPage, one: RelationTotals, *, verbose: bool) -> None:
-    """Show the figures of a relation that edits by itself."""
+    """Add the figures of a relation that makes its own edits."""
     summary, noun, words = one.summary, one.unit, one.kind.words
     asked = one.applicable + sum(one.inapplicable.values())
     dialogues = counted(summary.dialogues_tested, "dialogue")
@@ -657,7 +660,7 @@ def _rewrites(page: TerminalPage, one: RelationTotals, *, verbose: bool) -> None
 
 
 def _in_a_line(one: RelationTotals) -> StyledLine:
-    """Return the figures of a relation where only a line is wanted."""
+    """Return the figures of a relation in one line."""
     summary = one.summary
     bounds = summary.failure_rate_interval
     text = (

@@ -1,4 +1,4 @@
-"""A JSON report as pages show it: the verdict, the figures, the circumstances of the run."""
+"""A JSON report prepared for pages: the verdict, the figures, the circumstances of the run."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from pytest_dstfuzz.weaknesses.groups import member_id
 
 __all__ = ["View"]
 
-#: Parts of a report that say how and on what it was made, in the order in which they are shown.
+#: Parts of a report on settings, data and run, in the order of display.
 _PARTS = ("settings", "data", "run")
-#: What the object ``gate`` of a report, its findings and its comparison have.
+#: Required keys of the object ``gate`` of a report, its findings and its comparison.
 _GATE = ("verdict", "troubles", "not_compared", "findings", "comparison")
 _FINDING = ("part", "verdict", "reason")
 _COMPARISON = (
@@ -47,13 +47,13 @@ _EXPECTED = ("before", "after", "difference", "interval", "turns", "reason")
 _ROW = ("variants", "before", "after")
 _REGRESSION = ("id", "status", "reason", "turn", "changed", "outcome")
 _MOST_REASONS = 5
-#: New violations that pages name.
+#: Maximum number of new violations on a page.
 _MOST_NEW = 20
-#: Of a message about a damaged edit, which may hold any text.
+#: Maximum length of a message on a damaged edit, which may contain any text.
 _MOST_CHARACTERS = 200
 
 Kind = Literal["good", "bad", "warning"]
-#: Verdict of the gate -> how it is shown.
+#: Verdict of the gate -> its style and headline.
 VERDICTS: dict[str, tuple[Kind, str]] = {
     "pass": ("good", "Passed"),
     "drift": ("bad", "Failed: the clean answers changed"),
@@ -65,39 +65,39 @@ VERDICTS: dict[str, tuple[Kind, str]] = {
 
 
 class Headline(NamedTuple):
-    """What a reader sees first."""
+    """The verdict at the top of a page."""
 
     kind: Kind
     headline: str
-    #: Sentences that say why.
+    #: Sentences with the reasons.
     reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class View:
-    """A report, its totals, and what of it is to be shown.
+    """A report, its totals, and the data to show.
 
-    Its settings are those of the run, but for paths and devices, which are not kept there; ``gate``
-    is ``None`` where nothing was to be judged.
+    The settings are those of the run without paths and devices, which reports do not store.
+    ``gate`` is ``None`` if the gate judged nothing.
     """
 
     report: Mapping[str, Any]
     settings: Settings
     gate: Mapping[str, Any] | None
     totals: Totals
-    #: The weaknesses, as the report has them.
+    #: The weaknesses in the report.
     weaknesses: Cards
 
     @classmethod
     def of(cls, report: Mapping[str, Any], totals: Totals | None = None) -> View:
-        """Return what pages show of a report.
+        """Return the view of a report.
 
         Args:
-            report: as `build_report` made or `read_report` read it.
-            totals: those of its results; without them the turns of the report are added up.
+            report: a report from `build_report` or `read_report`.
+            totals: the totals of its results; by default computed from its turns.
 
         Raises:
-            DataError: the report is not as its schema has it.
+            DataError: the report does not match its schema.
         """
         wrong = [name for name in _PARTS if not isinstance(report.get(name), Mapping)]
         if wrong:
@@ -112,12 +112,12 @@ class View:
 
     @cached_property
     def turns(self) -> Results:
-        """The turns, as the report has them."""
+        """The turns in the report."""
         return report_turns(self.report)
 
     @cached_property
     def on_page(self) -> OnPage:
-        """The violations that there is room for."""
+        """The violations that fit on the page."""
         members = [card.members for card in self.weaknesses.cards]
         return tallied(OnPageTally(members), self.turns).chosen
 
@@ -128,33 +128,33 @@ class View:
 
     @property
     def summary(self) -> Summary:
-        """The figures of the first relation; those of two are never added up."""
+        """The figures of the first relation; figures of several relations are never added up."""
         return self.first.summary
 
     @cached_property
     def sections(self) -> tuple[RelationTotals, ...]:
-        """What was found under each relation, in the order in which they were named."""
+        """The results under each relation, in the order of the options."""
         return self.totals.sections(self.settings.variant.relation)
 
     @cached_property
     def first(self) -> RelationTotals:
-        """What was found under the first relation."""
+        """The results under the first relation."""
         return self.totals.first(self.settings.variant.relation)
 
     @property
     def by_relation(self) -> bool:
-        """Whether there is more to show than one relation whose turns a search edits."""
+        """Whether there is more to show than one relation whose turns the search edits."""
         own = any(one.follows or one.facts.edits == "own" for one in self.sections)
         return own or len(self.sections) > 1
 
     @property
     def words(self) -> Words:
-        """What is to be called what."""
+        """The words for the kind of answer."""
         return self.totals.kind.words
 
     @property
     def title(self) -> str:
-        """What was tested on what, in a few words."""
+        """The tested system and the data, in a few words."""
         model = (
             self.settings.tracker.model or f"the suite's own {self.words.who.removeprefix('the ')}"
         )
@@ -163,18 +163,18 @@ class View:
 
     @property
     def own_spread(self) -> tuple[str, ...]:
-        """How far a bot's own replies lie apart; nothing of states."""
+        """Sentences on how much a bot's own replies vary; empty for states."""
         compared = str(self.report.get("outcome", {}).get("compared", ""))
         return tuple(text for text, _ in spread_texts(self.totals.replies.rows(), compared))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the run has to say about itself."""
+        """The notes of the run."""
         return tuple(str(note) for note in self.report["run"].get("notes", ()))
 
     @cached_property
     def verdict(self) -> Headline:
-        """The verdict of the gate where there was one, and else what was found."""
+        """The verdict of the gate if there is one, or else a summary of the results."""
         summary, more = self.summary, self._caveats()
         if self.gate is not None:
             return _judged(self.gate, more)
@@ -192,7 +192,7 @@ class View:
         return Headline("warning" if summary.errors else "good", "No violation", (rate, *more))
 
     def _caveats(self) -> list[str]:
-        """Say what the figures are to be read with: an early end, noise, errors."""
+        """Return the caveats on the figures: an early end, noise, errors."""
         summary, more = self.summary, []
         if ended := self.report["data"].get("ended"):
             more.append(_sentence(f"the run ended early: {ended}"))
@@ -213,7 +213,7 @@ class View:
         return more
 
     def _of_relations(self, more: Sequence[str]) -> Headline:
-        """Say of each relation what was found, the side of each with it."""
+        """Return the headline for several relations, with the results and the side of each."""
         broken = [one for one in self.sections if one.summary.violations]
         reasons = []
         for one in broken:
@@ -239,17 +239,17 @@ class View:
 
     @property
     def findings(self) -> Sequence[Mapping[str, Any]]:
-        """What came of each limit."""
+        """The result of each limit."""
         return () if self.gate is None else list(self.gate["findings"])
 
     @property
     def comparison(self) -> Mapping[str, Any] | None:
-        """The comparison with a baseline, where there was one."""
+        """The comparison with a baseline, if there is one."""
         return None if self.gate is None else self.gate["comparison"]
 
     @property
     def regressions(self) -> Sequence[Mapping[str, Any]]:
-        """The remembered violations that were asked for again; reports of before have none."""
+        """The replayed remembered violations; reports of earlier versions have none."""
         given = self.report.get("regressions", [])
         if not isinstance(given, list):
             raise DataError("this is no whole report: 'regressions' is no list")
@@ -260,7 +260,7 @@ class View:
         return given
 
     def facts(self, part: str) -> list[tuple[str, str]]:
-        """Return the settings, ``data`` or ``run`` as names and texts; empty ones are left out."""
+        """Return ``settings``, ``data`` or ``run`` as names and non-empty texts."""
         return [
             (name.replace("_", " "), text)
             for name, value in self.report[part].items()
@@ -269,12 +269,12 @@ class View:
 
 
 def views_of(report: Mapping[str, Any]) -> dict[str, View]:
-    """Return what pages show of a report that was read, by the names of the trackers."""
+    """Return the views of a report from a file, by tracker name."""
     return {name: View.of(one) for name, one in reports_of(report).items()}
 
 
 def _read_totals(report: Mapping[str, Any], gate: Mapping[str, Any] | None) -> tuple[Totals, Cards]:
-    """Add up the turns of a report that was read, and find its weaknesses in them."""
+    """Add up the turns of a report from a file, and find its weaknesses in them."""
     totals, wanted = Totals(_facts(report)), wanted_examples(report)
     found: dict[str, tuple[TurnResult, VariantResult]] = {}
     for turn in report_turns(report):
@@ -290,15 +290,15 @@ def _read_totals(report: Mapping[str, Any], gate: Mapping[str, Any] | None) -> t
 
 
 def _judged(gate: Mapping[str, Any], more: Sequence[str]) -> Headline:
-    """Return the verdict of the gate, and what it rests on."""
+    """Return the verdict of the gate with its reasons."""
     found = [item for item in gate["findings"] if item["verdict"] == gate["verdict"]]
     found.sort(key=lambda item: item.get("gate") != "max-new-violations")
     why = [*gate["troubles"], *gate["not_compared"], *(item["reason"] for item in found)]
     kind, headline = VERDICTS.get(gate["verdict"], ("warning", str(gate["verdict"])))
     if gate["verdict"] == "regression" and gate["comparison"] is None:
-        # There is no earlier build that this one could have fallen behind.
+        # There is no earlier build that could have been better.
         headline = "Failed: outside the limits"
-    if names := [str(name) for name in gate.get("not_judged", ())]:  # Reports of before: none.
+    if names := [str(name) for name in gate.get("not_judged", ())]:  # Missing in earlier versions.
         why.insert(0, f"not judged: {unlimited_text(names)}")
     reasons = [_sentence(str(reason)) for reason in why]
     if (rest := len(reasons) - _MOST_REASONS) > 0:
@@ -307,8 +307,8 @@ def _judged(gate: Mapping[str, Any], more: Sequence[str]) -> Headline:
 
 
 def _facts(report: Mapping[str, Any]) -> dict[str, RelationFacts]:
-    """Return what relations say of themselves, by name."""
-    entries = report.get("relations", ())  # Reports of before do not have them.
+    """Return the facts of the relations, by name."""
+    entries = report.get("relations", ())  # Missing in reports of earlier versions.
     try:
         return {
             str(entry["name"]): RelationFacts(
@@ -321,7 +321,7 @@ def _facts(report: Mapping[str, Any]) -> dict[str, RelationFacts]:
 
 
 def _check_edits(turn: TurnResult) -> None:
-    """Refuse edits that do not find their place in the texts that pages show them in."""
+    """Raise a `DataError` if an edit does not fit the text in which pages show it."""
     shown: list[VariantResult | Minimal] = list(turn.variants)
     shown += [variant.minimal for variant in turn.variants if variant.minimal]
     try:
@@ -335,7 +335,7 @@ def _check_edits(turn: TurnResult) -> None:
 
 
 def _gate(gate: object) -> Mapping[str, Any] | None:
-    """Return the judgement of the gate, if the report has one that limits or failures led to."""
+    """Return the gate of a report if it judged anything, after checking its keys."""
     if gate is None:
         return None
     try:
@@ -344,7 +344,7 @@ def _gate(gate: object) -> Mapping[str, Any] | None:
             known.update({name: finding[name] for name in _FINDING})
         if known["comparison"] is not None:
             known.update({name: known["comparison"][name] for name in _COMPARISON})
-            # Reports of earlier versions have none.
+            # Missing in reports of earlier versions.
             if (expected := known["comparison"].get("expected_failures")) is not None:
                 known.update({name: expected[name] for name in _EXPECTED})
             for part in ("domains", "slots", "transformations"):
@@ -361,7 +361,7 @@ def _sentence(text: str) -> str:
 
 
 def _text(value: object) -> str:
-    """Return a value of a report as text, ``""`` where there is nothing to show."""
+    """Return a value of a report as text, or ``""`` if there is nothing to show."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):

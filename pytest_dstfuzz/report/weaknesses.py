@@ -1,4 +1,4 @@
-"""Weaknesses as reports show them, and what users meet, in words."""
+"""Weaknesses and user-facing failure figures in reports, in words."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE
 from pytest_dstfuzz.weaknesses.groups import Figures, Member, Ranking, Weakness, figures_of, ranked
 
 EXPECTED: Final = "expected failures"
-#: Above this share a text is so frequent that "1 of n" says too little.
+#: Probability of a text above which "1 of n" is too imprecise.
 _FREQUENT: Final = 0.4
-#: Below so many of 1,000, "1 of n" says more.
+#: Number per 1,000 below which "1 of n" is more informative.
 _FEW: Final = 0.01
-#: Nobody counts so many turns.
+#: Maximum n of "1 of n".
 _MOST: Final = 1e9
-#: What a failure rate is not where variants are drawn by what people do.
+#: Remark on the failure rate if a noise model draws the variants: it is no rate of user turns.
 ALL_DISTORTED: Final = "all of them distorted, likely and unlikely ones counted alike"
 
 
 class UserTurns(NamedTuple):
-    """How many user turns fail, as reports show it."""
+    """The number of failing user turns, as reports show it."""
 
-    #: The figure itself, in as few words as can be.
+    #: The figure in as few words as possible.
     value: str
-    #: What else there is to say, for a table or a card.
+    #: Details for a table or a card.
     detail: str
-    #: Both.
+    #: Figure and details together.
     text: str
 
 
 def user_turns(summary: Summary) -> UserTurns | None:
-    """Say how many user turns fail; ``None`` where no noise model was in use, or found nothing."""
+    """Return the number of failing user turns, or ``None`` without noise model or findings."""
     expected, mass = summary.expected_failures, summary.failing_mass
     if expected is not None:
         return _expected(expected, summary.dialogues_tested)
@@ -57,7 +57,7 @@ def user_turns(summary: Summary) -> UserTurns | None:
 
 
 def show_user_turns(page: TerminalPage, summary: Summary, *, verbose: bool) -> None:
-    """Say in a terminal how many user turns fail, where a noise model was in use."""
+    """Add the number of failing user turns, if a noise model was in use."""
     shown, expected = user_turns(summary), summary.expected_failures
     if shown is None:
         return
@@ -71,7 +71,7 @@ def show_user_turns(page: TerminalPage, summary: Summary, *, verbose: bool) -> N
 
 
 def user_turns_short(summary: Summary) -> str:
-    """Return the figure for a line that says all; ``""`` where there is none."""
+    """Return the figure for a one-line summary, or ``""`` if there is none."""
     expected, shown = summary.expected_failures, user_turns(summary)
     if shown is None or (expected is not None and expected.per_1000 is None):
         return ""
@@ -80,7 +80,7 @@ def user_turns_short(summary: Summary) -> str:
 
 
 def taken_out(expected: ExpectedFailures) -> list[tuple[str, str]]:
-    """Return of how many turns the figure is, and of how many it is not, as names and figures."""
+    """Return the turns that the figure covers and leaves out, as names and figures."""
     return [
         ("with a slip that is locked or not in use: left out", per_1000(expected.locked_per_1000)),
         ("of 1,000 others: distorted", per_1000(expected.distorted_per_1000)),
@@ -92,7 +92,7 @@ def taken_out(expected: ExpectedFailures) -> list[tuple[str, str]]:
 
 
 def taken_out_text(expected: ExpectedFailures) -> str:
-    """Return the same as a sentence."""
+    """Return the figures of `taken_out` as a sentence."""
     locked, unjudged = per_1000(expected.locked_per_1000), per_1000(expected.unjudged_per_1000)
     return (
         f"of {TURNS:,} user turns {locked} have a slip that is locked or not in use, and are left "
@@ -103,7 +103,7 @@ def taken_out_text(expected: ExpectedFailures) -> str:
 
 
 def likely_text(variant: VariantResult) -> str:
-    """Say how many users say or type a variant; ``""`` where no noise model says so."""
+    """Return the share of users who say or type a variant, or ``""`` without a noise model."""
     if variant.log_probability is None:
         return ""
     text = f"{_odds(math.exp(variant.log_probability))} said or typed like this"
@@ -135,14 +135,14 @@ def _at_least(mass: FailingMass) -> UserTurns:
 
 
 def of_turns(number: float) -> str:
-    """Return so many of 1,000, or 1 of many more where they are few."""
+    """Return a number per 1,000, or "1 of n" if it is very small."""
     if 0 < number < _FEW:
         return f"1 of {_round(TURNS / number):,.0f}"
     return f"{per_1000(number)} of {TURNS:,}"
 
 
 def _round(number: float) -> float:
-    """Return a number with two digits."""
+    """Return a number rounded to two digits."""
     return float(f"{number:.1e}")
 
 
@@ -162,14 +162,14 @@ def _odds(probability: float) -> str:
     return f"about 1 of {_round(1 / probability):,.0f} such turns is"
 
 
-#: Weaknesses that are shown where nobody asks for more.
+#: Maximum number of weaknesses shown by default.
 MOST: Final = 10
-#: Unchanged characters shown on each side of an edit.
+#: Number of unchanged characters on each side of an edit.
 _MARGIN: Final = 40
 _T = TypeVar("_T")
-#: What parts those that have no such figure from the others.
+#: The heading of weaknesses without a known frequency.
 _UNKNOWN: Final = "under edits of which nobody knows how often people make them"
-#: Ranking -> what weaknesses are ranked by, in words.
+#: Ranking -> its description.
 _RANKED: Final[dict[Ranking, str]] = {
     "expected failures": "by the failures that they cause in 1,000 user turns",
     "failing mass": (
@@ -180,11 +180,11 @@ _RANKED: Final[dict[Ranking, str]] = {
 
 
 class RankedList(NamedTuple, Generic[_T]):
-    """Weaknesses that are ranked by one figure, worst first."""
+    """Weaknesses ranked by one figure, worst first."""
 
-    #: What parts them from those of the list before, in words; ``""`` of the first list.
+    #: The difference to the list before, in words; ``""`` for the first list.
     kind: str
-    #: What they are ranked by, in words.
+    #: The ranking figure, in words.
     how: str
     weaknesses: tuple[_T, ...]
 
@@ -192,7 +192,7 @@ class RankedList(NamedTuple, Generic[_T]):
 def ranked_lists(
     weaknesses: Sequence[_T], figures: Callable[[_T], Figures]
 ) -> tuple[RankedList[_T], ...]:
-    """Return the lists that weaknesses are shown in, see `ranked`."""
+    """Return the lists of weaknesses for display, see `ranked`."""
     return tuple(
         RankedList(_UNKNOWN if number else "", _RANKED[how], those)
         for number, (how, those) in enumerate(ranked(weaknesses, figures))
@@ -200,7 +200,7 @@ def ranked_lists(
 
 
 def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
-    """Return the ``weaknesses`` of the JSON report; floats keep their value."""
+    """Return the ``weaknesses`` of the JSON report, without rounding."""
     return [
         {
             "id": one.id,
@@ -247,7 +247,7 @@ def _show_list(page: TerminalPage, listed: RankedList[Weakness], *, verbose: boo
         page.field("        ", said(one.example))
         changes = change_lines(one.example.variant.plain.changed_slots, one.example.turn)
         words = one.example.turn.kind.words
-        # Slots have their names before them, replies are sentences.
+        # Changes of slots fit on one line; replies are whole sentences.
         lines = changes if verbose else changes[:2]
         for line in ["; ".join(lines)] if words.values else lines:
             page.field("        ", line)
@@ -259,19 +259,19 @@ def _show_list(page: TerminalPage, listed: RankedList[Weakness], *, verbose: boo
 
 
 def often_text(expected: float | None, mass: float | None) -> str:
-    """Say how often people meet a weakness, ``""`` where the run does not know it.
+    """Return how often users meet a weakness, or ``""`` if unknown.
 
     >>> often_text(3.389, None), often_text(None, 0.0007)
     ('about 3.4 of 1,000 user turns', 'at least 1 of 1,400,000 user turns')
     """
     if expected is not None:
         return f"about {expected:.2g} of 1,000 user turns"
-    # In the context of noisy turns alone, nobody knows how often.
+    # For violations that need noisy earlier turns, the frequency is unknown.
     return f"at least {of_turns(mass)} user turns" if mass else ""
 
 
 def accepted_text(reason: str) -> str:
-    """Say that a weakness is accepted, and why; ``""`` where it is not.
+    """Return the acceptance of a weakness with its reason, or ``""``.
 
     >>> accepted_text("nobody types this to our bot")
     'accepted: nobody types this to our bot'
@@ -280,19 +280,19 @@ def accepted_text(reason: str) -> str:
 
 
 def weaknesses_text(weaknesses: Sequence[Weakness]) -> str:
-    """Return how many there are."""
+    """Return the number of weaknesses as text."""
     return counted_weaknesses(len(weaknesses))
 
 
 def counted_weaknesses(number: int, kind: str = "") -> str:
-    """Return a number of weaknesses, of a kind where one is given."""
+    """Return a number of weaknesses as text, with an optional kind."""
     return f"{number} {kind}weakness{'' if number == 1 else 'es'}"
 
 
 def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Say how many weaknesses are new since a baseline, and fixed; and which, one a line.
+    """Return the number of new and fixed weaknesses as text, and a line for each.
 
-    Nothing is said (``""``) where neither build has any, or of reports of earlier versions.
+    The text is ``""`` if neither build has any, and for reports of earlier versions.
     """
     found = comparison.get("weaknesses")
     if found is None:
@@ -315,7 +315,7 @@ def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def said(example: Member) -> str:
-    """Return what was said in a violation, its edits marked, with the earlier turn to blame."""
+    """Return the texts of a violation with marked edits, including the earlier turns to blame."""
     plain = example.variant.plain
     texts = [mark_edits(undo_edits(plain.text, plain.edits), plain.edits, margin=_MARGIN)]
     for index, clean, edits in needed_context(example.variant):
@@ -324,7 +324,7 @@ def said(example: Member) -> str:
 
 
 def _facts(weakness: Weakness) -> str:
-    """Return how often it shows, in few words."""
+    """Return how often a weakness occurs, in a few words."""
     text = f"{counted(weakness.turns, 'turn')}, {counted(weakness.count, 'violation')}"
     often = often_text(weakness.expected, weakness.mass)
     return f"{often}; here {text}" if often else text
@@ -332,15 +332,15 @@ def _facts(weakness: Weakness) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """A weakness, and where its plainest violation is in the report.
+    """A weakness, with its plainest violation in the report.
 
     Attributes:
-        title: what its violations have in common.
-        often: how often people meet it, ``""`` where the run does not know.
-        counts: how many violations of how many turns.
-        count: how many violations it has.
-        members: the names of the first `MOST_MEMBERS` of them.
-        accepted: that it is accepted, and why; ``""`` where it is not.
+        title: the common property of its violations.
+        often: how often users meet it; ``""`` if unknown.
+        counts: the number of violations and of turns, as text.
+        count: the number of violations.
+        members: the names of at most `MOST_MEMBERS` violations.
+        accepted: its acceptance with the reason, or ``""``.
     """
 
     id: str
@@ -358,7 +358,7 @@ class Card:
 
     @property
     def unlisted(self) -> int:
-        """How many violations `places` leaves out."""
+        """The number of violations that `places` leaves out."""
         return max(0, self.count - MOST_ON_PAGE)
 
     @property
@@ -373,13 +373,13 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """The weaknesses of a report, worst first; none in reports of before there were any."""
+    """The weaknesses of a report, worst first; empty for reports of earlier versions."""
 
     lists: tuple[RankedList[Card], ...]
 
     @property
     def cards(self) -> tuple[Card, ...]:
-        """All of them."""
+        """The weaknesses of all lists."""
         return tuple(card for one in self.lists for card in one.weaknesses)
 
 
@@ -394,10 +394,10 @@ def wanted_examples(report: Mapping[str, Any]) -> set[str]:
 def cards_of(
     report: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, VariantResult]]
 ) -> Cards:
-    """Return the weaknesses of a report, whose plainest violations were found by their names.
+    """Return the weaknesses of a report, given their plainest violations by name.
 
     Raises:
-        DataError: one of them lacks something, or its violation is gone.
+        DataError: a weakness lacks a key, or its violation is missing.
     """
     try:
         return Cards(
@@ -433,6 +433,6 @@ def _card(entry: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, Varian
         variant=variant,
         count=int(entry["count"]),
         members=tuple(map(str, entry["members"])),
-        # Reports of before do not say it.
+        # Missing in reports of earlier versions.
         accepted=accepted_text(str(entry.get("accepted") or "")),
     )

@@ -1,4 +1,4 @@
-"""Edits as people read them: word diffs, and the context that a violation needs."""
+"""Readable edits: word diffs, and the context that a violation needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-#: Unchanged characters that stay on each side of an edit when a text is shortened.
+#: Number of unchanged characters on each side of an edit if a text is shortened.
 MARGIN = 60
 _RED, _GREEN, _RESET = "\x1b[31m", "\x1b[32m", "\x1b[0m"
 _WORDS_AND_BLANKS = re.compile(r"\s+|\S+")
@@ -29,7 +29,7 @@ _HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp", "Mn", "Me")
 
 
 class Span(NamedTuple):
-    """A stretch of a diff; unchanged where ``before == after``."""
+    """A part of a diff; it is unchanged if ``before == after``."""
 
     before: str
     after: str
@@ -50,22 +50,22 @@ def earlier_edits(
 
 
 def needed_context(variant: VariantResult) -> Iterator[tuple[int, str, tuple[Edit, ...]]]:
-    """Yield the `earlier_edits` without which a violation would be none, as far as known."""
+    """Yield the `earlier_edits` that a violation needs, as far as known."""
     return iter(()) if variant.cause == "turn" else earlier_edits(variant.plain)
 
 
 def diff_spans(source: str, edits: Sequence[Edit]) -> tuple[Span, ...]:
-    """Return what ``edits`` change in ``source``, widened to whole words.
+    """Return the changes of ``edits`` in ``source``, widened to whole words.
 
-    The edits say themselves what became of every character, so nothing is guessed: of
-    two equal words the one that was edited is marked, and a word edited twice is one
-    change. Joined befores give ``source``, joined afters the edited text.
+    The edits determine the result, so nothing is guessed: the edited one of two equal words is
+    marked, and a word that was edited twice is one change. Joining all ``before`` texts yields
+    ``source``, and joining all ``after`` texts yields the edited text.
     """
     return _widened(_narrowed(_aligned(source, edits)))
 
 
 def shown_spans(source: str, edits: Sequence[Edit]) -> list[str | Span]:
-    """Return ``source`` as a page shows it: text that stayed, made visible, and changes."""
+    """Return ``source`` for a page: unchanged text with visible characters, and changes."""
     spans: list[str | Span] = []
     stayed = ""
     for span in diff_spans(source, edits):
@@ -83,8 +83,8 @@ def mark_edits(
 ) -> str:
     """Return ``source`` with its edits marked.
 
-    Unchanged text farther than ``margin`` characters from an edit is left out; where there is no
-    edit, that farther from both ends.
+    Unchanged text farther than ``margin`` characters from an edit is omitted. If there is no edit,
+    the middle of the text is omitted.
     """
     spans = diff_spans(source, edits)
     last = len(spans) - 1
@@ -103,19 +103,19 @@ def mark_edits(
 
 
 def shorten(text: str, limit: int = 400) -> str:
-    """Return ``text`` made visible, its middle left out where it is over ``limit``."""
+    """Return ``text`` with visible characters, without its middle if it exceeds ``limit``."""
     return visible(text if len(text) <= limit else _shortened(text, limit // 2, limit // 2))
 
 
 def visible(text: str) -> str:
-    """Return ``text`` with every character that cannot be seen written by its number."""
+    """Return ``text`` with code points in place of invisible characters."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(by_number(char) if _hidden(char) else char for char in text)
 
 
 def legend(edits: Sequence[Edit]) -> tuple[str, ...]:
-    """Return a line for each character outside ASCII that the edits put in, with its name."""
+    """Return a line with the name of each non-ASCII character that the edits inserted."""
     chars = sorted({char for edit in edits for char in edit.after if not char.isascii()})
     known = {char for edit in edits for char in edit.before}
     return tuple(
@@ -127,7 +127,7 @@ def legend(edits: Sequence[Edit]) -> tuple[str, ...]:
 
 
 def _aligned(source: str, edits: Sequence[Edit]) -> Iterator[Span]:
-    """Yield what stayed and what changed, in order."""
+    """Yield unchanged and changed spans, in order."""
     text = apply_edits(source, edits)
     here = there = 0
     for hunk in hunks(edits):
@@ -139,7 +139,7 @@ def _aligned(source: str, edits: Sequence[Edit]) -> Iterator[Span]:
 
 
 def _narrowed(spans: Iterable[Span]) -> list[Span]:
-    """Take out of every change the characters that both of its ends share."""
+    """Remove common prefixes and suffixes from every change."""
     narrow: list[Span] = []
     for before, after in spans:
         head, tail = equal_ends(before, after)
@@ -153,10 +153,10 @@ def _narrowed(spans: Iterable[Span]) -> list[Span]:
 
 
 def _widened(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Draw into every change the rest of the words that it touches.
+    """Extend every change to whole words.
 
-    The texts are cut wherever neither of them has a word running on; a part with a
-    change in it is one change.
+    The texts are split at positions that are inside a word in neither of them. A part that contains
+    a change becomes one change.
     """
     columns = [
         column
@@ -185,17 +185,17 @@ def _widened(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _parted(text: str, position: int) -> bool:
-    """Whether no word of ``text`` runs over ``position``."""
+    """Return whether ``position`` is not inside a word of ``text``."""
     if position in (0, len(text)):
         return True
     return text[position - 1].isspace() or text[position].isspace()
 
 
 def _shown_change(span: Span) -> tuple[str, Span, str]:
-    """Return a changed span as it is shown, and the blanks before and after its marks.
+    """Return a changed span for display, and the blanks before and after its marks.
 
-    Blanks around a word that came or went are not the news, so they stay outside of the
-    marks. What cannot be seen, or looks like another character, is written by its number.
+    Blanks around an inserted or deleted word stay outside the marks. Invisible and misleading
+    characters are replaced by their code points.
     """
     before, after = span
     lead = trail = ""
@@ -226,12 +226,12 @@ def _marked(span: Span, colour: bool, margin: int | None) -> str:
 
 
 def _seen(text: str) -> str:
-    """Return changed text as it is shown; nothing but blanks would not be seen."""
+    """Return changed text for display; blanks alone become visible marks."""
     return "<SPACE>" * len(text) if text and not text.strip(" ") else _unmistakable(text)
 
 
 def _unmistakable(text: str) -> str:
-    """Like `visible`, and letters that do not belong to their word's script by number."""
+    """Return text with code points for invisible characters and for letters of a foreign script."""
     if text.isascii():
         return visible(text)
     words = []
@@ -252,7 +252,7 @@ def _hidden(char: str) -> bool:
 
 
 def _foreign(char: str) -> bool:
-    """Whether a letter is not Latin, or a Latin one in disguise (fullwidth, small capital)."""
+    """Return whether a letter is not Latin, or is a variant of a Latin letter (fullwidth etc.)."""
     if char.isascii() or not char.isalpha():
         return False
     name = unicodedata.name(char, "")
@@ -263,7 +263,7 @@ def _foreign(char: str) -> bool:
 
 def _shortened(text: str, head: int, tail: int) -> str:
     left_out = len(text) - head - tail
-    if left_out <= MARGIN // 2:  # The notice would be as long as what it stands for.
+    if left_out <= MARGIN // 2:  # The notice would be as long as the omitted text.
         return text
     start = f"{text[:head]} " if head else ""
     end = f" {text[len(text) - tail :]}" if tail else ""
