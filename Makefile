@@ -6,7 +6,7 @@ JOBS ?= 2
 # The gate of the demo: above the shipped TRADE's rate on the shipped dialogues (24 % there).
 DEMO_RATE ?= 0.4
 
-.PHONY: help demo test lint types tests matrix bench docs clean
+.PHONY: help demo test lint types tests nightly matrix bench docs clean
 
 help:  ## show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,7 +24,7 @@ demo: $(VENV)/.base  ## test the shipped TRADE on the shipped dialogues, under a
 	$(BIN)/pytest --dst-model=trade --dst-max-failure-rate=$(DEMO_RATE) \
 		--dst-report=demo-report.json --rootdir=examples/quickstart examples/quickstart
 
-test: lint types tests  ## lint, types and all tests
+test: lint types tests  ## lint, types and the tests that CI runs
 
 lint: $(VENV)/.dev  ## ruff
 	$(BIN)/ruff check .
@@ -33,18 +33,18 @@ lint: $(VENV)/.dev  ## ruff
 types: $(VENV)/.dev  ## mypy --strict
 	$(BIN)/mypy
 
-# Coverage is measured without ../shared, so that the figure is the same everywhere; the
-# tests that need those files run on their own afterwards, and skip where they are absent.
-# Of a test with many cases the first is measured: with DSTFUZZ_MEASURE_ALL=1 all of them are.
-# Files stay whole, so that what the tests of one share is made once; and torch takes one thread,
-# for the workers have the cores.
-tests: $(VENV)/.docs  ## tests with branch coverage, then those on shared data
+# Files stay whole, so that the tests of a file share what is made once. Torch takes one thread,
+# because the workers have the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(JOBS) --dist=loadfile --no-loadscope-reorder
+
+tests: $(VENV)/.docs  ## the tests, without the slow ones
+	$(PYTEST) -m "not nightly and not shared_data" --timeout=600
+
+nightly: lint types $(VENV)/.docs  ## all tests with branch coverage, those on shared data included
 	$(BIN)/coverage erase
-	OMP_NUM_THREADS=1 DSTFUZZ_SHARED=/nonexistent $(BIN)/coverage run -m pytest -q \
-		-n $(JOBS) --dist=loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -q -n $(JOBS) --dist=loadfile
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90
-	$(BIN)/pytest -q -m shared_data $$(grep -rlw shared_data --include='test_*.py' tests)
 
 matrix: $(VENV)/.dev  ## the tests on each Python that is found, with pytest 8 and 9
 	$(BIN)/nox

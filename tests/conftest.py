@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from processes import COVERAGE, LIGHT, OUTSIDE
+from processes import LIGHT, OUTSIDE
 
 from pytest_dstfuzz.dialogue import load
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
@@ -144,46 +144,10 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
-#: Set where each case is to be measured, however long it takes.
-_MEASURE_ALL = "DSTFUZZ_MEASURE_ALL"
-_MEASURED = pytest.StashKey[bool]()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Choose what counts for coverage: the first case of each test that is not `unmeasured`.
-
-    A test that is measured takes half as long again or more, and the further cases go over nearly
-    the same lines. What is left out can only make the figure smaller.
-    """
-    seen = set()
-    for item in items:
-        test = item.nodeid.partition("[")[0]
-        item.stash[_MEASURED] = test not in seen and item.get_closest_marker("unmeasured") is None
-        seen.add(test)
-
-
 def pytest_collection_finish() -> None:
     """Keep all that is there until the end from each search for garbage: items, modules, torch."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Stop measuring coverage, where it is measured, while a test runs that does not count."""
-    # Not needed to run the tests, so not imported.
-    module = sys.modules.get("coverage")
-    measuring = module and module.Coverage.current()
-    if measuring is None or item.stash[_MEASURED] or _MEASURE_ALL in os.environ:
-        return (yield)
-    handed_on = os.environ.pop(COVERAGE, None)
-    measuring.stop()
-    try:
-        return (yield)
-    finally:
-        measuring.start()
-        if handed_on is not None:
-            os.environ[COVERAGE] = handed_on
 
 
 @pytest.hookimpl(trylast=True)

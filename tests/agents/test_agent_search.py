@@ -209,7 +209,7 @@ def test_an_ini_file_may_name_the_search_too(pytester: pytest.Pytester) -> None:
     assert read_settings(pytester.parseconfig("--dst-model=trade")).variant.search == "greedy"
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_agent_of_the_other_tracker_ships_too(bot: pytest.Pytester) -> None:
     done = bot.runpytest_inprocess(*OPTIONS, "--dst-search=agent:simpletod")
     assert done.ret == 0

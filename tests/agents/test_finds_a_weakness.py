@@ -43,7 +43,7 @@ def found(data: DialogueSet, search: str, seed: int) -> float:
     return sum(bool(result.violations) for result in results) / len(results)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_agent_finds_what_random_sampling_does_not(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "bakery", count=100, turns=1)
     training = TrainingConfig(

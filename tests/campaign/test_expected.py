@@ -92,7 +92,7 @@ def test_with_all_outcomes_it_is_what_brute_force_finds():
         assert alone == pytest.approx(exact, rel=0.01)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_few_variants_give_the_same_on_average():
     exact = expected_failures(run(variants=1000, slip_rate=0.05, max_edit_rate=1.0))
     assert exact is not None

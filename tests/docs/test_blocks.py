@@ -105,7 +105,7 @@ def test_python_runs(page: str, block: Block, my_bot: Path) -> None:
     assert my_bot.is_dir()
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_python_is_typed(tmp_path: Path) -> None:
     """By the rules for the package, so that what `make types` found out of it serves here too."""
     pytest.importorskip("mypy")

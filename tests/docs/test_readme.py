@@ -26,7 +26,7 @@ def test_it_is_short() -> None:
     assert len(README.split()) <= 760
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_first_baseline_is_written_as_it_says(tmp_path: Path) -> None:
     assert "Add `--dst-update-baseline` once" in README
     (job,) = [text for language, text in BLOCKS if language == "yaml"]
@@ -44,7 +44,7 @@ def test_the_first_baseline_is_written_as_it_says(tmp_path: Path) -> None:
     assert (tmp_path / "baseline.json").is_file()
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_violation_shown_is_printed(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     if not TRADE.is_file():
@@ -56,7 +56,7 @@ def test_the_violation_shown_is_printed(tmp_path: Path) -> None:
     assert shown in done.stdout
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_expected_failures_are_those_shown(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     if not TRADE.is_file():
@@ -74,13 +74,13 @@ def test_the_expected_failures_are_those_shown(tmp_path: Path) -> None:
     assert f"{found[1]} of 1,000 user turns (95 % interval {found[2]})" in noise
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_run_of_the_tutorial_ends_as_shown(tmp_path: Path) -> None:
     (command,) = re.findall(r"^pytest (.*--dst-report=report.json)$", DEMO, re.MULTILINE)
     assert_prints(shlex.split(command), SHOWN.splitlines(), tmp_path)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_demo_finds_the_same(tmp_path: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     recipe = re.search(r"^demo:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)

@@ -29,7 +29,7 @@ FILES = {
 }
 #: Misspelt so often that each word of a short question is hit.
 HARD = ("--dst-variants=20", "--dst-validity=edit-rate", "--dst-edits=char_drop")
-pytestmark = pytest.mark.unmeasured
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")

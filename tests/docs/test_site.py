@@ -36,7 +36,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_nothing_is_loaded_from_another_host(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 40
@@ -55,7 +55,7 @@ def anchors(page: Path) -> frozenset[str]:
     return frozenset(["", *("".join(groups) for groups in found)])
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_links_of_the_site_lead_somewhere(site: Path) -> None:
     broken = []
     for page in site.rglob("*.html"):

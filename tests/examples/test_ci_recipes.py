@@ -146,7 +146,7 @@ def test_a_recipe_installs_what_its_model_needs(recipe: str, model: str) -> None
         assert package.split(",") == ["report", *needed]
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the gate is a bash script")
 def test_the_gate_before_a_release(tmp_path: Path) -> None:
     environment = project(tmp_path)

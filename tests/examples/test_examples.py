@@ -53,7 +53,7 @@ def test_the_own_tracker_fails_where_a_rule_does(run: Run, tmp_path: Path) -> No
     assert report["summary"]["errors"] == 0
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_quickstart_tests_the_shipped_tracker(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     if not (SHIPPED / "model.safetensors").is_file():

@@ -54,7 +54,7 @@ def test_the_bot_is_right(table: ModuleType) -> None:
     }
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_mutants_fail_and_rewrites_pass() -> None:
     done = subprocess.run(
         [sys.executable, "mutation_table.py"],

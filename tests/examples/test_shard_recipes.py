@@ -15,7 +15,7 @@ import yaml
 from ci_project import CI, GATE_BOT, project
 
 pytestmark = [
-    pytest.mark.unmeasured,
+    pytest.mark.nightly,
     pytest.mark.skipif(shutil.which("bash") is None, reason="steps of jobs are shell scripts"),
 ]
 DIALOGUES = 30

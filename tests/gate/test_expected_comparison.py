@@ -90,7 +90,7 @@ def test_figures_by_hand() -> None:
     )
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 @given(ROWS, ROWS)
 def test_swapping_the_builds_negates_the_difference(one: list[str], other: list[str]) -> None:
     count = min(len(one), len(other))
@@ -102,7 +102,7 @@ def test_swapping_the_builds_negates_the_difference(one: list[str], other: list[
     assert (back["before"], back["after"]) == (there["after"], there["before"])
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 @given(ROWS)
 def test_a_build_is_as_good_as_itself(dialogues: list[str]) -> None:
     found = figures(compared(run(dialogues), run(dialogues)))
@@ -249,7 +249,7 @@ def test_two_builds_of_other_seeds_in_every_report(pytester: pytest.Pytester) ->
     assert "expected failures of 1,000 user turns: 0 in the baseline" in html_text(report)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_a_noise_model_of_a_file_may_lie_elsewhere(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(mybot=BOT)
     shipped = Path(str(model.__file__)).parents[1] / "resources" / "noise" / "typing.json"

@@ -91,7 +91,7 @@ def test_drawn_subsets_agree_with_the_normal_theory() -> None:
     assert p_value == pytest.approx(2 * stats.norm.sf(abs(changes.mean()) / error), abs=0.02)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 @given(ROWS, st.randoms())
 def test_the_order_of_dialogues_changes_nothing(
     rows: list[tuple[int, int, int]], random: object
@@ -104,7 +104,7 @@ def test_the_order_of_dialogues_changes_nothing(
         assert dialogues_needed(one, 0.02) == dialogues_needed(other, 0.02)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 @given(FEW)
 def test_swapping_the_builds_negates_the_difference(rows: list[tuple[int, int, int]]) -> None:
     one = paired(rows)
@@ -156,7 +156,7 @@ def campaigns() -> Campaigns:
     return Campaigns(json.loads(path.read_text(encoding="utf-8"))["dialogues"])
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 @pytest.mark.parametrize(("turns", "margin"), [(100, 0.0), (100, 0.02), (600, 0.0)])
 def test_equal_builds_are_seldom_called_worse(
     campaigns: Campaigns, turns: int, margin: float
@@ -170,7 +170,7 @@ def test_a_build_that_is_worse_by_five_points_is_caught(campaigns: Campaigns) ->
     assert found["regression"] >= 0.8
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 @pytest.mark.parametrize(("shift", "margin"), ADVISED)
 def test_as_many_dialogues_as_are_advised_decide_as_often_as_promised(
     campaigns: Campaigns, shift: float, margin: float

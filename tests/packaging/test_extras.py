@@ -86,7 +86,7 @@ def run_without(pytester: pytest.Pytester, names: set[str], *options: str) -> py
     return pytester.runpytest_subprocess("-p", "hiding", "-p", "no:hypothesispytest", *options)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_trade_runs_where_transformers_cannot_be_imported(pytester: pytest.Pytester) -> None:
     pytest.importorskip("torch", reason="TRADE needs torch")
     result = run_without(

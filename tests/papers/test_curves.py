@@ -123,7 +123,7 @@ def test_trainings_and_the_dialogues_that_they_never_saw(
     assert "| agent | 3 |" in out
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_all_right_dialogues_where_no_policy_has_one_of_its_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -94,7 +94,7 @@ def test_rows(table: rq1.Rq1Table) -> None:
         )
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_same_again(table: rq1.Rq1Table, tracker: Tracker) -> None:
     again = run_rq1(CONFIG, lambda _: None, tracker)
     assert [item.figures.turns for item in again.rows] == [
@@ -180,7 +180,7 @@ def test_the_command_without_output(
     assert list(module[0].iterdir()) == []
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_flat_limit_of_the_thesis(
     module: tuple[Path, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

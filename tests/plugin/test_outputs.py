@@ -28,7 +28,7 @@ def test_the_page_is_that_of_the_json_report(bot: pytest.Pytester) -> None:
     assert page == html_text(read_report(bot.path / "out" / "report.json"))
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_page_under_workers(bot: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     result = bot.runpytest_subprocess(

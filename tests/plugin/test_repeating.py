@@ -40,7 +40,7 @@ def calls(bot: pytest.Pytester) -> pytest.Pytester:
     return bot
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_every_command_repeats_one_test(calls: pytest.Pytester) -> None:
     first = calls.runpytest_inprocess(FAIL, "--dst-data=calls.jsonl")
     assert first.parseoutcomes() == {"failed": 2 * len(IDS)}

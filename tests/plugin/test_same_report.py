@@ -56,7 +56,7 @@ def test_a_report_does_not_depend_on_the_order(suite: pytest.Pytester) -> None:
     assert report(suite) == first
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_nor_do_those_of_relations_with_edits_of_their_own(suite: pytest.Pytester) -> None:
     travel = EXAMPLES / "travel_bot" / "conversations.jsonl"
     suite.makepyfile(

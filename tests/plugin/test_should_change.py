@@ -124,7 +124,7 @@ def test_a_fixture_gives_a_relation_of_the_other_side(desk: pytest.Pytester) -> 
     run.assert_outcomes(failed=8)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_workers_report_the_same_of_all(desk: pytest.Pytester, tmp_path: Path) -> None:
     options = [NEVER, "--dst-relation=all", "--dst-turns=4", "--dst-variants=2", "--dst-seed=1"]
     found = []

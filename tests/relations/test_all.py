@@ -66,7 +66,7 @@ def digest() -> str:
     return hashlib.sha256(json.dumps(found).encode()).hexdigest()
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_results_are_the_same_in_another_process() -> None:
     code = "import test_all; print(test_all.digest())"
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(__file__).parent)}

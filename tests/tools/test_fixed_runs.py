@@ -72,7 +72,7 @@ def test_new_names_are_given(tmp_path: Path):
     assert fixed_runs.main([*compare, "--renamed", "lost-3f=lost"]) == 0
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_a_run_leaves_its_report_and_status(tmp_path: Path):
     assert fixed_runs.main(["--output", str(tmp_path / "one"), "--only", "tool-calls"]) == 0
     found = json.loads((tmp_path / "one" / "tool-calls.json").read_text(encoding="utf-8"))

@@ -53,7 +53,7 @@ def test_a_file_belongs_to_its_wing_before_and_after_the_move(tmp_path: Path):
     assert source_lines.wing_of(tmp_path / "models" / "trade" / "network.py", tmp_path) == "models"
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_a_turn_passes_the_files_of_asking_and_reporting():
     found = {Path(path).relative_to(ordinary_runs.PACKAGE) for path in map(str, files())}
     rooms = {path.parts[0] for path in found}

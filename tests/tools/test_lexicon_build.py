@@ -259,7 +259,7 @@ def test_a_tiny_corpus_gives_a_lexicon_of_the_same_bytes_each_time(
     assert lexicon.neighbours("zzz") == ()
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_a_masked_model_learns_what_stands_between_two_words(one_thread: Any):
     utterances = [text.split() for text in requests(200)] + [[], ["rare"]]
     lines: list[str] = []

@@ -67,7 +67,7 @@ def test_what_is_found_earlier_costs_fewer_calls() -> None:
     assert {fault: many.calls[fault] for fault in few.calls} == few.calls
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_command_prints_tables(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--searches", "random,noise", "--seeds", "2", "--variants", "3"]
     assert planted.main(arguments) == 0

@@ -140,7 +140,7 @@ def test_a_sound_tracker_passes_every_check(tracker: Tracker) -> None:
     assert all(rate > 0 for rate in found.throughput.values())
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_the_shipped_trade_passes() -> None:
     pytest.importorskip("torch")
     data = sample_set(load_dialogues("sample"), 20, seed=0)

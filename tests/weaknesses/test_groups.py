@@ -72,7 +72,7 @@ def violations(results: Iterable[TurnResult]) -> dict[str, tuple[TurnResult, Var
     return {member_id(turn, one): (turn, one) for turn in results for one in turn.violations}
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 @settings(max_examples=25)  # each puts three drafts of the 80 turns into groups
 @given(st.data())
 def test_groups_do_not_depend_on_order_or_on_other_violations(data: st.DataObject) -> None:

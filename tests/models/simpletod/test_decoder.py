@@ -80,7 +80,7 @@ def assert_equal(found: Sequence[Generation], expected: Sequence[Generation]) ->
         assert one.impurities == pytest.approx(other.impurities, abs=1e-5)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 @settings(max_examples=40, deadline=None)
 @given(prompts(), st.integers(1, 8))
 def test_it_writes_what_transformers_generates(texts: list[list[int]], batch_size: int) -> None:
@@ -91,7 +91,7 @@ def test_it_writes_what_transformers_generates(texts: list[list[int]], batch_siz
     assert_equal(remembering.generate(texts[::-1])[::-1], expected)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 @settings(max_examples=20, deadline=None)
 @given(prompts())
 def test_it_may_forget(texts: list[list[int]]) -> None:

@@ -30,7 +30,7 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", refused)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_it_is_as_good_as_its_card_says() -> None:
     row = re.search(r"first (\d+) of them .* \| (\d+) \| ([\d.]+) % \|", CARD.read_text("utf-8"))
     assert row is not None
@@ -40,7 +40,7 @@ def test_it_is_as_good_as_its_card_says() -> None:
     assert 100 * found.joint_goal_accuracy == pytest.approx(float(row[3]), abs=1.3)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_a_run_needs_no_network(pytester: pytest.Pytester) -> None:
     done = pytester.runpytest(
         *("--dst-model=simpletod", "--dst-validity=strict", "--dst-turns=6", "--dst-variants=2"),

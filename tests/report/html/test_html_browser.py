@@ -178,7 +178,7 @@ def test_on_paper_and_without_script(open_page: Opener, page_text: str) -> None:
     assert "multiwoz21-test-SNG0073-t1-r0: 1" in plain.inner_text(".weakness details")
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_ten_thousand_violations_open_at_once(
     open_page: Opener, campaign_report: dict[str, Any]
 ) -> None:

@@ -306,7 +306,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_many_violations_stay_small(results: list[TurnResult]) -> None:
     one = len(html_text(build(results)))
     many = len(html_text(repeated(build(results), 200)))

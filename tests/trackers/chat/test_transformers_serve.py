@@ -48,7 +48,7 @@ def shop(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_a_chat_model_is_tested_end_to_end(shop: pytest.Pytester, server: tuple[str, Path]) -> None:
     address, folder = server
     options = (

@@ -143,7 +143,7 @@ def test_workers_ask_the_same_service(pytester: pytest.Pytester, serve: Serve) -
     assert run(pytester, service.url, "-n", "2") == run(pytester, service.url)
 
 
-@pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_trade_behind_the_server_gives_the_same_report(pytester: pytest.Pytester) -> None:
     options = ("--dst-search=random",)
     # Made first: torch must not be loaded anew after an inner run.
