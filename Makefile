@@ -38,7 +38,7 @@ types: $(VENV)/.dev  ## mypy --strict
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(JOBS) --dist=loadfile --no-loadscope-reorder
 
 tests: $(VENV)/.docs  ## the tests, without the slow ones
-	$(PYTEST) -m "not nightly and not shared_data" --timeout=600
+	$(PYTEST) -m "not nightly and not shared_data" --timeout=600 --timeout-method=thread
 
 nightly: lint types $(VENV)/.docs  ## all tests with branch coverage, those on shared data included
 	$(BIN)/coverage erase

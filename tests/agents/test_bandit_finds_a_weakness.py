@@ -44,6 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_folder(tmp_path_factory.mktemp("bakery"), count=80, turns=1)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_bandit_needs_fewer_calls_than_random(folder: Path, tmp_path: Path, seed: int) -> None:
     run = ScorerRun("planted:PlantedBot", str(folder), tmp_path, calls=CALLS, seed=seed)

@@ -111,6 +111,7 @@ def started(folder: Path, ray: StartedRay | None, *words: str) -> subprocess.Com
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("actors", "doom"), [(2, ""), (1, "once")])
 def test_what_is_learned_is_what_one_process_learns(
     folder: Path, ray: StartedRay, here: list[bytes], actors: int, doom: str
@@ -124,6 +125,7 @@ def test_what_is_learned_is_what_one_process_learns(
     assert made(folder / f"by-{actors}") == here
 
 
+@pytest.mark.nightly
 def test_the_command_says_how_far_it_is_and_keeps_schedules_apart(
     folder: Path, ray: StartedRay
 ) -> None:

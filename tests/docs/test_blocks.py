@@ -269,6 +269,7 @@ def test_a_template_makes_a_prompt(page: str, block: Block) -> None:
     assert page
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("page", "block"), of("shell"), ids=case)
 def test_shell_commands_exist(page: str, block: Block) -> None:
     check_shell(block.text, page)

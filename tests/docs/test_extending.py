@@ -148,6 +148,7 @@ def test_without_the_package_its_names_are_unknown(tmp_path: Path) -> None:
     assert "keywords" in done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 def test_every_command_works_in_a_folder_with_these_files(tmp_path: Path, lines: str) -> None:
     for name, block in SHOWN.items():
         if name.endswith((".py", ".txt")) and not name.startswith("test_"):

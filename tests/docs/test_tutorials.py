@@ -24,6 +24,7 @@ TUTORIALS = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_a_tutorial_does_what_it_says(page: str, tmp_path: Path) -> None:
     statuses, printed = [], ""

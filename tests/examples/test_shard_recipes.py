@@ -66,6 +66,7 @@ def evaluated(text: object, values: dict[str, object]) -> str:
     return re.sub(r"\$\{\{ ([\w.-]+) \}\}", lambda found: str(values[found[1]]), str(text))
 
 
+@pytest.mark.nightly
 def test_a_matrix_of_github(job: Callable[..., str], tmp_path: Path) -> None:
     found = jobs("github-shards.yml")
     shard, gate = found["jobs"]["shard"], found["jobs"]["gate"]
@@ -85,6 +86,7 @@ def test_a_matrix_of_github(job: Callable[..., str], tmp_path: Path) -> None:
     judged(job, tmp_path, line_with(gate["steps"], "--dst-results"), found["env"]["DST_BASELINE"])
 
 
+@pytest.mark.nightly
 def test_parallel_jobs_of_gitlab(job: Callable[..., str], tmp_path: Path) -> None:
     found = jobs("gitlab-shards.yml")
     shard, gate = found["robustness-shard"], found["robustness-gate"]
@@ -99,6 +101,7 @@ def test_parallel_jobs_of_gitlab(job: Callable[..., str], tmp_path: Path) -> Non
     judged(job, tmp_path, line_with(gate["script"], "--dst-results"), baseline)
 
 
+@pytest.mark.nightly
 def test_an_array_of_slurm(job: Callable[..., str], tmp_path: Path) -> None:
     script, gate = CI / "slurm_shard.sh", f"bash {CI / 'slurm_gate.sh'}"
     text = script.read_text("utf-8")

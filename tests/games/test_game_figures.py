@@ -17,6 +17,7 @@ SCORES = st.lists(
 )
 
 
+@pytest.mark.nightly
 @given(SCORES)
 def test_figures_lie_within_their_intervals(scores: list[GameScores]) -> None:
     found = GameFigures.of(scores)

@@ -31,6 +31,7 @@ def read(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
+@pytest.mark.nightly
 def test_curves_at_equal_calls(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [*COMMON, "--seeds", "0,1", "--searches", "random,noise,near-value"]
     assert curves.main(arguments) == 0

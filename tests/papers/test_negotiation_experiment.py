@@ -20,6 +20,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_talks(tmp_path_factory.mktemp("data"))
 
 
+@pytest.mark.nightly
 def test_the_experiment_trains_plays_and_goes_on(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

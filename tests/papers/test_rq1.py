@@ -61,6 +61,7 @@ def table(tracker: Tracker) -> rq1.Rq1Table:
     return run_rq1(CONFIG, lambda _: None, tracker)
 
 
+@pytest.mark.nightly
 def test_only_dialogues_right_throughout(table: rq1.Rq1Table, data: DialogueSet) -> None:
     right = table.evaluations[0].right_dialogues
     assert len(right) < len(data.dialogues)

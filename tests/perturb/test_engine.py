@@ -114,6 +114,7 @@ def test_laws_hold_in_edit_rate(edit_rate: Perturber, utterance: str, action: Ac
     assert variant.status != "vetoed"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("validity", ["strict", "edit-rate"])
 @pytest.mark.parametrize(
     "text", ["x" * 10_000, "please help me now " * 526, "é " * 5000, "😀" * 9999]

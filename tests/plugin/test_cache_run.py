@@ -285,6 +285,7 @@ def test_a_killed_run_goes_on_where_it_was(
     assert [path.name for path in (bot.path / CACHE.parent).iterdir()] == [CACHE.name]
 
 
+@pytest.mark.nightly
 def test_a_run_whose_answers_are_kept_loads_no_torch(pytester: pytest.Pytester) -> None:
     pytest.importorskip("torch")
     told = 'def pytest_unconfigure(): print("torch", "torch" in __import__("sys").modules)'
