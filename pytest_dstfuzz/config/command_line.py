@@ -114,11 +114,7 @@ class Parser(argparse.ArgumentParser):
         return read
 
     def parse_all(self, arguments: Sequence[str]) -> TypedLine:
-        """Parse all arguments.
-
-        Raises:
-            UserError: an argument is unknown or malformed.
-        """
+        """Parse all arguments, or raise a `UserError`."""
         namespace, unknown = self.parse_known_args(arguments, TypedLine())
         if unknown:
             flag = unknown[0].partition("=")[0]

@@ -59,15 +59,11 @@ class CallFunction(FunctionAdapter):
 
 
 def as_caller(candidate: object, history: History = "recorded") -> Tracker:
-    """Return an assistant that calls tools as a `Tracker`, with an adapter if necessary.
+    """Return an assistant that calls tools as a `Tracker`, or raise a `UserError`.
 
-    Args:
-        candidate: a tracker whose predictions have `Prediction.calls`, a function from messages and
-            tools to a message, or a class of such objects that needs no arguments.
-        history: if it is ``own``, the result is a `RollingCalls`.
-
-    Raises:
-        UserError: ``candidate`` cannot be adapted.
+    ``candidate`` may be a tracker whose predictions have `Prediction.calls`, a function from
+    messages and tools to a message, or a class of such objects that needs no arguments. If
+    ``history`` is ``own``, the result is a `RollingCalls`.
     """
     found = made(candidate)
     if callable(declared(found, "predict")):

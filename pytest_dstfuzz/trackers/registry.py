@@ -99,16 +99,10 @@ def call_factory(
     offered: Mapping[str, object],
     keys: Mapping[str, str],
 ) -> object:
-    """Call a factory and return the result.
+    """Call a factory with the arguments that it names, and return the result.
 
-    Args:
-        factory: receives those arguments of ``offered`` that it names.
-        who: the subject of error messages.
-        offered: arguments that the factory need not accept.
-        keys: the user's arguments as text. The factory must accept every key.
-
-    Raises:
-        UserError: a key is unknown or malformed, or a required parameter has no key.
+    The factory need not accept the arguments in ``offered``, but it must accept every key in the
+    user's ``keys``. ``who`` is the subject of error messages.
     """
     parameters = parameters_of(factory)
     own = {
@@ -212,17 +206,11 @@ def tracker_for(
     *,
     later: bool = False,
 ) -> Tracker:
-    """Return the tracker of the settings, for the given dialogues.
+    """Return the tracker that the settings name, for the given dialogues.
 
-    Args:
-        settings: their ``model`` is a name or an address.
-        data: an adapter may need its slots and its normalisation.
-        search_path: folders to import the tracker from, see `load_attribute`.
-        deadline: the time limit for requests to a service.
-        later: whether a shipped network may be an `UnloadedTracker`.
-
-    Raises:
-        UserError: there is no such tracker, it cannot be made, or an option does not apply to it.
+    The option ``model`` is a name or an address. An adapter may need the slots and the
+    normalisation of the data. ``deadline`` limits the requests to a service. If ``later`` is true,
+    a shipped network may be an `UnloadedTracker`.
     """
     if settings.tracker.model is None:
         raise UserError(
@@ -336,9 +324,6 @@ def resolve_tracker(  # noqa: PLR0913 - all but the first are keywords
     ``history``. Its module is searched in ``search_path``, by default the working directory. The
     other arguments are for the factory of a registered tracker, see `call_factory`. For ``later``
     see `tracker_for`.
-
-    Raises:
-        UserError: there is no such tracker, it cannot be made, or an option does not apply to it.
     """
     adapted = partial(as_tracker, normalisation=normalisation, outcome=outcome, history=history)
     if ":" in name:

@@ -67,17 +67,12 @@ class StatefulReply(Adapter):
 
 
 def as_replier(candidate: object, history: History = "recorded") -> Tracker:
-    """Return a system that replies as a `Tracker`, with an adapter if necessary.
+    """Return a system that replies as a `Tracker`, or raise a `UserError`.
 
-    Args:
-        candidate: a tracker whose predictions have a `Prediction.reply`, an object with ``reset``
-            and ``reply``, an object with ``reply`` alone, a function from messages to text, or a
-            class of such objects that needs no arguments.
-        history: if it is ``own``, the result is a `RollingReplies`. An object with ``reset`` and
-            ``reply`` always has its own history.
-
-    Raises:
-        UserError: ``candidate`` cannot be adapted.
+    ``candidate`` may be a tracker whose predictions have a `Prediction.reply`, an object with
+    ``reset`` and ``reply``, an object with ``reply`` alone, a function from messages to text, or a
+    class of such objects that needs no arguments. If ``history`` is ``own``, the result is a
+    `RollingReplies`. An object with ``reset`` and ``reply`` always has its own history.
     """
     found = _adapted(made(candidate))
     if history == "recorded" or isinstance(found, RollingReplies | StatefulReply):

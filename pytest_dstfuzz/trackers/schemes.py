@@ -40,8 +40,8 @@ class ServiceSettings:
         dead_after: number of consecutive unanswered requests after which the service counts as
             dead. 0 means never.
         deadline: the time limit of the run.
-        token: the environment variable whose value, if set, is sent as ``Authorization: Bearer
-            ...``.
+        token: the environment variable with the token. If it is set, its value is sent as
+            ``Authorization: Bearer ...``.
     """
 
     timeout: float = 30.0
