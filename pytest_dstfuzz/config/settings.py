@@ -51,7 +51,7 @@ class TrackerSettings:
     #: Answers to each unmodified turn before its variants, under a sequential test.
     noise_floor: int | None = None
     #: False-positive and false-negative rate of the sequential test. An empty tuple means one
-    #: answer for each context, without a test.
+    #: answer for each context. If this and ``noise_floor`` are ``None``, a majority vote decides.
     error_rate: tuple[float, ...] | None = None
     timeout: float = 30.0
     retries: int = 4
@@ -93,7 +93,7 @@ class DataSettings:
     tools: str | None = None
     #: File of rewritten turns, for the relation ``frozen``.
     frozen: str | None = None
-    #: File of rewritten tools, for the relation ``tools-paraphrase``.
+    #: File or folder of rewritten tools, for the relation ``tools-paraphrase``.
     tools_paraphrase: str | None = None
 
 
@@ -131,7 +131,7 @@ class VariantSettings:
 
     @property
     def noisy(self) -> bool:
-        """Whether a noise model is in use, by the profile or by the name of an operator."""
+        """Whether the profile or a selected operator uses a noise model."""
         profile = PROFILES.get(self.validity)
         pairs = zip(*self.selection, strict=True)
         labels = (f"{item.name}/{name}" for item, names in pairs for name in names)
@@ -275,9 +275,10 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
 def default_search(settings: Settings) -> str:
     """Return the search to use if the user names none.
 
-    For a shipped tracker, that is a shipped search that was trained on it (see ``examples/curves``)
-    and finds most violations per call. For other trackers, there are no measurements. ``random``
-    gives comparable failure rates.
+    For some trackers, a search that was trained on them is shipped. It finds the most violations
+    per
+    call there (see ``examples/curves``). Other trackers get the search of the settings. The default
+    ``random`` gives failure rates that can be compared.
     """
     chosen, model = settings.variant, settings.tracker
     if model.checkpoint is not None:

@@ -53,7 +53,7 @@ def arriving(tracker: object, take: Take) -> Iterator[None]:
 def taker_of(tracker: object) -> Take:
     """Return the callback for the answers of a tracker, or a no-op if it is not the one asked.
 
-    If the asked tracker asks other trackers for parts of a batch, it alone knows the places.
+    A tracker that another tracker asks for a part of a batch does not know the places in the batch.
     """
     found = _TAKER.get()
     return found[1] if found is not None and found[0] is tracker else _ignore

@@ -57,7 +57,7 @@ class NoStateError(TrackerError):
 def parse_answer(text: str, normalisation: str) -> BeliefState:
     """Return the belief state in an answer.
 
-    The text must contain exactly one JSON object, alone, in a fenced block, or among other words. A
+    The answer may contain only one JSON object. It may be in a fenced block or among other words. A
     slot whose value is ``null`` counts as not mentioned.
 
     Raises:
