@@ -204,7 +204,7 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
         known = Outcome(dict.fromkeys(counted or (), ""))
         found = _calls_alike(before.state, _named(seen, found), clean, how, known, wanted)
     missed = wanted.judge(before.state, found).changes
-    told = [wanted.told(miss) for miss in missed if counted is None or miss.slot in counted]
+    told = [miss.told() for miss in missed if counted is None or miss.slot in counted]
     if told:
         raise AssertionError("\n".join([f"the {kind.words.subject} not as expected:", *told]))
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pytest_dstfuzz.campaign.answers import Answer, Folding, TrackerFailure, all_answers
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, all_answers
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
 from pytest_dstfuzz.campaign.results import (
     Cause,
@@ -17,8 +17,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
     not_corrected,
 )
-from pytest_dstfuzz.dialogue.dialogues import ByLabel, Context, Difference
-from pytest_dstfuzz.relations.relation import Expected
+from pytest_dstfuzz.dialogue.dialogues import Context, Difference
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -69,7 +68,11 @@ def judge_attempt(
     expected = expected.against(clean)
     by_label = turn.by_label(attempt, clean, answer.state, verdict.changes)
     changes = tuple(
-        _changed_slot(change, before, expected, folding, reference, by_label.get(change.slot))
+        replace(
+            folding.told(change, reference),
+            carried=change.bare in before,
+            by_label=by_label.get(change.slot),
+        )
         for change in verdict.changes
     )
     outcome = "improved" if verdict.kind == "improved" else "held"
@@ -124,21 +127,6 @@ def _without_verdict(attempt: Attempt, answer: Answer) -> VariantResult:
     if isinstance(answer, TrackerFailure):
         return _result(attempt, "error", answer.reason)
     return replace(_result(attempt, "unstable", UNDECIDED), state=answer.state)
-
-
-def _changed_slot(
-    change: Difference,
-    carried: Collection[Difference],
-    expected: Expected,
-    folding: Folding,
-    asked: Context,
-    by_label: ByLabel | None,
-) -> Difference:
-    """Return a slot with an unexpected value, with its expected value."""
-    delta = expected.of(change.slot)
-    wanted = None if delta is None else delta.after
-    found = replace(change, carried=change in carried, expected=wanted, by_label=by_label)
-    return folding.told(found, asked)
 
 
 def seen(
@@ -227,7 +215,7 @@ def breaks(
     carried = {change.bare for change in judged.result.changed_slots if change.carried}
     verdict = turn.verdict(attempt, clean, answer.state)
     wrong = turn.faults(attempt, clean, answer.state, verdict.changes)
-    broken = verdict.kind == "violation" and not carried.issuperset(wrong)
+    broken = verdict.kind == "violation" and not carried.issuperset(one.bare for one in wrong)
     return None if split or (broken and undecided) else broken
 
 

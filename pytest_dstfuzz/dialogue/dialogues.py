@@ -223,7 +223,24 @@ class Difference:
         return Difference(self.slot, self.before, self.after)
 
     def __str__(self) -> str:
-        return f"{self.slot}: {shown_value(self.before)} -> {shown_value(self.after)}"
+        return self.bare.told()
+
+    def told(self, show: Callable[[str], str] = str) -> str:
+        """Describe the change and the expected values, with values formatted by ``show``.
+
+        >>> Difference("area", "north", "north", expected=Admissible(("south",))).told()
+        'area stayed north, expected south'
+        """
+
+        def shown(value: str | None) -> str:
+            return show(shown_value(value)) if value else "none"
+
+        text = f"{self.slot}: {shown(self.before)} -> {shown(self.after)}"
+        if self.expected is None:
+            return text
+        if self.before == self.after:
+            text = f"{self.slot} stayed {shown(self.before)}"
+        return f"{text}, expected {self.expected.told(shown)}"
 
 
 def diff_states(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Difference, ...]:

@@ -264,7 +264,8 @@ class Regression:
 
     def text_of(self, change: Difference, show: Callable[[str], str] = str) -> str:
         """Describe the actual and the expected change of a slot; ``show`` formats the values."""
-        return Expected(self.expected).told(change, show)
+        delta = Expected(self.expected).of(change.slot)
+        return replace(change, expected=delta.after if delta else None).told(show)
 
     def lines_of(
         self, changes: Sequence[Difference], show: Callable[[str], str] = str

@@ -147,7 +147,7 @@ class Expected:
         if self.differs:
             return self.against(before).judge(before, found)
         misses = []
-        deltas = {delta.slot: delta for delta in self.deltas}
+        wanted = {delta.slot: delta.after for delta in self.deltas}
         unmade = {
             call
             for delta in self.deltas
@@ -155,41 +155,22 @@ class Expected:
             and (call := AnswerPath.of(delta.slot).call)
             and str(call) not in found
         }
-        for slot in sorted({*before, *found, *deltas}):
+        for slot in sorted({*before, *found, *wanted}):
             old, new = before.get(slot), found.get(slot)
             if new is None and AnswerPath.of(slot).call in unmade:
                 continue
-            if new not in deltas[slot].after if slot in deltas else new != old:
-                misses.append(Difference(slot, old, new))
+            if new not in wanted[slot] if slot in wanted else new != old:
+                misses.append(Difference(slot, old, new, expected=wanted.get(slot)))
         if not misses:
             return Verdict("held")
         failure: Failure = "other"
-        if not deltas:
+        if not wanted:
             failure = "changed"
         elif before == found:
             failure = "stuck"
-        elif len(misses) < len(deltas) and all(miss.slot in deltas for miss in misses):
+        elif len(misses) < len(wanted) and all(miss.expected for miss in misses):
             failure = "partial"
         return Verdict("violation", tuple(misses), failure)
-
-    def told(self, change: Difference, show: Callable[[str], str] = str) -> str:
-        """Describe the actual and the expected change of a slot, with values formatted by ``show``.
-
-        >>> follow = Expected((Delta("area", "north", Admissible(("south",))),))
-        >>> follow.told(Difference("area", "north", "north"))
-        'area stayed north, expected south'
-        """
-
-        def shown(value: str | None) -> str:
-            return show(shown_value(value)) if value else "none"
-
-        text = f"{change.slot}: {shown(change.before)} -> {shown(change.after)}"
-        if change.before == change.after:
-            text = f"{change.slot} stayed {shown(change.before)}"
-        delta = self.of(change.slot)
-        if delta is None:
-            return text
-        return f"{text}, expected {delta.after.told(shown)}"
 
 
 UNCHANGED: Final = Expected()

@@ -293,19 +293,11 @@ def change_lines(changes: Sequence[Difference], turn: TurnResult) -> list[str]:
     if turn.kind.has_tools:
         return [printable(line) for line in call_lines(turn, changes)]
     return [
-        printable(_changed(change))
+        printable(change.told())
         + ("  (carried: had changed at an earlier turn)" if change.carried else "")
         + (f"  ({BY_LABEL[change.by_label]})" if change.by_label else "")
         for change in changes
     ]
-
-
-def _changed(change: Difference) -> str:
-    if change.expected is None:
-        return str(change)
-    if change.before == change.after:
-        return f"{change.slot} stayed {shown_value(change.before)}, expected {change.expected}"
-    return f"{change}, expected {change.expected}"
 
 
 def _headline(result: TurnResult) -> str:
