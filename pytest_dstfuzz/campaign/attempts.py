@@ -81,25 +81,23 @@ def folded_label(
     return Outcome(told)
 
 
-def judge_by_label(label: Outcome, changes: Iterable[Difference]) -> Mapping[str, ByLabel]:
-    """Return for each changed slot whether its old or its new value is right.
+def judge_by_label(label: Outcome, changes: Iterable[Difference]) -> tuple[Difference, ...]:
+    """Return the changes with the comparison of their values with the label.
 
     The label must be in the wording of both answers, see `folded_label`.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
     >>> changes = [Difference("area", "south", "north"), Difference("food", "thai", None)]
-    >>> judge_by_label(label, changes)
-    {'area': 'corrected', 'food': 'right-to-wrong'}
+    >>> [one.by_label for one in judge_by_label(label, changes)]
+    ['corrected', 'right-to-wrong']
     """
-    found: dict[str, ByLabel] = {}
+    found = []
     for change in changes:
         right = label.get(change.slot)
-        found[change.slot] = "wrong-to-wrong"
-        if change.before == right:
-            found[change.slot] = "right-to-wrong"
-        elif change.after == right:
-            found[change.slot] = "corrected"
-    return found
+        said: ByLabel = "corrected" if change.after == right else "wrong-to-wrong"
+        said = "right-to-wrong" if change.before == right else said
+        found.append(replace(change, by_label=said))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +191,8 @@ class TurnAttempts:
     def verdict(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Verdict:
         """Return the verdict of the relation on an answer to an attempt, or to a part of it."""
         if isinstance(self.begun, BySearch):
-            return self.begun.judge(clean, found, self._label(attempt, clean, found))
+            verdict = self.begun.judge(clean, found, self._label(attempt, clean, found))
+            return replace(verdict, changes=self._labelled(attempt, clean, found, verdict))
         expected = self.expected(attempt)
         clean, found = self._against_recorded(attempt, clean, found)
         if expected.differs and is_fallback(self.rules.kind.text(clean), self.rules.reply.fallback):
@@ -201,18 +200,18 @@ class TurnAttempts:
         verdict = expected.judge(clean, found)
         if verdict.kind == "violation" and expected.stays and self._is_clean(attempt, found):
             return Verdict("held")
-        by_label = self.by_label(attempt, clean, found, verdict.changes)
-        if verdict.kind == "violation" and {"corrected"}.issuperset(by_label.values()) and by_label:
-            return Verdict("improved", verdict.changes)
-        return verdict
+        changes = self._labelled(attempt, clean, found, verdict)
+        if changes and all(one.by_label == "corrected" for one in changes):
+            return Verdict("improved", changes)
+        return replace(verdict, changes=changes)
 
-    def by_label(
-        self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Iterable[Difference]
-    ) -> Mapping[str, ByLabel]:
-        """Compare the changed slots with the label. Empty if there is no label to compare with."""
+    def _labelled(
+        self, attempt: Attempt, clean: Outcome, found: Outcome, verdict: Verdict
+    ) -> tuple[Difference, ...]:
+        """Return the changes, compared with the label if there is one."""
         clean, found = self._against_recorded(attempt, clean, found)
-        label = self._label(attempt, clean, found)
-        return {} if label is None else judge_by_label(label, changes)
+        label = self._label(attempt, clean, found) if verdict.changes else None
+        return verdict.changes if label is None else judge_by_label(label, verdict.changes)
 
     def _against_recorded(
         self, attempt: Attempt, clean: Outcome, found: Outcome
@@ -232,13 +231,6 @@ class TurnAttempts:
         if rewrite.between:
             return None  # Neither of two rewrites is the recorded dialogue.
         return rules.kind.label(self.dialogue, len(rewrite.reference.exchanges) - 1)
-
-    def faults(
-        self, attempt: Attempt, clean: Outcome, found: Outcome, changes: Sequence[Difference]
-    ) -> list[Difference]:
-        """Return the changes that the label does not call corrected, or all if there are none."""
-        told = self.by_label(attempt, clean, found, changes)
-        return [one for one in changes if told.get(one.slot) != "corrected"] or list(changes)
 
     def _is_clean(self, attempt: Attempt, found: Outcome) -> bool:
         """Return whether two rewrites are compared and ``found`` agrees with the clean answer."""

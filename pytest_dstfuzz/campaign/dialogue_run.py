@@ -317,11 +317,7 @@ class _ShrinkCase:
         if verdict.kind != "violation":
             return ()
         carried = {change.slot for change in self._result.changed_slots if change.carried}
-        by_label = turn.by_label(self._attempt, clean, answer.state, verdict.changes)
-        changes = tuple(
-            replace(one, carried=one.slot in carried, by_label=by_label.get(one.slot))
-            for one in verdict.changes
-        )
+        changes = tuple(replace(one, carried=one.slot in carried) for one in verdict.changes)
         about = {change.slot for change in faults(self._result.changed_slots)}
         return changes if any(c.slot in about for c in not_corrected(changes)) else ()
 

@@ -66,13 +66,8 @@ def judge_attempt(
         return JudgedVariant(_without_verdict(attempt, answer))
     verdict = turn.verdict(attempt, clean, answer.state)
     expected = expected.against(clean)
-    by_label = turn.by_label(attempt, clean, answer.state, verdict.changes)
     changes = tuple(
-        replace(
-            folding.told(change, reference),
-            carried=change.bare in before,
-            by_label=by_label.get(change.slot),
-        )
+        replace(folding.told(change, reference), carried=change.bare in before)
         for change in verdict.changes
     )
     outcome = "improved" if verdict.kind == "improved" else "held"
@@ -214,8 +209,8 @@ def breaks(
         return False
     carried = {change.bare for change in judged.result.changed_slots if change.carried}
     verdict = turn.verdict(attempt, clean, answer.state)
-    wrong = turn.faults(attempt, clean, answer.state, verdict.changes)
-    broken = verdict.kind == "violation" and not carried.issuperset(one.bare for one in wrong)
+    wrong = {change.bare for change in not_corrected(verdict.changes)}
+    broken = verdict.kind == "violation" and not carried >= wrong
     return None if split or (broken and undecided) else broken
 
 

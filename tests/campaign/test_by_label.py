@@ -107,7 +107,8 @@ def test_recorded_calls_are_read_by_the_rules_of_arguments() -> None:
     told = judge_by_label(
         folded_label(folding, label, clean, found, asked), diff_states(clean, found)
     )
-    assert told == {"book[0].area": "corrected", "book[0].time": "right-to-wrong"}
+    by_slot = {one.slot: one.by_label for one in told}
+    assert by_slot == {"book[0].area": "corrected", "book[0].time": "right-to-wrong"}
 
 
 def test_a_recorded_call_that_is_made_only_now_is_a_correction() -> None:
@@ -116,13 +117,11 @@ def test_a_recorded_call_that_is_made_only_now_is_a_correction() -> None:
     made = calls_outcome([ToolCall("book", {"people": 2})])
     none = calls_outcome([])
     changes = diff_states(none, made)
-    assert set(
-        judge_by_label(folded_label(folding, made, none, made, asked), changes).values()
-    ) == {"corrected"}
+    told = judge_by_label(folded_label(folding, made, none, made, asked), changes)
+    assert {one.by_label for one in told} == {"corrected"}
     changes = diff_states(made, none)
-    assert set(
-        judge_by_label(folded_label(folding, made, made, none, asked), changes).values()
-    ) == {"right-to-wrong"}
+    told = judge_by_label(folded_label(folding, made, made, none, asked), changes)
+    assert {one.by_label for one in told} == {"right-to-wrong"}
 
 
 def test_turns_without_a_label_are_written_as_before(play: Play) -> None:
