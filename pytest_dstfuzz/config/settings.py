@@ -276,9 +276,8 @@ def default_search(settings: Settings) -> str:
     """Return the search to use if the user names none.
 
     For some trackers, a search that was trained on them is shipped. It finds the most violations
-    per
-    call there (see ``examples/curves``). Other trackers get the search of the settings. The default
-    ``random`` gives failure rates that can be compared.
+    per call there (see ``examples/curves``). Other trackers get the search of the settings. The
+    default ``random`` gives failure rates that can be compared.
     """
     chosen, model = settings.variant, settings.tracker
     if model.checkpoint is not None:
