@@ -46,7 +46,7 @@ from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally, read
 
 
 class OwnAnswers(NamedTuple):
-    """The number of answers to a clean turn, and of those unlike the most frequent one."""
+    """The number of answers to a clean turn, and how many differ from the most frequent one."""
 
     asked: int
     others: int
@@ -382,7 +382,7 @@ def other_estimates(
 ) -> list[str]:
     """Return the differences as `changes` does, but ignore how variants are drawn.
 
-    The remaining settings determine what counts as a violation, and which failures are expected.
+    The remaining settings determine the violations and the expected failures.
     """
     return changes(
         *({name: each[name] for name in each if name not in _OF_DRAWS} for each in (before, after)),
@@ -674,8 +674,8 @@ class Asked:
     """Sums over the variants that two builds share, by dialogue, and the variants that changed."""
 
     def __init__(self) -> None:
-        #: Number of variants that either build ran on shared turns, and of those that are identical
-        #: and were answered in both.
+        #: Number of variants that either build ran on shared turns, and of identical variants
+        #: that were answered in both.
         self.possible = self.variants = 0
         #: Ids of the weaknesses of variants that are a violation in only one build.
         self.weaknesses: set[str] = set()

@@ -344,7 +344,7 @@ class Drift:
     #: Further turns that the baseline answered and on which the tracker failed now. No label
     #: excuses them.
     silenced: int = 0
-    #: The first of these turns, with the tracker's failures.
+    #: The first such turns, with the tracker's failures.
     failures: tuple[str, ...] = ()
 
     @property
@@ -576,7 +576,7 @@ class Pairing:
     tested: int
     #: Turns that the baseline answered and on which the tracker failed now.
     silenced: int
-    #: The first of these turns: the id, and the id with the failure.
+    #: The first such turns: the id, and the id with the failure.
     failures: tuple[tuple[str, str], ...]
     #: Turns with failure estimates in both builds, by dialogue, sorted; from the first relation
     #: that has any.
@@ -598,7 +598,7 @@ class Pairing:
 
     @property
     def share(self) -> float | None:
-        """Share of these variants among those that either build ran on shared turns."""
+        """Share of `variants` among all variants that either build ran on shared turns."""
         possible = self.shared.possible
         return self.variants / possible if possible else None
 

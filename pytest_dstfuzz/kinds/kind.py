@@ -34,7 +34,7 @@ class Words(NamedTuple):
     nothing: str
     #: Whether an answer has several named values.
     values: bool = True
-    #: The nouns for a named value, and for a group of them.
+    #: The nouns for a named value, and for a group of named values.
     slot: str = "slot"
     domain: str = "domain"
     #: The verb for giving a different answer.

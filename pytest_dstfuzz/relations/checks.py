@@ -130,7 +130,7 @@ def _brought(
 
 @dataclass
 class LockShare:
-    """Counts of label values: how many users say literally, and how many of them are locked."""
+    """Counts of label values that users say literally, and that locks protect."""
 
     #: Turns examined, and turns of the data whose label has a value.
     turns: int = 0
@@ -219,9 +219,9 @@ _MOST_REASONS = 3
 def reasons_by_label(relation: Relation, data: DialogueSet, scenes: Scenes) -> Iterator[str]:
     """Yield why a relation does not apply to a turn, or ``""`` if it applies.
 
-    If answers accumulate over turns, only dialogues with a label on every turn count. A relation
-    that edits whole dialogues yields one reason, at the last turn. Tool calls do not accumulate, so
-    each turn with a label counts.
+    If an answer depends on earlier answers, only dialogues with a label on every turn count. Tool
+    calls do not depend on them, so each turn with a label counts. A relation that edits whole
+    dialogues yields one reason, at the last turn.
     """
     for dialogue in data.dialogues:
         last = len(dialogue.turns) - 1

@@ -163,7 +163,7 @@ _LIGHT: Final = word_set(
 )
 _POSSESSIVE: Final = re.compile(r"['’]s?$")
 _SENTENCE_END: Final = re.compile(r"[.!?…]")
-#: ``that`` after one of these words is no pronoun; it begins a clause.
+#: Words before a ``that`` that is no pronoun, but begins a clause.
 _NOUN_LIKE: Final = word_set("anything something everything nothing all one ones someone anyone")
 
 

@@ -4,8 +4,8 @@ The relations change words and letters of the question in its clean context, and
 stay. As in METAL, no word is locked. A number may get a typo, so not every violation is a fault of
 the system. To test your own bot, use ``metamorphic``, which has locks.
 
-Source: Hyun, Guo and Babar, METAL, ICST 2024; the choice of these four is that of Guo et al.,
-MORTAR. Their edit rates are not published; about one word in five is changed here.
+Source: Hyun, Guo and Babar, METAL, ICST 2024; Guo et al., MORTAR, chose these four relations. Their
+edit rates are not published; about one word in five is changed here.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class Places(NamedTuple):
 class Paraphrase(Relation):
     """The state stays when a turn is rephrased.
 
-    A subclass defines the possible edits of a turn. Each rewrite makes some of these edits, and any
-    subset of them is a rewrite as well.
+    A subclass defines the possible edits of a turn. Each rewrite combines some edits, and every
+    subset is a rewrite as well.
     """
 
     expects = "{stays}"
@@ -147,7 +147,7 @@ _NO_PAIR: Final = "no two words beside each other that are free of locks and mar
 _WORDS_A_PAIR: Final = 4
 #: Conjunctions, which change the meaning if they move.
 _JOINTS: Final = word_set("and or but if then else because so than as while when unless")
-#: Swapping one of these with one of the helpers turns a statement into a question: `you can`.
+#: Swapping a subject with a helper turns a statement into a question: `you can`.
 _SUBJECTS: Final = word_set("i you we he she they it there this that")
 _HELPERS: Final = word_set(
     "will would can could shall should may might must do does did am are is was were have has had"
@@ -257,7 +257,7 @@ class GrammarErrors(Paraphrase):
     plural by its singular.
 
     Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
-    models, CoNLL 2018 (grammar errors); theirs takes the AESW data.
+    models, CoNLL 2018 (grammar errors); the original uses the AESW data.
     """
 
     name = "grammar-errors"
@@ -351,7 +351,7 @@ class PhraseTableRelation(Paraphrase):
     """The state stays when phrases are replaced by others with the same meaning.
 
     Source: Niu and Bansal, Adversarial over-sensitivity and over-stability strategies for dialogue
-    models, CoNLL 2018 (data-level paraphrase); theirs takes PPDB.
+    models, CoNLL 2018 (data-level paraphrase); the original uses PPDB.
     """
 
     name = "phrase-table"

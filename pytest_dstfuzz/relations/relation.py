@@ -119,7 +119,7 @@ class Expected:
 
     @property
     def stays(self) -> bool:
-        """Whether nothing is to change."""
+        """Whether no change is expected."""
         return not self.deltas and not self.differs
 
     def against(self, before: Outcome) -> Expected:
@@ -196,8 +196,8 @@ class Rewrite:
     """A context to send to the tracker, and the expected answer."""
 
     seen: Context
-    #: The context whose answer is the state before. It is a clean context of the dialogue, or, if
-    #: ``between`` is set, the context of another rewrite.
+    #: The context whose answer the rewrite's answer is compared with. It is a clean context of the
+    #: dialogue, or, if ``between`` is set, the context of another rewrite.
     reference: Context
     expected: Expected = UNCHANGED
     #: Edits of the utterance of the turn, applied in order. ``transformation`` is the name of the
@@ -291,7 +291,7 @@ class Scene:
     """One turn of a dialogue, with the states before and after it.
 
     The states are the tracker's answers to the clean contexts. If they are the labels instead, a
-    relation shows what it would do for a perfect tracker.
+    relation behaves as it would for a perfect tracker.
     """
 
     #: Name of the relation that uses the scene.
@@ -383,7 +383,7 @@ class Scene:
 
     @cached_property
     def parts(self) -> Parts:
-        """The words of the utterance, and what is between them."""
+        """The words of the utterance and the gaps between them."""
         return take_apart(self.turn.user)
 
     @cached_property

@@ -500,7 +500,7 @@ def _continues(rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:
     for other in rounds[one.index + 1 :]:
         if not other.domains:
             continue
-        # Only the first of these rounds has another predecessor.
+        # All later rounds have the same predecessor as before.
         return all(other.names(domain) for domain in other.domains - known)
     return True
 

@@ -42,8 +42,8 @@ SCHEMA_VERSION = 3
 #: The JSON Schema of a report.
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
-#: Keys with shares of user input, which may be small -> number of significant digits. Other figures
-#: are computed from some of them, and pages must show the same numbers as the terminal.
+#: Keys with shares of user input, which may be small -> number of significant digits. Pages compute
+#: other figures from these values and must show the same numbers as the terminal.
 _DIGITS = {
     **dict.fromkeys(("weight", "distorted", "locked", "failing_mass", "per_1000_at_least"), 6),
     "log_probability": 9,

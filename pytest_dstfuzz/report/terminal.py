@@ -521,7 +521,7 @@ def report_lines(
 def _in_lines(
     totals: Totals, settings: Settings, info: RunInfo, sections: Sequence[RelationTotals]
 ) -> list[StyledLine]:
-    """Return a line for each of some relations, and why the run ended; of none, one line."""
+    """Return one line per relation and for an early end; without relations, one for the run."""
     if sections:
         ended = [StyledLine(f"dstfuzz: {text}", "warning") for text in left_out_texts(totals, info)]
         return [*map(_in_a_line, sections), *ended]

@@ -288,7 +288,7 @@ class FlagSite(NamedTuple):
     """A yes/no slot that the turn sets, and the first and last word that ask for it."""
 
     slot: str
-    #: ``yes``, or the data's spelling of it.
+    #: ``yes``, or a synonym in the data.
     value: str
     first: int
     last: int
