@@ -200,13 +200,13 @@ class Baseline:
     version: str
     campaign: Mapping[str, Any]
     groups: Mapping[str, Sequence[TurnOutcomes]]
-    #: Whether it has digests in the place of slot values, as of a run with ``--dst-redact``.
-    hidden: bool = False
     #: Whether slot values are replaced by digests, as in a run with ``--dst-redact``.
-    weaknesses: tuple[KnownWeakness, ...] | None = None
+    hidden: bool = False
     #: Sorted by id; ``None`` if the baseline was written by a version without weaknesses.
-    shrunk: bool | None = None
+    weaknesses: tuple[KnownWeakness, ...] | None = None
     #: See `WeaknessTally.shrunk`.
+    shrunk: bool | None = None
+    #: Whether the bot is deterministic; ``None`` if the baseline was written by a version that did
     #: not check.
     repeats: bool | None = None
 

@@ -187,7 +187,7 @@ def compare_weaknesses(
     now = [KnownWeakness.of(each) for each in pairing.weaknesses.weaknesses]
     before, after = {each.id: each for each in known}, {each.id: each for each in now}
     otherwise = {baseline.shrunk, pairing.weaknesses.shrunk} == {True, False}
-    # Only relations for which both builds have the same violations and grouping settings.
+    # Only relations for which both builds define and group violations in the same way.
     proven = frozenset(
         weakness
         for name, asked in pairing.asked.items()
@@ -369,7 +369,7 @@ def _judge_clean(
 
 
 def _by_what(baseline: Baseline, session: Session) -> str:
-    """Return how clean replies are compared if it differs from the comparison of variants."""
+    """Return a note on the comparison of clean replies if it differs from that of variants."""
     if session.comparison.exact:
         return ""
     if baseline.hidden:

@@ -191,7 +191,7 @@ def check_added(limits: Sequence[Limit]) -> None:
     """Check limits that a plugin adds.
 
     Raises:
-        UserError: a limit has no figure, is one of parts, or has the name of another limit.
+        UserError: a limit has no figure, has ``of_parts``, or has the name of another limit.
     """
     names = [limit.name for limit in LIMITS]
     for limit in limits:

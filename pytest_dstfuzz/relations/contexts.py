@@ -697,7 +697,7 @@ class Version:
 
     @property
     def about(self) -> str:
-        """Position of the question, for reports; rounds count from 1: ``DRS-0, after round 3``."""
+        """Position of the question, with rounds from 1: ``DRS-0, asked after round 3``."""
         before = [str(index + 1) for index in self.asked.before]
         after = f"after round{'s' * (len(before) > 1)} {', '.join(before)}" if before else "first"
         return f"{self.sequence.case}, asked {after}"
@@ -840,7 +840,7 @@ class SameContext(ContextRelation):
     none = (_NOT_CLEAN, _NO_EQUIVALENT)
 
     def lacks(self, scene: Scene) -> str:
-        """Return whether equivalent contexts are missing or the clean one fails the checks too."""
+        """Return the reason: no equivalent context, or even the clean one fails the checks."""
         checks = context_checks_named(scene.reply.context_checks)
         clean = tuple(range(len(scene.dialogue.turns)))
         asked = AskedQuestion(scene.dialogue, clean, scene.index, scene.lexicon)

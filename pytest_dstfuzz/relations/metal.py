@@ -41,7 +41,7 @@ _DRAWN: Final = 8
 #: Maximum shift in meaning of a question.
 _FARTHEST: Final = 0.45
 _REVOKED: Final = "every drawing changes the meaning of the question too much"
-#: Number of most frequent words in the data to draw an inserted word from.
+#: An inserted word is one of this many most frequent words of the data.
 _FREQUENT: Final = 1_000
 _LEET: Final = {"a": "4", "e": "3", "i": "1", "o": "0", "s": "5", "t": "7"}
 #: Minimum number of letters in a word with a typo.

@@ -143,7 +143,7 @@ def _told(chosen: Sequence[Replacement]) -> str:
 
 
 _NO_PAIR: Final = "no two words beside each other that are free of locks and marks"
-#: Number of words per swapped pair, at least.
+#: Minimum number of words per swapped pair.
 _WORDS_A_PAIR: Final = 4
 #: Conjunctions, which change the meaning if they move.
 _JOINTS: Final = word_set("and or but if then else because so than as while when unless")

@@ -52,7 +52,7 @@ Failure = Literal["changed", "stuck", "partial", "other"]
 #: ``inapplicable`` = the relation does not apply to this turn.
 VerdictKind = Literal["held", "violation", "improved", "inapplicable"]
 
-#: The reason for skipping a turn if the locks do not know its words.
+#: The reason for skipping a turn in a language that the locks do not know.
 OTHER_LANGUAGE: Final = "the utterance is not in English, or not all of it"
 
 
@@ -300,8 +300,8 @@ class Scene:
     #: Index of the turn. It is the last turn if the relation edits whole dialogues.
     index: int
     #: States after each turn, at least up to ``index``. ``None`` = the tracker failed on that turn,
-    #: or it has no label. A relation that makes its own edits is asked only if all states are
-    #: known.
+    #: or it has no label. A relation that makes its own edits is asked only if the states that it
+    #: depends on are known.
     states: tuple[Outcome | None, ...]
     data: DialogueSet
     #: Finds the words that carry slot values.

@@ -96,7 +96,7 @@ def ordered(order: Sequence[int]) -> tuple[Move, ...]:
 
 #: Length of the common prefix of a value and a longer form.
 _STEM: Final = 6
-#: Words of a correction. After one, earlier values may belong to another slot than it seemed.
+#: Words of a correction, which may show that an earlier value belongs to another slot.
 CORRECTIONS: Final = word_set("actually instead rather sorry wrong oops correction meant mistake")
 #: Words around `there` and `that` if these refer to nothing earlier: `is there a hotel that has
 #: parking`.

@@ -82,12 +82,12 @@ DOUBTS: Final = word_set(
 
 
 def sentence_of(parts: Parts, index: int) -> range:
-    """Return the indices of the words in the sentence of a word."""
+    """Return the indices of the words in the sentence around a word."""
     return _around(parts, index, lambda gap, _: bool(_SENTENCE_END.search(gap)))
 
 
 def clause_of(parts: Parts, index: int) -> range:
-    """Return the indices of the words in the clause of a word.
+    """Return the indices of the words in the clause around a word.
 
     A clause ends at punctuation. It also ends before `and`, `but` or `then` if a subject or a
     request follows.
@@ -339,8 +339,8 @@ def alike(one: Iterable[str], other: Iterable[str]) -> bool:
     return 2 * len(first & second) >= min(len(first), len(second)) > 0
 
 
-#: Minimum number of dialogues whose labels have a value, if a slot is labelled in at least `_MANY`
-#: dialogues. Ontologies and labels contain annotation errors.
+#: If a slot is labelled in at least `_MANY` dialogues, a value must be labelled in at least this
+#: many. Ontologies and labels contain annotation errors.
 _SUPPORT: Final = 3
 _MANY: Final = 50
 #: Kinds whose values keep their meaning anywhere, even inside a name.

@@ -95,7 +95,7 @@ class _LastDialogue:
 
 
 def packed(turns: Iterable[_Plain]) -> Iterator[_Plain]:
-    """Yield turns in the form of files, in the order of the file."""
+    """Yield turns in compact form, which may refer to earlier turns of the dialogue."""
     memory = _LastDialogue()
     for turn in turns:
         yield _packed(turn, memory.of(turn))

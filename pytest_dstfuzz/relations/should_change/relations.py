@@ -284,7 +284,7 @@ def _has_namesake(scene: Scene, slot: str) -> bool:
     return any(name_words(other) == name for other in others)
 
 
-#: Nouns that are counted; a phrase with one needs `number of`, because nobody makes the people 5.
+#: Nouns that need `number of` in a phrase, because nobody says `make the people 5`.
 _COUNTED: Final = frozenset({"people", "persons", "guests", "adults", "children", "nights", "days"})
 #: First words of a name that already mean `number of`: `number_of_adults`, `num_guests`.
 _COUNTS: Final = frozenset({"number", "count", "num", "nr", "no", "n"})
@@ -897,7 +897,7 @@ class RandomInput(ShouldChange):
         return Lazily(_drawn(scene, deltas, table) for _ in range(_DRAWS))
 
     def of_calls(self, scene: Scene) -> Begun:
-        """Return the same number of random texts, after which the new calls must disappear."""
+        """Return 4 random texts, which must remove the new calls."""
         if not scene.parts.words:
             return Inapplicable(NO_WORD)
         if scene.label is not None and not scene.label:

@@ -450,7 +450,7 @@ def _is_adjective(scene: Scene, site: ValueSite, words: list[str]) -> bool:
 
 
 def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
-    """Return the last word of the phrase, after the head noun of the value and `of town`."""
+    """Return the last word of the phrase, which includes a head noun and `of town`."""
     gaps, last = scene.parts.gaps, site.mention.last
     heads = _HEADS | counted_by(site.slot) if site.kind == "number" else _HEADS
     while last + 1 < len(words) and words[last + 1] in heads and not gaps[last + 1].strip("- "):
@@ -467,7 +467,7 @@ def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
 
 
 def _left(words: list[str], gaps: list[str], first: int) -> int | None:
-    """Return the first word of the phrase: its preposition, or the verb of the preposition."""
+    """Return the first word of the phrase: its preposition, or the verb before it."""
     start: int | None = None
     cue = words[first - 1] if first and not gaps[first].strip() else ""
     if cue in {"leaving", "departing", "serving"} or (cue == "and" and words[first][:1].isdigit()):
