@@ -36,6 +36,7 @@ from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn, in_own_names
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.checks import RelationCheck, check_laws
@@ -114,7 +115,8 @@ def check_relation(
             relation supports, which is usually the belief state.
 
     Raises:
-        UserError: the relation does not exist, or the object is not a relation.
+        UserError: the relation does not exist, the object is not a relation, or it can say nothing
+            about the dialogues.
         DataError: the dialogues cannot be read.
     """
     found = (
@@ -122,7 +124,13 @@ def check_relation(
         if isinstance(relation, str)
         else as_relation(relation, "check_relation()")
     )
-    return check_laws(found, _data(dialogues), load_lexicon(), seed, outcome)
+    data = _data(dialogues, outcome or found.on[0])
+    if why := found.impossible(data):
+        raise UserError(
+            f"check_relation(): the relation {found.name!r} can say nothing about the data "
+            f"{data.name!r} (split {data.split}): {why}"
+        )
+    return check_laws(found, data, load_lexicon(), seed, outcome)
 
 
 def check_comparison(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from pytest_dstfuzz import Campaign, Context, Settings
 from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name, relations_named
 from pytest_dstfuzz.relations.relation import (
     Begun,
@@ -45,10 +47,15 @@ def test_all_makes_no_variant_twice() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_relations_that_ship_are_sound(name: str) -> None:
-    found = check_relation(name, SAMPLE)
+    relation = relation_by_name(name)
+    data = load_dialogues("sample", outcome=relation.on[0])
+    if why := relation.impossible(data):
+        with pytest.raises(UserError, match=re.escape(why)):
+            check_relation(name, data)
+        return
+    found = check_relation(name, "sample")
     found.assert_passed()
     assert found.asked == found.applicable + sum(found.inapplicable.values())
-    relation = relation_by_name(name)
     assert (found.rewrites > 0) == (relation.edits == "own" and found.applicable > 0)
 
 
