@@ -578,13 +578,11 @@ def load_dialogues(
         source: ``sample`` (shipped; ``sample-tools`` if tool calls are tested), the path of a
             folder, a file or a zip, or the name of a fetched data set (``multiwoz21``).
         split: ``train``, ``val`` (``dev``, ``validation``) or ``test``.
-        layout: the layout to read (``original``, ``sharded``, ``trade``, ``sgd``, ``canard``,
-            ``jsonl``, ``messages``, ``csv``, ``users``, or that of your own reader). The default
-            is the first layout that has the split.
+        layout: the name of a reader, shipped or your own; ``dstfuzz check-data --help`` lists them.
+            The default is the first layout that has the split.
         ontology: JSON file ``slot -> list of values``. The default is an ontology found with the
             data, or the values of the labels.
-        normalisation: ``multiwoz`` or ``plain``. The default is ``plain`` for JSON Lines,
-            messages, SGD, CANARD and logs, and ``multiwoz`` for the other layouts.
+        normalisation: ``multiwoz`` or ``plain``. The default is that of the reader.
         name: name of the set in test ids. The default is derived from the source.
         outcome: the kind of answer to test. If replies are tested, no user utterance of JSON
             Lines may be empty.

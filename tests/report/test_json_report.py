@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.gate.verdict import LIMITS
 from pytest_dstfuzz.report.json_report import (
     SCHEMA_PATH,
     RunInfo,
@@ -44,6 +46,13 @@ def test_the_report_keeps_its_schema(results: list[TurnResult]) -> None:
     assert any(text.startswith("$.schema_version: 4 breaks const") for text in found)
     assert "$.turns[0]: lacks outcome" in found
     assert any("-1 breaks minimum" in text for text in found)
+
+
+def test_the_page_of_the_schema_names_each_limit_of_the_gate() -> None:
+    text = SCHEMA_PATH.with_name("schema.md").read_text(encoding="utf-8")
+    named = re.search(r"`gate` \(the limit: (.*?), or one of a plugin", text, re.DOTALL)
+    assert named is not None
+    assert re.split(r",\s+", named[1]) == [limit.name for limit in LIMITS]
 
 
 def test_the_schema_has_the_regressions_where_they_are(results: list[TurnResult]) -> None:
