@@ -517,6 +517,8 @@ CONTEXT_CHECKS: Final[Registry[ContextCheck]] = Registry(
         for check in (NeededContext(), SemanticCheck(), OntologyCheck(), StoryCheck())
     },
     families=(MORTAR,),
+    expects="an object with equivalent()",
+    fits=lambda found: callable(getattr(found, "equivalent", None)),
 )
 
 
@@ -623,6 +625,8 @@ PERTURBATIONS: Final[Registry[Perturbation]] = Registry(
         "DSR": partial(_then_shuffled, reduced),
         "DSD": partial(_then_shuffled, duplicated),
     },
+    expects="a function",
+    fits=callable,
 )
 
 

@@ -114,6 +114,8 @@ SCHEMES: Final[Registry[SchemeFactory]] = Registry(
     "kind of address",
     ENTRY_POINT_GROUP,
     {f"{scheme.prefix}{protocol}": scheme for scheme in _SHIPPED for protocol in ("http", "https")},
+    expects="a class or a function that makes a tracker",
+    fits=callable,
 )
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_dstfuzz import UserError, load_dialogues
 from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.plugin.stored import stored_run
+from pytest_dstfuzz.registry import Registry
+from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.registry import resolve_tracker
+from pytest_dstfuzz.trackers.schemes import SCHEMES
 
 GROUPS = ("commands", "results", "readers", "data_files", "searches", "trackers")
+OTHERS = ("relations", "context_checks", "perturbations", "schemes")
 BROKEN = {"gone": "no_such_module:it", "odd": "acme_odd:ODD", "lost": "acme_odd:NOT_THERE"}
 
 
@@ -25,9 +30,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
         info = tmp_path / "acme_bots-1.2.dist-info"
         info.mkdir()
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-bots\nVersion: 1.2\n")
-        points = [
-            f"[pytest_dstfuzz.{one}]\n{name} = {BROKEN[name]}" for one in (*GROUPS, "relations")
-        ]
+        points = [f"[pytest_dstfuzz.{one}]\n{name} = {BROKEN[name]}" for one in (*GROUPS, *OTHERS)]
         (info / "entry_points.txt").write_text("\n".join(points))
         (tmp_path / "acme_odd.py").write_text("ODD = 3\n")
         monkeypatch.syspath_prepend(tmp_path)
@@ -56,6 +59,10 @@ def test_one_line_names_the_package(
         assert name in said
         assert "acme-bots" in said
         assert "\n" not in said
+    registries: tuple[Registry[Any], ...] = (CONTEXT_CHECKS, PERTURBATIONS, SCHEMES)
+    for registry in registries:
+        with pytest.raises(UserError, match="acme-bots"):
+            registry.find(name)
     assert main([name]) == 2
     error = capsys.readouterr().err
     assert "acme-bots 1.2" in error
