@@ -162,7 +162,9 @@ class Registry(Generic[T]):
 
     def where(self, name: str) -> str:
         """Return what messages call the thing of a name, with the package that brings it."""
-        points = () if self.registered(name) else self._points().get(name, ())
+        # A run asks for each turn, and to read the entry points takes milliseconds.
+        known = name in self._shipped or name in self._registered
+        points = () if known else self._points().get(name, ())
         brought = [f" of {point.dist.name}" for point in points if point.dist]
         return f"the {self._kind} {name!r}{''.join(brought)}"
 

@@ -191,3 +191,11 @@ def test_a_relation_that_raises() -> None:
     relation = as_relation(Odd(name="x", judge=lambda *_: {}["a"]), "dst_relation")
     with pytest.raises(UserError, match=r"judge\(\) of the relation 'x' raised KeyError: 'a' \(.*"):
         relation.judge(NORTH, SOUTH, None)
+
+
+def test_a_shipped_name_is_found_without_a_look_at_installed_packages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A run finds its relation once a turn, and to read all entry points takes milliseconds.
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: pytest.fail("packages were read"))
+    assert relation_by_name("negation").name == "negation"
