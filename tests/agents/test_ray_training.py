@@ -143,6 +143,7 @@ def test_the_command_says_how_far_it_is_and_keeps_schedules_apart(
     )
 
 
+@pytest.mark.nightly
 def test_dialogues_that_end_every_actor_are_told_in_a_line(folder: Path, ray: StartedRay) -> None:
     (folder / "doom").write_text("always", encoding="utf-8")
     try:

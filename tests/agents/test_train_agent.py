@@ -116,6 +116,7 @@ def test_a_run_cut_after_every_round_is_the_uninterrupted_one(
     assert not any("ETA" in line for line in lines)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("calls", [100, 200])
 def test_a_killed_run_goes_on(data: Path, whole: Path, tmp_path: Path, calls: int) -> None:
     program = f"""
@@ -148,6 +149,7 @@ def same_file(one: Path, other: Path, name: str) -> bool:
     return (one / name).read_bytes() == (other / name).read_bytes()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["write_run", "save_policy"])
 @pytest.mark.parametrize("number", [2, 4])
 def test_an_interrupt_while_writing_costs_a_round_at_most(

@@ -88,6 +88,7 @@ def test_the_scorer_tells_how_it_came_to_be(whole: tuple[ScorerTraining, list[st
     assert (about.dialogues, about.attempts, about.calls) == (50, result.attempts, result.calls)
 
 
+@pytest.mark.nightly
 def test_two_runs_are_the_same_bytes(
     data: Path, whole: tuple[ScorerTraining, list[str]], tmp_path: Path
 ) -> None:

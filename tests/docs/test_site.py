@@ -85,6 +85,7 @@ def test_reference_pages_say_where_their_content_is_in_the_repository() -> None:
         assert told.search(before), name
 
 
+@pytest.mark.nightly
 def test_reference_pages_are_written_from_the_code(site: Path) -> None:
     shown = {
         name: (site / "reference" / f"{name}.html").read_text("utf-8")

@@ -41,6 +41,7 @@ def report_of(suite: pytest.Pytester, *options: str) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.nightly
 def test_fixtures_names_and_markers_do_the_same_and_reports_tell(
     suite: pytest.Pytester,
 ) -> None:

@@ -161,6 +161,7 @@ def kill(line: str) -> None:
         raise KilledError
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("aim", ["score", "advantage"])
 def test_learning_from_games_resumes_as_if_nothing_had_been(
     data: Path, model: Path, tmp_path: Path, aim: str
@@ -178,6 +179,7 @@ def test_learning_from_games_resumes_as_if_nothing_had_been(
     assert (config.output / MODEL_FILE).read_bytes() != model.read_bytes()
 
 
+@pytest.mark.nightly
 def test_hardening_resumes_as_if_nothing_had_been(data: Path, model: Path, tmp_path: Path) -> None:
     config = HardenConfig(
         data=data,

@@ -120,6 +120,7 @@ def test_the_report_is_that_of_one_process(folder: Path, ray: StartedRay, actors
     assert "results" in done.stderr or done.stderr == ""
 
 
+@pytest.mark.nightly
 def test_ray_begins_on_this_machine(folder: Path) -> None:
     done = subprocess.run(
         line("own", "--ray", "--ray-actors=2", "--report=own.json"),
@@ -132,6 +133,7 @@ def test_ray_begins_on_this_machine(folder: Path) -> None:
     assert without_run(folder / "own.json") == without_run(folder / "plain.json")
 
 
+@pytest.mark.nightly
 def test_an_actor_that_dies_is_replaced(folder: Path, ray: StartedRay) -> None:
     process = begun(folder, ray, "shot", "--report=shot.json")
     os.kill(min(actors_of(ray.process)), signal.SIGKILL)
@@ -142,6 +144,7 @@ def test_an_actor_that_dies_is_replaced(folder: Path, ray: StartedRay) -> None:
     assert without_run(folder / "shot.json") == without_run(folder / "slow.json")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("how", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_an_interrupted_driver_goes_on(
     folder: Path, ray: StartedRay, how: signal.Signals, status: int
@@ -165,6 +168,7 @@ def test_an_interrupted_driver_goes_on(
     assert without_run(folder / f"{name}.json") == without_run(folder / "slow.json")
 
 
+@pytest.mark.nightly
 def test_a_block_that_ends_every_actor_is_told_in_a_line(folder: Path, ray: StartedRay) -> None:
     (folder / "doomed").write_text("made-0000070", encoding="utf-8")
     done = ran(folder, ray, "deadly", model="deadly")
@@ -176,6 +180,7 @@ def test_a_block_that_ends_every_actor_is_told_in_a_line(folder: Path, ray: Star
     )
 
 
+@pytest.mark.nightly
 def test_mistakes_are_those_of_one_process(folder: Path, ray: StartedRay) -> None:
     for model in ("broken", "nothing"):
         plain = ran(folder, None, f"mine-{model}", model=model)
@@ -187,6 +192,7 @@ def test_mistakes_are_those_of_one_process(folder: Path, ray: StartedRay) -> Non
     assert "seed was 0 and is 7" in other.stderr
 
 
+@pytest.mark.nightly
 def test_a_budget_is_that_of_all_actors(folder: Path, ray: StartedRay) -> None:
     done = ran(folder, ray, "short", "--max-calls=400", "--ray-actors=2")
     assert done.returncode == 1, done.stderr
@@ -196,6 +202,7 @@ def test_a_budget_is_that_of_all_actors(folder: Path, ray: StartedRay) -> None:
     assert run["settings"]["max_calls"] == 400
 
 
+@pytest.mark.nightly
 def test_what_is_wrong_with_an_option_is_told_in_a_line(folder: Path) -> None:
     for words, text in (
         (("--ray-actors=2",), "--ray-actors is for --ray"),

@@ -99,6 +99,7 @@ def test_every_cell_has_its_rows(folder: Path) -> None:
         assert f'href="cells/{link.name}"' in page
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGKILL])
 def test_it_goes_on_after_an_interruption(folder: Path, with_signal: signal.Signals) -> None:
     text = SWEEP.replace("sweepbot:last", "sweepbot:slow")

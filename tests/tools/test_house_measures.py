@@ -66,6 +66,7 @@ def files() -> list[str]:
     return ordinary_runs.files_of_turn("tool call")
 
 
+@pytest.mark.nightly
 def test_the_table_has_what_needs_no_run(capsys: pytest.CaptureFixture[str]):
     assert measures.main(["--quick"]) == 0
     rows = dict(

@@ -130,6 +130,7 @@ def test_everything_about_a_violation_by_keyboard(open_page: Opener, page_text: 
     assert more.locator("ins").first.inner_text().endswith("ttrain")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 320])
 def test_nothing_serious_for_axe(
