@@ -122,8 +122,8 @@ def test_texts_have_the_spelling_of_the_data_and_the_comparison_says_what_is_exp
     "name", [one.name for one in SHIPPED if "tool-calls" in one.on and one.name not in FOLLOW]
 )
 def test_every_relation_that_speaks_of_tool_calls_runs_on_them(name: str) -> None:
-    check_relation(name, TALKS, outcome="tool-calls").assert_passed()
     try:
+        check_relation(name, TALKS, outcome="tool-calls").assert_passed()
         found = results(right, TALKS, name, variants=3)
     except UserError as error:
         assert "can say nothing about" in str(error)  # noqa: PT017 - of some the data say nothing
