@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import metadata
 from typing import Any, Literal, get_args, get_type_hints
 
 from pytest_dstfuzz.config.options import (
@@ -30,6 +31,8 @@ from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 _GATING = ("max_failure_rate", "max_expected_failures", "baseline")
 #: Tracker and profile -> the shipped search that was trained on them.
 _BEST = {("trade", "natural"): "bandit"}
+#: Entry point group of the searches of packages.
+_SEARCHES = "pytest_dstfuzz.searches"
 #: Options that name objects with keys.
 NAMED = ("relation", "compare")
 #: Text that may follow an address and a comma: the name of a comparison, or a module.
@@ -276,13 +279,15 @@ def default_search(settings: Settings) -> str:
     """Return the search to use if the user names none.
 
     For some trackers, a search that was trained on them is shipped. It finds the most violations
-    per call there (see ``examples/curves``). Other trackers get the search of the settings. The
-    default ``random`` gives failure rates that can be compared.
+    per call there (see ``examples/curves``). Other trackers, and installations without that search,
+    get the search of the settings. The default ``random`` gives failure rates that can be compared.
     """
     chosen, model = settings.variant, settings.tracker
-    if model.checkpoint is not None:
+    best = _BEST.get((model.model or "", chosen.validity))
+    if model.checkpoint is not None or best is None:
         return chosen.search
-    return _BEST.get((model.model or "", chosen.validity), chosen.search)
+    # A wing brings it, which may be a package of its own.
+    return best if metadata.entry_points(group=_SEARCHES, name=best) else chosen.search
 
 
 def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:
