@@ -41,7 +41,6 @@ from pytest_dstfuzz.plugin.items import (
 from pytest_dstfuzz.plugin.results import OWN_EDITS, Found, group_key
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstProposer
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.registry import describe_trained
 from pytest_dstfuzz.totals.totals import RelationFacts
@@ -259,7 +258,8 @@ class SessionCampaigns:
     def _relation(self, key: CampaignKey) -> Relation:
         """Return the relation of a campaign."""
         given: Relation | None = self.fixtures.own(key.relation_id)
-        return given or relation_by_name(key.effective.variant.relation)
+        # Each turn asks for it, and the context keeps the relations that it has looked up.
+        return given or self._context.relations(key.effective)[0]
 
     def _comparison(self, key: CampaignKey) -> Comparison:
         """Return the comparison of answers in a campaign."""
