@@ -154,6 +154,8 @@ class TurnAttempts:
     seen: list[Feedback] = field(default_factory=list)
     #: Text of a valid variant, or all contexts of a rewrite -> number of the first one.
     numbers: dict[str | tuple[Context, ...], int] = field(default_factory=dict)
+    #: The same for variants drawn by density: they are not seen in the contexts of the others.
+    sampled: dict[str | tuple[Context, ...], int] = field(default_factory=dict)
 
     @property
     def applicable(self) -> bool:
@@ -287,7 +289,8 @@ class TurnAttempts:
         Draws again if the variant is invalid or a duplicate, up to the limit of the settings.
         """
         assert self.search is not None  # noqa: S101 - own edits are drawn elsewhere
-        redraws = 0 if self.rules.search.by_density else self.rules.settings.redraws
+        sampled = self.rules.search.samples(number)
+        redraws = 0 if sampled else self.rules.settings.redraws
         for draw in range(redraws + 1):
             proposal = self.search.propose(number, draw, self.seen)
             variant = proposal.variant
@@ -297,12 +300,15 @@ class TurnAttempts:
                 break
         if variant.valid:
             self.numbers.setdefault(variant.text, number)
+            if sampled:
+                self.sampled.setdefault(variant.text, number)
         self.seen.append(Feedback(proposal))
         return proposal, draw + 1
 
     def same_as(self, proposal: Proposal, asked: str | tuple[Context, ...]) -> int | None:
         """Return the number of the first attempt with the same contexts, if there is one."""
-        first = self.numbers.get(asked) if proposal.variant.valid else None
+        known = self.numbers if proposal.weight is None else self.sampled
+        first = known.get(asked) if proposal.variant.valid else None
         # A proposal without an attempt has no result to share.
         return first if first in self.attempts else None
 
@@ -319,7 +325,7 @@ class TurnAttempts:
             return None
         if not replaces(settings.attack, settings.seed, *place):
             return None
-        if self.rules.search.by_density:
+        if self.rules.search.samples(number):
             return self._noisy(number)
         other = self.seen_with(number)
         return other.variant if other is not None and other.variant.valid else None
@@ -333,7 +339,8 @@ class TurnAttempts:
         found = self.attempts.get(number)
         if found is None or found.variant.edits or not self.rules.search.waits:
             return found
-        made = (self.attempts.get(earlier) for earlier in reversed(range(number)))
+        numbers = (n for n in reversed(range(number)) if not self.rules.search.samples(n))
+        made = (self.attempts.get(earlier) for earlier in numbers)
         return next((one for one in made if one is not None and one.variant.valid), found)
 
     def _noisy(self, number: int) -> Variant | None:

@@ -470,27 +470,16 @@ class ExpectedFailures:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FailingMass:
-    """A lower bound for the failures of user turns, from a search that is not `by_density`."""
-
-    #: Minimum number of failures per 1,000 user turns, from the probabilities of the violations.
-    per_1000_at_least: float
-    #: Distinct violations that break a turn in its clean context or by its own edits.
-    variants: int
-    slip_rate: float
-    noise: str
-    turns: int
-
-
 def turn_failures(turn: TurnResult) -> float:
     """Return the estimated probability that a turn fails, see `has_expectation`."""
-    return _weighed(turn, turn.variants, "failure")
+    return _weighed(turn, _sampled(turn), "failure")
 
 
 def weight_of(turn: TurnResult, violation: VariantResult) -> float:
     """Return the share of `turn_failures` due to a violation and its duplicates."""
-    same = [variant for variant in turn.variants if _text(variant) == _text(violation)]
+    if violation.weight is None:
+        return 0.0
+    same = [variant for variant in _sampled(turn) if _text(variant) == _text(violation)]
     return _weighed(turn, same, "failure")
 
 
@@ -523,7 +512,7 @@ class ExpectedTally:
         if noise is None or not noise.sampled or not has_expectation(turn):
             return
         self._models.add((noise.models, noise.slip_rate))
-        for variant in turn.variants:
+        for variant in _sampled(turn):
             if variant.valid:
                 weight = variant.weight or 0.0
                 self._weights.add(weight)
@@ -533,7 +522,7 @@ class ExpectedTally:
         self._dialogues.setdefault(turn.dialogue_id, ExactSum()).add(failing)
         self._distorted.add(noise.distorted)
         self._locked.add(noise.locked)
-        self._unjudged.add(_weighed(turn, turn.variants, "unjudged"))
+        self._unjudged.add(_weighed(turn, _sampled(turn), "unjudged"))
 
     @property
     def expected(self) -> ExpectedFailures | None:
@@ -570,53 +559,9 @@ class ExpectedTally:
         )
 
 
-class MassTally:
-    """Sums the probabilities of the violations."""
-
-    def __init__(self) -> None:
-        self._models: set[tuple[str, float]] = set()
-        self._chances = ExactSum()
-        self._variants = 0
-
-    def add(self, turn: TurnResult) -> None:
-        """Add a turn if it has an expectation and its variants are no weighted sample."""
-        noise = turn.noise
-        if noise is None or noise.sampled or not has_expectation(turn):
-            return
-        self._models.add((noise.models, noise.slip_rate))
-        found = distinct_chances(turn.violations)
-        self._chances.add(math.fsum(found))
-        self._variants += len(found)
-
-    @property
-    def mass(self) -> FailingMass | None:
-        """The lower bound; ``None`` without a noise model.
-
-        Also ``None`` if the tests have different noise models or slip rates.
-        """
-        if len(self._models) != 1:
-            return None
-        (name, rate) = min(self._models)
-        return FailingMass(
-            per_1000_at_least=TURNS * self._chances.mean,
-            variants=self._variants,
-            slip_rate=rate,
-            noise=name,
-            turns=self._chances.count,
-        )
-
-
-def distinct_chances(violations: Iterable[VariantResult]) -> list[float]:
-    """Return the probability of each text that breaks a turn in its clean context.
-
-    The texts of a turn are distinct.
-    """
-    return sorted(
-        math.exp(variant.log_probability)
-        for variant in violations
-        if variant.log_probability is not None
-        and (not variant.context_edits or variant.cause == "turn")
-    )
+def _sampled(turn: TurnResult) -> list[VariantResult]:
+    """Return the variants that are a sample of the noise model."""
+    return [variant for variant in turn.variants if variant.weight is not None]
 
 
 def _text(variant: VariantResult) -> tuple[str, float | None]:
@@ -634,7 +579,7 @@ def _outcome(turn: TurnResult, variant: VariantResult) -> str:
     if variant.outcome == "duplicate":
         # It was not run, because another variant has the same text and thus the same outcome.
         same = _text(variant)
-        variant = next(one for one in turn.variants if one.valid and _text(one) == same)
+        variant = next(one for one in _sampled(turn) if one.valid and _text(one) == same)
     if variant.outcome == "vacuous":
         return "kept"
     if variant.outcome not in RUN_OUTCOMES or variant.outcome == "error":

@@ -156,8 +156,8 @@ def changes_before(
         return frozenset()  # A reply does not accumulate, so no change persists.
     for turn, known in earlier if attempt.users else ():
         # A `by_density` search fills the context with draws from the noise model instead.
-        by_density = turn.rules.search.by_density
-        other = None if by_density else turn.seen_with(attempt.context_variant)
+        sampled = turn.rules.search.samples(attempt.context_variant)
+        other = None if sampled else turn.seen_with(attempt.context_variant)
         if other is not None:
             number = other.index if other.duplicate_of is None else other.duplicate_of
             for change in known[number].result.changed_slots:

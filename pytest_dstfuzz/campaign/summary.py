@@ -19,8 +19,6 @@ from pytest_dstfuzz.campaign.figures import (
     DialogueSums,
     ExpectedFailures,
     ExpectedTally,
-    FailingMass,
-    MassTally,
     column,
     ratio,
     ratio_interval,
@@ -345,7 +343,7 @@ _KEYS: Final = (
     "errors valid_rate failure_rate failure_rate_interval yield calls minimiser_calls "
     "turns_broken turns_tested dialogues_tested turn_failure_rate turn_failure_rate_interval "
     "clean_answered clean_empty clean_empty_share failure_rate_not_empty clean_labelled "
-    "clean_right clean_accuracy noise repeats expected_failures failing_mass unstable malformed"
+    "clean_right clean_accuracy noise repeats expected_failures unstable malformed"
 )
 
 
@@ -387,8 +385,6 @@ class Summary(Counts):
     repeats: Repeats | None = None
     #: ``None`` if the search is not `by_density`, and in profiles without a noise model.
     expected_failures: ExpectedFailures | None = None
-    #: Lower bound from searches that are not `by_density`; ``None`` without a noise model.
-    failing_mass: FailingMass | None = None
 
     @property
     def turn_failure_rate(self) -> float | None:
@@ -432,7 +428,7 @@ class SummaryTally:
         #: Violations, valid variants, turns broken and turns tested of each dialogue.
         self._dialogues = DialogueSums(4, numbers)
         self._noise, self._repeats = NoiseTally(), RepeatsTally()
-        self._expected, self._mass = ExpectedTally(), MassTally()
+        self._expected = ExpectedTally()
 
     def add(self, turn: TurnResult) -> None:
         """Add a turn."""
@@ -456,7 +452,7 @@ class SummaryTally:
         self._turns["broken"] += broken
         self._turns["tested"] += tested
         self._dialogues.add(turn.dialogue_id, of_turn.violations, of_turn.valid, broken, tested)
-        for tally in (self._noise, self._repeats, self._expected, self._mass):
+        for tally in (self._noise, self._repeats, self._expected):
             tally.add(turn)
 
     @property
@@ -484,7 +480,6 @@ class SummaryTally:
             noise=self._noise.noise,
             repeats=self._repeats.repeats,
             expected_failures=self._expected.expected,
-            failing_mass=self._mass.mass,
         )
 
 

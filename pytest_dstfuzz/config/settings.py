@@ -276,18 +276,20 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
 
 
 def default_search(settings: Settings) -> str:
-    """Return the search to use if the user names none.
+    """Return the search of a run if the user names none.
 
-    For some trackers, a search that was trained on them is shipped. It finds the most violations
-    per call there (see ``examples/curves``). Other trackers, and installations without that search,
-    get the search of the settings. The default ``random`` gives failure rates that can be compared.
+    If the profile has a noise model, half of the variants are a sample of it, from which rates are
+    estimated. The other half come from the search that finds most for its calls: the scorer that
+    was trained on a shipped tracker (``examples/curves``) if it is installed, otherwise ``random``.
     """
     chosen, model = settings.variant, settings.tracker
+    search = chosen.search
     best = _BEST.get((model.model or "", chosen.validity))
-    if model.checkpoint is not None or best is None:
-        return chosen.search
     # A wing brings it, which may be a package of its own.
-    return best if metadata.entry_points(group=_SEARCHES, name=best) else chosen.search
+    if best and model.checkpoint is None and metadata.entry_points(group=_SEARCHES, name=best):
+        search = best
+    profile = PROFILES.get(chosen.validity)
+    return f"noise+{search}" if profile and profile.noise else search
 
 
 def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:

@@ -572,7 +572,7 @@ class Recording:
         self.name, self.order, self.adaptive = search.name, search.order, search.adaptive
         self.associates = search.associates
         self.by_density, self.waits = search.by_density, search.waits
-        self.context_variant = search.context_variant
+        self.context_variant, self.samples = search.context_variant, search.samples
         self._begin = search.turn
         # By place, so that a repeated turn is not counted twice.
         self._taken: dict[_Place, Action] = {}

@@ -45,7 +45,7 @@ _DECIMALS = 4
 #: Keys with shares of user input, which may be small -> number of significant digits. Pages compute
 #: other figures from these values and must show the same numbers as the terminal.
 _DIGITS = {
-    **dict.fromkeys(("weight", "distorted", "locked", "failing_mass", "per_1000_at_least"), 6),
+    **dict.fromkeys(("weight", "distorted", "locked"), 6),
     "log_probability": 9,
 }
 #: Settings that may differ without a difference in results.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pytest_dstfuzz.campaign.figures import (
     FEWEST_DIALOGUES,
     TURNS,
     ExpectedFailures,
-    FailingMass,
     interval_name,
 )
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
@@ -24,15 +23,9 @@ from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.page import Style, TerminalPage
 from pytest_dstfuzz.report.wording import mark_edits, needed_context
 from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE
-from pytest_dstfuzz.weaknesses.groups import Figures, Member, Ranking, Weakness, figures_of, ranked
+from pytest_dstfuzz.weaknesses.groups import Member, Ranking, Weakness, ranked
 
 EXPECTED: Final = "expected failures"
-#: Probability of a text above which "1 of n" is too imprecise.
-_FREQUENT: Final = 0.4
-#: Number per 1,000 below which "1 of n" is more informative.
-_FEW: Final = 0.01
-#: Maximum n of "1 of n".
-_MOST: Final = 1e9
 #: Remark on the failure rate if a noise model draws the variants: it is no rate of user turns.
 ALL_DISTORTED: Final = "all of them distorted, likely and unlikely ones counted alike"
 
@@ -49,11 +42,9 @@ class UserTurns(NamedTuple):
 
 
 def user_turns(summary: Summary) -> UserTurns | None:
-    """Return the number of failing user turns, or ``None`` without noise model or findings."""
-    expected, mass = summary.expected_failures, summary.failing_mass
-    if expected is not None:
-        return _expected(expected, summary.dialogues_tested)
-    return None if mass is None or not mass.variants else _at_least(mass)
+    """Return the number of user turns that are expected to fail; ``None`` without a sample."""
+    expected = summary.expected_failures
+    return None if expected is None else _expected(expected, summary.dialogues_tested)
 
 
 def show_user_turns(page: TerminalPage, summary: Summary, *, verbose: bool) -> None:
@@ -103,13 +94,10 @@ def taken_out_text(expected: ExpectedFailures) -> str:
 
 
 def likely_text(variant: VariantResult) -> str:
-    """Return the share of users who say or type a variant, or ``""`` without a noise model."""
-    if variant.log_probability is None:
-        return ""
-    text = f"{_odds(math.exp(variant.log_probability))} said or typed like this"
+    """Return the share of user turns that a sampled variant stands for; ``""`` for others."""
     if variant.weight is None:
-        return text
-    return f"{text}; in the estimate it stands for {per_1000(TURNS * variant.weight)} of {TURNS:,}"
+        return ""
+    return f"drawn by the noise model; stands for {per_1000(TURNS * variant.weight)} of {TURNS:,}"
 
 
 def _expected(expected: ExpectedFailures, dialogues: int) -> UserTurns:
@@ -124,28 +112,6 @@ def _expected(expected: ExpectedFailures, dialogues: int) -> UserTurns:
     return UserTurns(value, f"{interval}; {rests}", f"{value} ({interval}), {rests}")
 
 
-def _at_least(mass: FailingMass) -> UserTurns:
-    value = f"at least {of_turns(mass.per_1000_at_least)} user turns"
-    found = "the violation" if mass.variants == 1 else f"one of the {mass.variants:,} violations"
-    detail = (
-        f"are said or typed as {found} found, {_model(mass.slip_rate, mass.noise)}; a lower bound, "
-        "not a rate: --dst-search=noise estimates one"
-    )
-    return UserTurns(value, detail, f"{value} {detail}")
-
-
-def of_turns(number: float) -> str:
-    """Return a number per 1,000, or "1 of n" if it is very small."""
-    if 0 < number < _FEW:
-        return f"1 of {_round(TURNS / number):,.0f}"
-    return f"{per_1000(number)} of {TURNS:,}"
-
-
-def _round(number: float) -> float:
-    """Return a number rounded to two digits."""
-    return float(f"{number:.1e}")
-
-
 def _model(slip_rate: float | None, noise: str) -> str:
     return f"at a slip rate of {100 * (slip_rate or 0.0):g} % ({noise})"
 
@@ -154,15 +120,6 @@ def _ends(interval: tuple[float, float]) -> str:
     return f"{per_1000(interval[0])} to {per_1000(interval[1])}"
 
 
-def _odds(probability: float) -> str:
-    if probability > _FREQUENT:
-        return f"about {100 * probability:.0f} of 100 such turns are"
-    if probability * _MOST < 1:
-        return f"fewer than 1 of {_MOST:,.0f} such turns is"
-    return f"about 1 of {_round(1 / probability):,.0f} such turns is"
-
-
-#: Maximum number of weaknesses shown by default.
 MOST: Final = 10
 #: Number of unchanged characters on each side of an edit.
 _MARGIN: Final = 40
@@ -172,9 +129,6 @@ _UNKNOWN: Final = "under edits of which nobody knows how often people make them"
 #: Ranking -> its description.
 _RANKED: Final[dict[Ranking, str]] = {
     "expected failures": "by the failures that they cause in 1,000 user turns",
-    "failing mass": (
-        "by how many of 1,000 user turns are said or typed as one of the violations found"
-    ),
     "turns": "by the turns that they break",
 }
 
@@ -190,12 +144,12 @@ class RankedList(NamedTuple, Generic[_T]):
 
 
 def ranked_lists(
-    weaknesses: Sequence[_T], figures: Callable[[_T], Figures]
+    weaknesses: Sequence[_T], expected: Callable[[_T], float | None]
 ) -> tuple[RankedList[_T], ...]:
     """Return the lists of weaknesses for display, see `ranked`."""
     return tuple(
         RankedList(_UNKNOWN if number else "", _RANKED[how], those)
-        for number, (how, those) in enumerate(ranked(weaknesses, figures))
+        for number, (how, those) in enumerate(ranked(weaknesses, expected))
     )
 
 
@@ -209,7 +163,6 @@ def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
             "count": one.count,
             "turns": one.turns,
             "expected_failures": one.expected,
-            "failing_mass": one.mass,
             "accepted": one.accepted or None,
             "words": list(one.words),
             "slots": list(one.slots),
@@ -228,7 +181,7 @@ def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
 
 def show_weaknesses(page: TerminalPage, weaknesses: Sequence[Weakness], *, verbose: bool) -> None:
     """Add the weaknesses, worst first: the first ten of each list, or all."""
-    for listed in ranked_lists(weaknesses, figures_of):
+    for listed in ranked_lists(weaknesses, lambda one: one.expected):
         _show_list(page, listed, verbose=verbose)
 
 
@@ -258,16 +211,15 @@ def _show_list(page: TerminalPage, listed: RankedList[Weakness], *, verbose: boo
             page.field("        ", one.id, "dim")
 
 
-def often_text(expected: float | None, mass: float | None) -> str:
-    """Return how often users meet a weakness, or ``""`` if unknown.
+def often_text(expected: float | None) -> str:
+    """Return the frequency of a weakness; ``""`` if the run has no estimate.
 
-    >>> often_text(3.389, None), often_text(None, 0.0007)
-    ('about 3.4 of 1,000 user turns', 'at least 1 of 1,400,000 user turns')
+    >>> often_text(3.389), often_text(0.0)
+    ('about 3.4 of 1,000 user turns', 'not in the sample')
     """
-    if expected is not None:
-        return f"about {expected:.2g} of 1,000 user turns"
-    # For violations that need noisy earlier turns, the frequency is unknown.
-    return f"at least {of_turns(mass)} user turns" if mass else ""
+    if expected is None:
+        return ""
+    return f"about {expected:.2g} of 1,000 user turns" if expected else "not in the sample"
 
 
 def accepted_text(reason: str) -> str:
@@ -326,7 +278,7 @@ def said(example: Member) -> str:
 def _facts(weakness: Weakness) -> str:
     """Return how often a weakness occurs, in a few words."""
     text = f"{counted(weakness.turns, 'turn')}, {counted(weakness.count, 'violation')}"
-    often = often_text(weakness.expected, weakness.mass)
+    often = often_text(weakness.expected)
     return f"{often}; here {text}" if often else text
 
 
@@ -400,10 +352,11 @@ def cards_of(
         DataError: a weakness lacks a key, or its violation is missing.
     """
     try:
+        lists = ranked_lists(list(report.get("weaknesses", ())), itemgetter("expected_failures"))
         return Cards(
             tuple(
                 one._replace(weaknesses=tuple(_card(each, found) for each in one.weaknesses))
-                for one in ranked_lists(list(report.get("weaknesses", ())), _figures)
+                for one in lists
             )
         )
     except (KeyError, TypeError) as error:
@@ -414,17 +367,13 @@ def _lacking(error: Exception) -> DataError:
     return DataError(f"this is no whole report: its 'weaknesses' lack {error}")
 
 
-def _figures(entry: Mapping[str, Any]) -> Figures:
-    return entry["expected_failures"], entry["failing_mass"]
-
-
 def _card(entry: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, VariantResult]]) -> Card:
     turn, variant = found[entry["example"]["id"]]
     description = str(entry["description"])
     return Card(
         id=str(entry["id"]),
         title=f"{description[:1].upper()}{description[1:]}",
-        often=often_text(entry["expected_failures"], entry["failing_mass"]),
+        often=often_text(entry["expected_failures"]),
         counts=f"{counted(entry['count'], 'violation')} in {counted(entry['turns'], 'turn')}",
         words=tuple(map(str, entry["words"])),
         slots=tuple(map(str, entry["slots"])),

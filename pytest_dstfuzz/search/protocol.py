@@ -151,6 +151,10 @@ class Search(Protocol):
         """
         return False
 
+    def samples(self, number: int) -> bool:  # noqa: ARG002 - one search does so for all
+        """Return whether a variant of this number is drawn by density, see `by_density`."""
+        return self.by_density
+
     @property
     def waits(self) -> bool:
         """Whether the search may skip a turn in a pass by proposing the clean utterance.

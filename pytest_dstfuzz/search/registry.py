@@ -25,6 +25,7 @@ from pytest_dstfuzz.search.searches import (
     NearValueSearch,
     NoiseSearch,
     RandomSearch,
+    SampleAndSearch,
 )
 from pytest_dstfuzz.trackers.tracker import NAMELESS
 
@@ -36,7 +37,9 @@ SearchFactory = Callable[..., object]
 #: The group of entry points for searches. An entry point names a factory, or a `SearchFamily`
 #: for several searches.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.searches"
-_SHIPPED: Final = (RandomSearch, NearValueSearch, HillClimbSearch, NoiseSearch)
+#: Prefix of the name of a search that leaves half of the variants to a sample of the noise model.
+SAMPLED: Final = f"{NoiseSearch.name}+"
+_SHIPPED: Final = (*(RandomSearch, NearValueSearch, HillClimbSearch, NoiseSearch, SampleAndSearch),)
 
 
 class _Searches(Registry[SearchFactory | SearchFamily]):
@@ -97,6 +100,14 @@ def register_search(name: str, factory: SearchFactory | SearchFamily) -> None:
 
 def search_by_name(name: str, *, seed: int, k: int) -> Search:
     """Build the search that the option ``search`` names; see `SearchFactory` for ``k``."""
+    if name.startswith(SAMPLED):
+        searched = search_by_name(name.removeprefix(SAMPLED), seed=seed, k=k)
+        if searched.by_density:
+            raise UserError(
+                f"the search {name!r} has no part that searches: {searched.name} draws from the "
+                f"noise model, too; write {searched.name}, or {SAMPLED}random"
+            )
+        return SampleAndSearch(NoiseSearch(seed, k), searched)
     factory, where = SEARCHES.of(name), SEARCHES.where(name)
     with blamed(f"the factory of {where}, called with seed= and k=,"):
         if isinstance(factory, SearchFamily):
@@ -118,6 +129,7 @@ def trained(name: str) -> Trained | None:
     Raises:
         UserError: the search does not exist, or its file is missing or broken.
     """
+    name = name.removeprefix(SAMPLED)
     family = SEARCHES.of(name)
     return family.trained(name) if isinstance(family, SearchFamily) else None
 
@@ -136,8 +148,9 @@ def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tu
         used += f" with the checkpoint {checkpoint}"
     elsewhere = "" if used == found.tracker else f", and is used on {used}"
     return found.fingerprint, (
-        f"the search {name} is a {found.what} (sha256 {found.fingerprint}) that was trained on the "
-        f"tracker {found.tracker}, {found.data}, {found.validity} profile{elsewhere}"
+        f"the search {name.removeprefix(SAMPLED)} is a {found.what} (sha256 {found.fingerprint}) "
+        f"that was trained on the tracker {found.tracker}, {found.data}, {found.validity} "
+        f"profile{elsewhere}"
     )
 
 

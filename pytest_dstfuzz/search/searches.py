@@ -279,6 +279,55 @@ class NoiseTurn(TurnSearch):
         return Proposal(task.perturber.remake(task.source, drawn.edits), NO_ACTION, drawn.weight)
 
 
+class SampleAndSearch(Search):
+    """Estimates and finds: the noise model draws half of the variants, a search makes the others.
+
+    Rates come from the sample alone, the variants with even numbers. Those with odd numbers add
+    findings. So both parts grow together if a budget ends the run.
+    """
+
+    name = order = ""
+    adaptive = associates = waits = False
+    by_density = True
+
+    def __init__(self, sample: NoiseSearch, search: Search) -> None:
+        self.name = f"{sample.name}+{search.name}"
+        self.parts = (sample, search)
+        self.order = search.order
+        self.adaptive = search.adaptive
+        self.associates = search.associates
+        self.waits = search.waits
+
+    def samples(self, number: int) -> bool:
+        """Return whether a variant of this number belongs to the sample."""
+        return number % 2 == 0
+
+    def context_variant(self, number: int) -> int:
+        """Return the number that its part of the variants is seen with."""
+        part = number % 2
+        return 2 * self.parts[part].context_variant(number // 2) + part
+
+    def turn(self, task: SearchTask) -> SampleAndSearchTurn:
+        """Begin a turn in both parts."""
+        drawn, found = (task.variants + 1) // 2, max(task.variants // 2, 1)
+        sample, search = self.parts
+        return SampleAndSearchTurn(
+            (sample.turn(task._replace(variants=drawn)), search.turn(task._replace(variants=found)))
+        )
+
+
+class SampleAndSearchTurn(TurnSearch):
+    """The attempts of both parts of a `SampleAndSearch` at one turn."""
+
+    def __init__(self, parts: tuple[TurnSearch, TurnSearch]) -> None:
+        self._parts = parts
+
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
+        """Return what the part proposes that the number belongs to."""
+        part = number % 2
+        return self._parts[part].propose(number // 2, draw, seen[part:number:2])
+
+
 class Outcomes:
     """The possible distortions of an utterance and their probabilities.
 

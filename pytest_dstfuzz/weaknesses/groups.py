@@ -16,9 +16,6 @@ from pytest_dstfuzz.campaign.figures import (
     ExactSum,
     ExpectedFailures,
     ExpectedTally,
-    FailingMass,
-    MassTally,
-    distinct_chances,
     has_expectation,
     tallied,
     weight_of,
@@ -465,13 +462,9 @@ def to_try(key: Key, kind: AnswerKind = BELIEF_STATES) -> str:
     return kind.words.fill(_WORDS[key.mechanism].to_try)
 
 
-#: The figure for ranking weaknesses: expected failures per 1,000 user turns; without estimates, the
-#: share of user turns with one of the violating texts; without a noise model, the number of broken
-#: turns.
-Ranking = Literal["expected failures", "failing mass", "turns"]
-#: Expected failures of a weakness, and its share of violating texts, both per 1,000 user turns. At
-#: most one of the two is known.
-Figures = tuple[float | None, float | None]
+#: The figure that ranks weaknesses: expected failures in 1,000 user turns, or, if no sample of a
+#: noise model estimates them, turns broken.
+Ranking = Literal["expected failures", "turns"]
 _T = TypeVar("_T")
 #: Maximum number of words and slots in a report.
 _MOST: Final = 5
@@ -508,11 +501,8 @@ class Weakness:
             turns, shortest text. If there are labels, violations with a right clean answer come
             first, because a changed wrong answer matters less.
         members: the names of the violations, by turn and variant, at most `MOST_MEMBERS`.
-        expected: expected failures per 1,000 user turns because of this weakness; ``None`` if the
-            run has no estimate.
-        mass: share of user turns with the text of one of the violations, per 1,000. It is a
-            lower bound of the failures. ``None`` if there are expected failures, or no noise
-            model.
+        expected: expected failures per 1,000 user turns because of this weakness; 0 if only the
+            search found it, and not the sample; ``None`` if the run has no estimate.
         accepted: the reason if the weakness was accepted, else ``""``.
     """
 
@@ -524,7 +514,6 @@ class Weakness:
     example: Member
     members: tuple[str, ...]
     expected: float | None = None
-    mass: float | None = None
     accepted: str = ""
 
     @property
@@ -557,13 +546,12 @@ class WeaknessTally:
 
     def __init__(self) -> None:
         self._groups: dict[Key, _Group] = {}
-        self._expected, self._mass = ExpectedTally(), MassTally()
+        self._expected = ExpectedTally()
         self._shrunk: set[bool] = set()
 
     def add(self, turn: TurnResult) -> None:
         """Add the violations of a turn."""
         self._expected.add(turn)
-        self._mass.add(turn)
         for variant in turn.violations:
             member = Member(turn, variant, read(turn, variant))
             key = member.reading.key
@@ -583,12 +571,12 @@ class WeaknessTally:
 
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:
-        """The weaknesses, worst first.
+        """The weaknesses, worst first: by estimated rate, then by the number of broken turns.
 
-        Weaknesses without a known frequency come last, see `ranked`.
+        Weaknesses without an estimate come last, see `ranked`.
         """
-        figure, mass = self._expected.expected, self._mass.mass
-        found = [group.weakness(key, figure, mass) for key, group in self._groups.items()]
+        figure = self._expected.expected
+        found = [group.weakness(key, figure) for key, group in self._groups.items()]
         return tuple(sorted(found, key=_rank))
 
 
@@ -597,25 +585,17 @@ def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
     return tallied(WeaknessTally(), results).weaknesses
 
 
-def figures_of(weakness: Weakness) -> Figures:
-    """Return the known figures for ranking a weakness."""
-    return weakness.expected, weakness.mass
-
-
 def ranked(
-    found: Sequence[_T], figures: Callable[[_T], Figures]
+    found: Sequence[_T], expected: Callable[[_T], float | None]
 ) -> tuple[tuple[Ranking, tuple[_T, ...]], ...]:
     """Return the lists of weaknesses, in the order of `find_weaknesses`, with their ranking.
 
     If a noise model is in use and relations also make their own edits, there are two lists. The
     frequency of a relation's own edits is unknown, so no figure can rank both together.
     """
-    known = tuple(one for one in found if figures(one) != (None, None))
-    rest = tuple(one for one in found if figures(one) == (None, None))
-    how: Ranking = "failing mass"
-    if any(figures(one)[0] is not None for one in known):
-        how = "expected failures"
-    lists: list[tuple[Ranking, tuple[_T, ...]]] = [(how, known), ("turns", rest)]
+    known = tuple(one for one in found if expected(one) is not None)
+    rest = tuple(one for one in found if expected(one) is None)
+    lists: list[tuple[Ranking, tuple[_T, ...]]] = [("expected failures", known), ("turns", rest)]
     return tuple(one for one in lists if one[1])
 
 
@@ -631,7 +611,7 @@ class _Group:
         self._places: list[_Place] = []
         #: Whether a noise model knows the frequency of such edits.
         self._known = False
-        self._weights, self._chances = ExactSum(), ExactSum()
+        self._weights = ExactSum()
 
     def add(self, member: Member) -> None:
         turn, variant, reading = member
@@ -649,12 +629,8 @@ class _Group:
         self._known = self._known or turn.noise is not None
         if has_expectation(turn):
             self._weights.add(weight_of(turn, variant))
-            for chance in distinct_chances([variant]):
-                self._chances.add(chance)
 
-    def weakness(
-        self, key: Key, figure: ExpectedFailures | None, mass: FailingMass | None
-    ) -> Weakness:
+    def weakness(self, key: Key, figure: ExpectedFailures | None) -> Weakness:
         """Return the weakness, with the figure of the run if there is one."""
         self._drop_places()
         found = Weakness(
@@ -666,13 +642,9 @@ class _Group:
             example=self._example,
             members=tuple(name for *_, name in self._places),
         )
-        if not self._known:
+        if not self._known or figure is None or figure.per_1000 is None:
             return found
-        if figure is not None and figure.per_1000 is not None:
-            return replace(found, expected=TURNS * self._weights.value / figure.turns)
-        if mass is not None:
-            return replace(found, mass=TURNS * self._chances.value / mass.turns)
-        return found
+        return replace(found, expected=TURNS * self._weights.value / figure.turns)
 
     def _drop_places(self) -> None:
         self._places.sort()
@@ -680,7 +652,7 @@ class _Group:
 
 
 def _rank(weakness: Weakness) -> tuple[bool, float, int, str]:
-    figure = weakness.mass if weakness.expected is None else weakness.expected
+    figure = weakness.expected
     return (figure is None, -(figure or 0.0), -weakness.turns, weakness.id)
 
 
