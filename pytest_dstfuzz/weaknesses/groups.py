@@ -34,6 +34,7 @@ from pytest_dstfuzz.weaknesses.mechanisms import (
     MECHANISMS,
     OTHER,
     REPLIES,
+    RESTARTED,
     BrokenScene,
     Edited,
     blamed,
@@ -193,273 +194,252 @@ def _edits(clean: str, seen: str) -> Iterator[Edit]:
 
 
 class _Words(NamedTuple):
-    does: str
+    """The name of a mechanism and the advice against it."""
+
+    name: str
+    #: Advice for belief states, or for the only kind of answer with this mechanism.
     to_try: str
+    #: Advice for tool calls, if it differs.
+    for_calls: str = ""
 
 
 _WORDS: Final = {
     "value-runs-on": _Words(
-        "a value runs on into the name and the value of another {slot}",
-        "let a name be no longer than one that is known, or end where the next {slot} begins",
+        "two values run together",
+        "add a rule that ends a value before the name of the next {slot}",
     ),
     "domain-confused": _Words(
-        "a value that the user said for one domain goes to another domain",
-        "train with slips in the words that say which domain is meant; let a slip leave what is "
-        "talked about as it was",
+        "value in wrong domain",
+        "add a rule that keeps the domain until the user names another one",
     ),
     "cue-word": _Words(
-        "the word for a value is damaged, and the value is lost or goes to a sibling {slot}",
-        "train with slips in these words, or correct spelling in the input",
+        "cue misspelt, value wrong", "put a spelling corrector in front of the {system}"
     ),
     "any-value": _Words(
-        "a {slot} for which any value will do is filled one time and left open the other",
-        "train with more ways to say that it does not matter, and with slips in them; keep such an "
-        "answer until the user names a value",
+        "dontcare value changed",
+        "add training data with many ways to say that any value will do",
     ),
     "yes-no-confused": _Words(
-        "the word for a yes or no, or for another {slot} beside it, is damaged, and a yes or no "
-        "comes, goes or turns",
-        "train with slips in these words, or correct spelling in the input; fill such a {slot} "
-        "only where its own word stands",
+        "cue misspelt, yes/no wrong",
+        "add a rule that fills a yes/no {slot} only if the user names it",
     ),
     "slip-copied": _Words(
-        "a slip is taken for a value, letter by letter",
-        "let only known values, or words of a sort that the {slot} takes, be copied; train with "
-        "slips in words that are no value",
+        "misspelt value copied",
+        "add a rule that replaces an unknown value with the nearest known one",
     ),
     "ends-confused": _Words(
-        "the two ends of a journey are mixed up, or one of them is another place",
-        "train with journeys whose ends are said in turns of their own; let one end never be the "
-        "other",
+        "departure and destination confused",
+        "add training data with departure and destination in separate turns",
     ),
     "shared-value": _Words(
-        "a value that another domain has too (the same area, the booked day) is lost or another",
-        "train with more ways to point to another domain, or fill such {slots} by a rule",
+        "cross-domain value lost or changed",
+        "add a rule for references to another domain, such as `the same area`",
     ),
     "number-changed": _Words(
-        "a time or a number becomes another",
-        "copy times and numbers from the dialogue and do not generate them; keep one until the user"
-        " says another",
+        "number or time changed",
+        "add a rule that copies numbers and times from the dialogue",
     ),
     "name-changed": _Words(
-        "a name becomes another, or one that nobody said is made up",
-        "let only names that were said or are known be written",
+        "name changed or made up",
+        "add a rule that accepts only names from the dialogue or the ontology",
     ),
     "choice-changed": _Words(
-        "one value becomes another of the {slot}",
-        "train with turns that name several values, or take one back",
+        "value replaced by another",
+        "add training data with turns that mention several values of a {slot}",
     ),
     "value-spread": _Words(
-        "a value that was said for one {slot} is put into another one too",
-        "train with turns of one domain that say nothing of others; look at how sure the {system} "
-        "is when it fills the second {slot}",
+        "value copied to another {slot}",
+        "add training data with turns about only one of the domains",
     ),
     "stated-lost": _Words(
-        "a value that the user said is lost, although the words for it stand as they were",
-        "train with slips in words that say nothing of the {slot}",
+        "filler misspelt, value lost", "add misspelt filler words to the training data"
     ),
     "number-made-up": _Words(
-        "a time or a number that nobody said is there one time and not the other",
-        "write no time and no number that the dialogue does not say",
+        "number or time made up",
+        "add a rule that rejects numbers and times that are not in the dialogue",
     ),
     "made-up": _Words(
-        "a value that nobody said is there one time and not the other",
-        "train without labels that the dialogue does not tell; look at how sure the {system} is "
-        "when it fills the {slot}",
+        "value made up",
+        "remove values that no turn mentions from the training data",
     ),
     "offer-wavers": _Words(
-        "a value that the system offered, or that was only asked about, is taken one time and not "
-        "the other",
-        "settle which offers count as taken, and label them alike; train with slips in turns that "
-        "ask or thank",
+        "offer accepted inconsistently",
+        "label all accepted offers in the training data by the same rule",
     ),
     "new-value-ignored": _Words(
-        "the user says another value, and the {slot} stays as it was",
-        "see whether the {system} knows the new value at all; train with other values in the same "
-        "sentences",
+        "new value ignored",
+        "add the same sentences with other values to the training data",
+        "list the allowed values of the {slot} in the schema",
     ),
     "correction-ignored": _Words(
-        "the user corrects a value, and the first one stays",
-        "train with turns that take a value back; let the last value said for a {slot} win",
+        "correction ignored",
+        "add training data with turns that correct a value",
+        "say in the prompt that a corrected value replaces the first one",
     ),
     "negation-ignored": _Words(
-        "a wish is negated, and taken as if it were not",
-        "see whether words such as `not` and `without` reach the {system}; train with refusals",
+        "negation ignored",
+        "add negated requests to the training data",
+        "say in the prompt never to pass a value that the user refuses",
     ),
     "removal-ignored": _Words(
-        "the words for a value are left out, and the value is there all the same",
-        "see what else gives the value away; train without labels that the dialogue does not tell",
+        "removed value still present",
+        "remove values that no turn mentions from the training data",
+        "say in the schema to leave out the {slot} if the user does not give it",
     ),
     "roles-ignored": _Words(
-        "two values trade places (from and to, leave and arrive), and the {slots} stay as they "
-        "were",
-        "train with both orders of such phrases and with the same values in either place",
+        "swapped values ignored",
+        "add the same sentences with swapped values to the training data",
+        "give the role of each {slot} in the schema",
     ),
     "noise-believed": _Words(
-        "words that say nothing are answered as if a value stood among them",
-        "train with turns that say nothing; fill a {slot} only where something speaks for its "
-        "value",
+        "value found in random words",
+        "add turns of random words without labels to the training data",
+        "say in the prompt to call no tool if a message makes no sense",
     ),
     "drop-ignored": _Words(
-        "a round is left out, and its values are there all the same",
-        "see what else gives the values away: words of the system, or a state kept outside of the "
-        "dialogue",
+        "value of dropped round kept",
+        "add a rule that clears all stored values when a dialogue starts",
+        "build the prompt from the messages of the current dialogue only",
     ),
     IGNORED: _Words(
-        "the user asks for something else, and {stayed}",
-        "see what the relation edits, and whether it reaches the {system}",
+        "expected change missing",
+        "add such changes to the training data",
+        "say in the prompt how to handle such a change",
     ),
     "half-followed": _Words(
-        "of several {slots} that should change, some do and some do not",
-        "train with turns that change several {slots} at once",
+        "only some {slots} changed",
+        "add training data with turns that change several {slots}",
+        "say in the prompt to pass all values of a message",
     ),
     "wrong-slot": _Words(
-        "the new value goes to another {slot}",
-        "train with each value in the phrases of each {slot} that takes it",
+        "new value in wrong {slot}",
+        "add the same value for each {slot} to the training data",
+        "describe each {slot} in the schema with the words of your users",
     ),
     "wrong-value": _Words(
-        "a {slot} that should change does, but to a value that is not the new one",
-        "let only values that were said or are known be written; see how the new one is spelled",
+        "{slot} changed to wrong value",
+        "add a rule that accepts only values from the dialogue or the ontology",
+        "list the allowed values of the {slot} in the schema",
     ),
     "bystander-changed": _Words(
-        "the {slot} follows, and another one changes with it",
-        "train with turns that differ in one value alone, their other labels as they are",
+        "another {slot} changed too",
+        "add training data with turns that differ in one value",
+        "say in the prompt to change only the values of the message",
     ),
     "said-twice": _Words(
-        "a round that is repeated changes the state",
-        "train with repeated rounds; let no value be added up or taken back for being said again",
+        "repeated round changes answer",
+        "add repeated rounds to the training data",
+        "say in the prompt that a repeated request counts once",
     ),
     "order-matters": _Words(
-        "rounds that do not depend on each other come in another order, and the state is another",
-        "train with rounds in other orders; see whether a {slot} is only read once another is "
-        "there",
+        "order of rounds matters",
+        "add rounds in other orders to the training data",
+        "say in the prompt that the order of independent requests does not matter",
     ),
-    "restart-differs": _Words(
-        "the same dialogue asked from its start once more gets another answer",
-        "see what is kept between two dialogues, and whether chance is in the answers",
+    RESTARTED: _Words(
+        "same dialogue, different answer",
+        "switch off sampling and clear all memory before each dialogue",
     ),
     "no-answer": _Words(
-        "the bot says that it does not know, or did not understand, in place of an answer",
-        "correct spelling in what comes in; let one word that is not known not decide",
+        "fallback instead of answer", "put a spelling corrector in front of the {system}"
     ),
     "last-answer-again": _Words(
-        "the bot says once more what it said before, in place of an answer",
-        "see what it does with a question that it does not understand",
+        "earlier reply repeated", "add a rule that asks back before a reply is repeated"
     ),
     "answers-anyway": _Words(
-        "what a question is about is gone, or another, and the reply is the same",
-        "see where the bot has it from: what it keeps of earlier conversations, or a guess",
+        "changed question, same reply",
+        "say in the prompt that only the current conversation counts",
     ),
     "disagrees": _Words(
-        "the same question after other rounds that tell as much gets another reply",
-        "see how many rounds the bot looks back, and whether their order matters",
+        "equivalent context, different reply",
+        "add all earlier messages of the conversation to the prompt",
     ),
     "other-number": _Words(
-        "a number, a time, a date or an amount in the reply becomes another",
-        "take such figures from one place, such as a table, and do not generate them",
+        "number in reply changed",
+        "add a rule that takes numbers, dates and amounts from a table",
     ),
     "other-polarity": _Words(
-        "a yes becomes a no, or what the reply affirms is denied",
-        "see which words of the question decide; ask back where they are not understood",
+        "yes and no reversed", "say in the prompt to ask back if a question is unclear"
     ),
     "other-name": _Words(
-        "a name in the reply becomes another",
-        "let only names be said that the question or your own data have",
+        "name in reply changed",
+        "add a rule that allows only names from the question or from your data",
     ),
     "asks-back": _Words(
-        "the bot asks back in place of an answer",
-        "see which words it looks for, and what it takes from earlier rounds; correct spelling in "
-        "what comes in",
+        "question instead of answer", "say in the prompt to tolerate misspelt words"
     ),
     "other-answer": _Words(
-        "the reply says something else",
-        "see whether it answers another question: which words decide what is asked for",
+        "different reply", "add misspelt questions to the training data or to the prompt"
     ),
-    "unknown-tool": _Words(
-        "a tool is called that there is not",
-        "refuse a call whose name is not in the list, and ask the model again",
-    ),
+    "unknown-tool": _Words("unknown tool called", "add a rule that rejects calls of unknown tools"),
     "other-tool": _Words(
-        "another tool is called",
-        "see which words the choice hangs on; say in the descriptions of both tools when to call "
-        "which",
+        "different tool called", "say in the schema of both tools when to call them"
     ),
-    "no-call": _Words(
-        "nothing is called: the answer is a text",
-        "see what it says instead; say in the prompt when a tool is to be called at once, or set "
-        "tool_choice",
-    ),
+    "no-call": _Words("call dropped", "say in the prompt when the tool must be called"),
     "call-left-out": _Words(
-        "of several calls one is not made",
-        "see whether parallel calls are allowed, and whether each part of the request is read",
+        "one of several calls dropped",
+        "say in the prompt that each part of a request needs a call",
     ),
-    "needless-call": _Words(
-        "a tool is called that was not to be called",
-        "say in its description what it takes before it may be called",
-    ),
+    "needless-call": _Words("call added", "say in the schema when the tool must not be called"),
     "calls-reordered": _Words(
-        "the same calls are made in another order",
-        "where their order does not matter, leave it out of the comparison: --dst-call-order=any",
+        "order of calls changed", "set --dst-call-order=any if the order does not matter"
     ),
     "slip-in-argument": _Words(
-        "a slip of the user is copied into an argument",
-        "let only known values be passed: an enum in the schema, or a look-up before the call; "
-        "correct spelling in what comes in",
+        "misspelt argument copied", "list the allowed values of the {slot} in the schema"
     ),
     "arguments-mixed-up": _Words(
-        "an argument gets the value of another one",
-        "describe each argument by the words that people use for it",
+        "arguments mixed up", "describe each {slot} in the schema with the words of your users"
     ),
     "number-in-argument": _Words(
-        "a number, a time or a date in an argument becomes another",
-        "give its format in the schema, and read such values from the words rather than generate "
-        "them",
+        "number or time changed", "give the format of the {slot} in the schema"
     ),
     "number-left-out": _Words(
-        "a number, a time or a date is not passed on",
-        "make the argument required where the call means little without it; see which word beside "
-        "it was read",
+        "number or time dropped", "make the {slot} required in the schema if the call needs it"
     ),
     "argument-left-out": _Words(
-        "a value is not passed on",
-        "make the argument required where the call means little without it, or give an enum",
+        "argument dropped", "make the {slot} required in the schema if the call needs it"
     ),
     "argument-cut": _Words(
-        "an argument has some words more, or fewer",
-        "where that does not matter, compare it so: --dst-arguments 'TOOL.ARGUMENT=text'; else "
-        "say in its description where it ends",
+        "argument shortened or extended",
+        "say in the schema where the value ends, or compare it as text with "
+        "--dst-arguments 'TOOL.ARGUMENT=text'",
     ),
     "argument-retyped": _Words(
-        "an argument is of another JSON type, with the same text",
-        "give its type in the schema and check it before the call",
+        "argument type changed", "give the JSON type of the {slot} in the schema"
     ),
     "argument-changed": _Words(
-        "an argument gets another value",
-        "give an enum, or examples, in the schema; see which words of the user decide",
+        "argument value changed", "list the allowed values of the {slot} in the schema"
     ),
     "argument-added": _Words(
-        "an argument is passed that nobody asked for",
-        "say in its description that it is left out where the user does not say it",
+        "argument added",
+        "say in the schema to leave out the {slot} if the user does not give it",
     ),
-    OTHER: _Words("the {system} answers otherwise", "see what the relation asks for"),
+    OTHER: _Words("different answer", "check which answer the relation expects"),
 }
 
 
 def description(key: Key, kind: AnswerKind = BELIEF_STATES) -> str:
-    """Describe the common property of violations with a key, in words for a kind of answer.
+    """Return the name of a weakness, in words for a kind of answer.
 
+    >>> from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
     >>> description(Key("number-changed"))
-    'a time or a number becomes another'
-    >>> description(Key("call-left-out", "book_taxi"), TOOL_CALLS).rpartition(": ")[2]
-    'book_taxi'
+    'number or time changed'
+    >>> description(Key("no-call", "book_taxi"), TOOL_CALLS)
+    'call dropped: book_taxi'
     """
-    does = kind.words.fill(_WORDS[key.mechanism].does)
-    return f"{does}: {key.at}" if key.at else does
+    name = kind.words.fill(_WORDS[key.mechanism].name)
+    return f"{name}: {key.at}" if key.at else name
 
 
 def to_try(key: Key, kind: AnswerKind = BELIEF_STATES) -> str:
-    """Return advice, which is a guess from the pattern and not a finding about the cause."""
-    return kind.words.fill(_WORDS[key.mechanism].to_try)
+    """Return advice for a kind of answer, which is a guess from the pattern.
+
+    >>> from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
+    >>> to_try(Key("correction-ignored"), TOOL_CALLS)
+    'say in the prompt that a corrected value replaces the first one'
+    """
+    words = _WORDS[key.mechanism]
+    return kind.words.fill((kind.has_tools and words.for_calls) or words.to_try)
 
 
 #: The figure that ranks weaknesses: expected failures in 1,000 user turns, or, if no sample of a

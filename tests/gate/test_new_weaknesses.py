@@ -86,7 +86,7 @@ def test_what_is_new_and_what_is_fixed_are_named() -> None:
     (new,), (fixed,) = found["new"], found["fixed"]
     assert new == {
         "id": NAME,
-        "description": "a name becomes another, or one that nobody said is made up",
+        "description": "name changed or made up",
         "count": 1,
         "turns": 1,
         "expected_failures": None,

@@ -93,14 +93,14 @@ def test_weaknesses_come_before_violations(sampled: list[TurnResult]) -> None:
     assert place < lines.index("### The plainest violations")
     assert lines[place + 2].endswith("ranked by the failures that they cause in 1,000 user turns.")
     assert html.unescape(lines[place + 6]) == (
-        "| The word for a value is damaged, and the value is lost or goes to a sibling slot "
-        "(cue-word-41bf47) | about 2 of 1,000 user turns | 2 violations in 2 turns "
+        "| Cue misspelt, value wrong (cue-word-41bf47) "
+        "| about 2 of 1,000 user turns | 2 violations in 2 turns "
         "| i am <del>leaving</del><ins>leaivng</ins> on friday from ely "
         "| train-day: friday -> none |"
     )
     many = markdown_text(views_of({**report, "weaknesses": report["weaknesses"] * 12}))
     assert "the first 10 of 12." in many
-    assert many.count("| The word for a value") == 10
+    assert many.count("| Cue misspelt, value wrong") == 10
     del report["weaknesses"]  # as in reports of earlier versions
     assert "Weaknesses" not in markdown_text(views_of(report))
 

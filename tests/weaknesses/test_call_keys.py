@@ -86,9 +86,8 @@ def test_a_change_that_did_not_follow_is_told_in_words_of_calls() -> None:
     result = replace(result, variants=(variant,), relation="value-swap", side="should-change")
     (weakness,) = find_weaknesses([result])
     assert weakness.key.mechanism == "new-value-ignored"
-    assert weakness.description == (
-        "the user says another value, and the argument stays as it was: book_table.people"
-    )
+    assert weakness.description == "new value ignored: book_table.people"
+    assert weakness.to_try == "list the allowed values of the argument in the schema"
     assert weakness.slots == ("book_table.people",)
 
 

@@ -205,11 +205,11 @@ def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
     for found in (
         '<a href="#weaknesses">1 weakness</a>',
         "ranked by the failures that they cause in 1,000 user turns",
-        "1. The word for a value is damaged, and the value is lost or goes to a sibling slot",
+        "1. Cue misspelt, value wrong",
         "about 2 of 1,000 user turns",
         "<bdi>leaving</bdi>",
         "<bdi>leaivng</bdi>",
-        "train with slips in these words",
+        "put a spelling corrector in front of the tracker",
         "<summary>2 violations in 2 turns</summary>",
         "<li>m-test-10-t1: 1</li>",
         "<option>cue-word-41bf47</option>",
