@@ -247,7 +247,7 @@ def _markdown(table: RelationsTable) -> str:
             for row in follow
         )
         lines += ["", "## Should change", "", *markdown_table(head, cells)]
-    lines += ["", "## Why a relation says nothing", ""]
+    lines += ["", "## Why a relation does not apply", ""]
     lines += markdown_table(["relation", "turns or dialogues left out, by reason"], _left(table))
     return "\n".join(lines) + "\n"
 
@@ -268,7 +268,8 @@ def _left(table: RelationsTable) -> Iterable[list[str]]:
         if row.reasons:
             ranked = sorted(row.reasons.items(), key=lambda item: (-item[1], item[0]))
             told = [f"{count:,} {reason}" for reason, count in ranked[:_MOST]]
-            told += [f"{len(ranked) - _MOST} other reasons"] if len(ranked) > _MOST else []
+            more = len(ranked) - _MOST
+            told += [f"{more} other reason{'s' * (more > 1)}"] if more > 0 else []
             yield [f"`{row.name}`", "; ".join(told)]
 
 

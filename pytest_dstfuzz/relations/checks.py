@@ -242,7 +242,7 @@ def why_hopeless(relation: Relation, data: DialogueSet, scenes: Scenes) -> str:
     """
     if why := relation.impossible(data):
         return (
-            f"the relation {relation.name!r} can say nothing about the data {data.name!r} (split "
+            f"the relation {relation.name!r} does not apply to the data {data.name!r} (split "
             f"{data.split}): {why}"
         )
     found: Counter[str] = Counter()
@@ -255,10 +255,12 @@ def why_hopeless(relation: Relation, data: DialogueSet, scenes: Scenes) -> str:
     ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     told = [f"{count:,} x {reason}" for reason, count in ranked[:_MOST_REASONS]]
     more = len(ranked) - _MOST_REASONS
-    told += [f"{more} other reasons"] if more > 0 else []
+    told += [f"{more} other reason{'s' * (more > 1)}"] if more > 0 else []
+    count = found.total()
     return (
         f"the relation {relation.name!r} applies to no {relation.unit} of {data.name!r} (split "
-        f"{data.split}, {found.total():,} {relation.unit}s with labels): {'; '.join(told)}"
+        f"{data.split}, {count:,} {relation.unit}{'s' * (count > 1)} with labels): "
+        f"{'; '.join(told)}"
     )
 
 
@@ -290,8 +292,8 @@ class CheckedRelation(Relation):
         self.name = str(relation.name)
         if re.search(r"[\s,'\"]", self.name):
             raise UserError(
-                f"{where}: the name {self.name!r} has a blank, a comma or a quote: a list of "
-                "relations, and the groups of a baseline, need one without"
+                f"{where}: the name {self.name!r} has a space, a comma or a quote, which lists of "
+                "relations do not allow: choose another name"
             )
         for said in ("inapplicable", "expects", "source"):
             setattr(self, said, str(getattr(relation, said, getattr(super(), said))))
@@ -301,19 +303,19 @@ class CheckedRelation(Relation):
             found = getattr(relation, said, getattr(super(), said))
             if found not in choices:
                 raise UserError(
-                    f"{where}: {said} of {type(relation).__name__} is {found!r}: it must be "
+                    f"{where}: {said} of {type(relation).__name__} is {found!r}, but must be "
                     f"{' or '.join(map(repr, choices))}"
                 )
             setattr(self, said, found)
         self.on = tuple(getattr(relation, "on", super().on))
         if not self.on or not set(self.on) <= {*get_args(OutcomeKind)}:
             raise UserError(
-                f"{where}: on of {type(relation).__name__} is {self.on!r}: it must be a tuple of "
+                f"{where}: on of {type(relation).__name__} is {self.on!r}, but must be a tuple of "
                 f"one or more of {', '.join(map(repr, get_args(OutcomeKind)))}"
             )
         if getattr(relation, "side", "") == "should-change" and self.expects == super().expects:
             # The default sentence of the base class describes the other side.
-            self.expects = "{changes} as each rewrite says"
+            self.expects = "{changes} as the rewrite expects"
         self.reasons = tuple(map(str, getattr(relation, "reasons", (self.inapplicable,))))
 
     def impossible(self, data: DialogueSet) -> str:
@@ -330,7 +332,9 @@ class CheckedRelation(Relation):
             begun: object = self.wrapped.begin(scene)
         if isinstance(begun, Inapplicable):
             if begun.reason not in self.reasons:
-                raise self._wrong("begin", begun, f"its reasons are {', '.join(self.reasons)}")
+                listed = ", ".join(self.reasons)
+                said = f"the reason {begun.reason!r}"
+                raise self._wrong("begin", said, f"the reason must be one of {listed}")
             return begun
         if isinstance(begun, BySearch):
             return BySearch(partial(self._verdict, begun.judge))
@@ -353,7 +357,7 @@ class CheckedRelation(Relation):
     def checked(self, rewrite: object, scene: Scene, method: str) -> Rewrite:
         """Return a rewrite of a scene if it is valid."""
         if not isinstance(rewrite, Rewrite):
-            raise self._wrong(method, rewrite, "each of them must be a Rewrite")
+            raise self._wrong(method, rewrite, "each rewrite must be a Rewrite")
         if wrong := unsound(rewrite, scene) or self._expects_nothing(rewrite):
             raise self._wrong(method, rewrite.about or "a rewrite", wrong)
         return rewrite
@@ -363,13 +367,13 @@ class CheckedRelation(Relation):
         if self.side != "should-change" or not rewrite.expected.stays:
             return ""
         return (
-            "it says of no slot what is to become of it, and the relation has side = "
-            "'should-change'. Give scene.rewrite() a Delta for each slot that has to change, or "
-            "write side = 'should-not-change' if the state has to stay"
+            "it expects no change, but the relation has side = 'should-change'. Give "
+            "scene.rewrite() a Delta for each slot that must change, or write side = "
+            "'should-not-change' if the state must stay"
         )
 
     def _wrong(self, method: str, found: object, wrong: str) -> UserError:
-        shown = found if isinstance(found, str) else repr(found)[:200]
+        shown = found if isinstance(found, str) else type(found).__name__
         return UserError(f"{method}() of the relation {self.name!r} returned {shown}: {wrong}")
 
     def applies(self, clean: Outcome, label: Outcome | None) -> bool:
@@ -398,7 +402,7 @@ class CheckedRelation(Relation):
         raise UserError(
             f"judge() of the relation {self.name!r} returned {verdict!r}: it must return "
             f"Verdict(kind, changes) with one of the kinds {', '.join(_KINDS)}, and "
-            "with the slots that changed (diff_states says them) where it is a violation"
+            "a violation needs the slots that changed, as diff_states returns them"
         )
 
     def _of_side(self, verdict: Verdict, *, stayed: bool) -> Verdict:
@@ -408,8 +412,8 @@ class CheckedRelation(Relation):
         if verdict.kind != "violation":
             raise UserError(
                 f"judge() of the relation {self.name!r} returned {verdict!r} for an answer that "
-                "stayed as it was, and the relation has side = 'should-change'. Return a violation "
-                "with the slots that had to change, let applies() or begin() leave the turn out, "
+                "did not change, but the relation has side = 'should-change'. Return a violation "
+                "with the slots that had to change, skip the turn in applies() or begin(), "
                 "or write side = 'should-not-change'"
             )
         return replace(verdict, failure="stuck") if verdict.failure is None else verdict
@@ -437,25 +441,25 @@ def overrides(relation: object, method: str) -> bool:
 def unsound(rewrite: Rewrite, scene: Scene) -> str:
     """Return why a rewrite of a scene is invalid, or ``""`` if it is valid."""
     if not rewrite.seen.exchanges or not rewrite.reference.exchanges:
-        return "nothing is left of the dialogue"
+        return "it leaves nothing of the dialogue"
     if rewrite.between:
         return _unsound_between(rewrite)
     last = len(rewrite.reference.exchanges) - 1
     if last > scene.index or rewrite.reference != scene.dialogue.context(last):
-        return "its reference is no clean context of the dialogue up to the turn"
+        return "its reference is not a clean context of the dialogue up to the turn"
     if rewrite.separable and (not rewrite.expected.stays or rewrite.reference != scene.context):
-        return "it is separable, which only one that expects the state of the turn to stay may be"
+        return "separable=True is allowed only if the state of the turn must stay"
     return _wrong_edits(rewrite, scene) or _wrong_deltas(rewrite, scene, scene.state(last))
 
 
 def _unsound_between(rewrite: Rewrite) -> str:
     """Return why a rewrite whose reference is another rewrite is invalid, or ``""``."""
     if rewrite.seen == rewrite.reference:
-        return "it asks the same as its reference"
+        return "it is the same as its reference"
     if rewrite.separable:
-        return "it is separable, which only one with a clean reference may be"
+        return "separable=True is allowed only if the reference is a clean context"
     if rewrite.expected.deltas:
-        return "it has deltas, and what the answer to its reference will be is not known"
+        return "it has deltas, but the answer to its reference is not known in advance"
     return ""
 
 
@@ -463,17 +467,17 @@ def _wrong_edits(rewrite: Rewrite, scene: Scene) -> str:
     if not rewrite.edits:
         # The recorded data besides the texts, such as the tools, may differ.
         unsaid = not rewrite.moves and rewrite.seen.exchanges != rewrite.reference.exchanges
-        return "it has neither edits nor moves, and is not as its reference" if unsaid else ""
+        return "it differs from its reference, but has no edits and no moves" if unsaid else ""
     try:
         text = apply_edits(scene.turn.user, rewrite.edits)
     except ValueError as error:
         return f"its edits do not fit the utterance of the turn: {error}"
     if text != rewrite.seen.user:
-        return "its edits do not lead from the utterance to the one that is seen"
+        return "its edits do not turn the utterance of the turn into the one in seen"
     alike = rewrite.moves or rewrite.seen == scene.dialogue.context(
         scene.index, {scene.index: text}
     )
-    return "" if alike else "it has no moves, and other words than those of the turn are changed"
+    return "" if alike else "it has no moves, but it also changes words outside the turn"
 
 
 def _wrong_deltas(rewrite: Rewrite, scene: Scene, state: Outcome) -> str:
@@ -483,9 +487,9 @@ def _wrong_deltas(rewrite: Rewrite, scene: Scene, state: Outcome) -> str:
         slot, before = delta.slot, state.get(delta.slot)
         if delta.before != before:
             said = delta.before or "none"
-            return f"it says that {slot} is {said} before, and it is {before or 'none'}"
+            return f"its delta of {slot} starts from {said}, but the value is {before or 'none'}"
         if known is not None and slot not in known and slot not in state:
-            return f"there is no slot {slot!r} in the data"
+            return f"the data has no slot {slot!r}"
     return ""
 
 
@@ -517,7 +521,8 @@ class RelationCheck:
         if self.findings:
             told = "\n".join(f"  {finding}" for finding in self.findings[:_SHOWN])
             count = len(self.findings)
-            raise AssertionError(f"the relation {self.name!r} breaks {count} rules:\n{told}")
+            rules = "rule" if count == 1 else "rules"
+            raise AssertionError(f"the relation {self.name!r} breaks {count} {rules}:\n{told}")
 
 
 def check_laws(
@@ -563,11 +568,11 @@ def check_laws(
             reasons[begun.reason] += 1
             listed = (*relation.reasons, relation.inapplicable)
             if begun.reason not in (*listed, FAILED_EARLIER, TOO_LONG, OTHER_LANGUAGE):
-                findings.append(f"{_at(scene)}: {begun.reason!r} is none of its reasons")
+                findings.append(f"{_at(scene)}: the reason {begun.reason!r} is not in reasons")
         made = begun if isinstance(begun, list) else []
         rewrites += len(made)
         if begun != again[number][1]:
-            findings.append(f"{_at(scene)}: asked again, it says something else")
+            findings.append(f"{_at(scene)}: a second call returned another result")
         findings += [f"{_at(scene)}: {wrong}" for one in made if (wrong := _wrong(one, scene))]
     return RelationCheck(
         name=relation.name,
@@ -608,7 +613,7 @@ def _wrong(rewrite: Rewrite, scene: Scene) -> str:
         for number in range(len(rewrite.edits)):
             rest = without(rewrite.edits, [number])
             if len(rest) != len(rewrite.edits) - 1:
-                return f"{rewrite.about}: edit {number} cannot be left out alone"
+                return f"{rewrite.about}: edit {number} cannot be removed alone"
             apply_edits(scene.turn.user, rest)
     return ""
 

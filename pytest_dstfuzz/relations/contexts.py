@@ -531,7 +531,7 @@ def register_context_check(check: ContextCheck) -> ContextCheck:
     """
     if isinstance(check, type):
         raise UserError(
-            f"register_context_check(): {check.__name__} is a class: register one of it, "
+            f"register_context_check(): {check.__name__} is a class: register an instance, "
             f"{check.__name__}()"
         )
     CONTEXT_CHECKS.check_shape(
@@ -549,7 +549,7 @@ def context_checks_named(names: Sequence[str]) -> tuple[ContextCheck, ...]:
             given.
     """
     if not names:
-        raise UserError("no context check is named: 'needed' is the one of a run that names none")
+        raise UserError("no context check is given: name at least one, such as 'needed'")
     single = [one for name in names for one in (THEIRS if name == MORTAR else (name,))]
     return tuple(CONTEXT_CHECKS.find(name) for name in dict.fromkeys(single))
 
@@ -680,7 +680,7 @@ def sequences(
             if not order or not all(0 <= index < rounds for index in order):
                 raise UserError(
                     f"the perturbation {name!r} returned {order!r} for {rounds} rounds: it must "
-                    f"return at least one of 0 to {rounds - 1}"
+                    f"return at least one number from 0 to {rounds - 1}, and no other number"
                 )
             yield QuestionOrder(name, draw, tuple(map(int, order)))
 
@@ -761,12 +761,12 @@ _UNANSWERABLE: Final = "the data says that the question has no answer"
 _NO_ANSWER: Final = "no answer to the question is recorded"
 _NO_SEQUENCE: Final = "no sequence asks the question in another context"
 _UNSURE: Final = "the checks cannot tell whether a context is equivalent"
-_NOT_CLEAN: Final = "not even the clean context passes the checks"
+_NOT_CLEAN: Final = "the clean context itself fails the checks"
 _NO_EQUIVALENT: Final = "no sequence asks the question in an equivalent context"
-_NO_LOST: Final = "no sequence asks the question where its context is lost"
-_FALLBACK: Final = "the clean reply gives no answer: nothing would have to happen"
+_NO_LOST: Final = "no sequence asks the question in a lost context"
+_FALLBACK: Final = "the clean reply is a fallback, which need not change"
 _FEWER_THAN_TWO: Final = "fewer than two sequences ask the question in an equivalent context"
-_NOT_BOTH: Final = "no two sequences ask the question, one in an equivalent context and one not"
+_NOT_BOTH: Final = "the sequences do not have both an equivalent and a lost context"
 
 
 class ContextRelation(Relation):
@@ -799,7 +799,7 @@ class ContextRelation(Relation):
     def impossible(self, data: DialogueSet) -> str:
         """Return an error text if no dialogue has two rounds, else ``""``."""
         if all(len(dialogue.turns) < 2 for dialogue in data.dialogues):
-            return "it asks the questions of a dialogue in another order, and none has two rounds"
+            return "it asks the questions of a dialogue in another order, so needs two rounds"
         return ""
 
     def begin(self, scene: Scene) -> Begun:
@@ -840,7 +840,7 @@ class SameContext(ContextRelation):
     """MR1: the reply in an equivalent context means the same as in the clean context."""
 
     name = "same-context"
-    expects = "the reply stays as it is where other rounds stand before the question"
+    expects = "the reply stays as it is if other rounds come before the question"
     none = (_NOT_CLEAN, _NO_EQUIVALENT)
 
     def lacks(self, scene: Scene) -> str:
@@ -865,7 +865,7 @@ class LostContext(ContextRelation):
 
     name = "lost-context"
     side = "should-change"
-    expects = "the reply becomes another one where what the question needs is gone"
+    expects = "the reply changes if the context that the question needs is missing"
     none = (_NO_LOST,)
     wants_answer = True
 
@@ -884,7 +884,7 @@ class ContextsAgree(ContextRelation):
     """
 
     name = "contexts-agree"
-    expects = "the replies to a question are alike in all contexts that give it what it needs"
+    expects = "the replies to a question say the same in all contexts with the needed information"
     none = (_FEWER_THAN_TWO,)
 
     def rewrites(self, scene: Scene, found: list[Version]) -> Iterator[Rewrite]:
@@ -901,7 +901,7 @@ class ContextsDiffer(ContextRelation):
 
     name = "contexts-differ"
     side = "should-change"
-    expects = "the reply where the context is lost is another one than where it is not"
+    expects = "the reply without the needed context differs from the replies with it"
     none = (_NOT_BOTH,)
     wants_answer = True
 

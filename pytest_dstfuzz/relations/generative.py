@@ -47,7 +47,7 @@ def generative_source(text: str) -> CandidateSource:
                 there = [found[0] if found else "" for found in models[0].write(users, 1)]
                 yield from models[1].write(there, _BEAMS)
 
-    licence = f"as {' and '.join(names)} says, which wrote them"
+    licence = f"see the licence of {' and '.join(names)}, which wrote the texts"
     return CandidateSource(text, licence, words)
 
 
@@ -67,7 +67,7 @@ class TextWriter:
             ).eval()
         except (OSError, ValueError, KeyError, ImportError) as error:
             raise UserError(
-                f"cannot load {name!r} as a model that writes text from text: "
+                f"cannot load {name!r} as a text-to-text model: "
                 f"{message_of(error).partition(chr(10))[0]} Give the folder of a saved model, or "
                 "the name of one in the local cache of transformers."
             ) from error

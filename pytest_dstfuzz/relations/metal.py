@@ -40,7 +40,7 @@ _CHANGED: Final = 0.2
 _DRAWN: Final = 8
 #: Maximum shift in meaning of a question.
 _FARTHEST: Final = 0.45
-_REVOKED: Final = "every drawing changes the meaning of the question too much"
+_REVOKED: Final = "every drawn variant changes the meaning of the question too much"
 #: An inserted word is one of this many most frequent words of the data.
 _FREQUENT: Final = 1_000
 _LEET: Final = {"a": "4", "e": "3", "i": "1", "o": "0", "s": "5", "t": "7"}
@@ -124,7 +124,7 @@ class MetalWord(Metal):
     """A random frequent word of the data is inserted before a word."""
 
     name = "metal-word"
-    none = "the question has no word"
+    none = "the question has no words"
 
     def places(self, scene: Scene) -> Sequence[Word]:
         """Return all words."""

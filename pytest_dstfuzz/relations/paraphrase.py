@@ -142,7 +142,7 @@ def _told(chosen: Sequence[Replacement]) -> str:
     return ", ".join(kind.replace("_", " ") for kind in kinds)
 
 
-_NO_PAIR: Final = "no two words beside each other that are free of locks and marks"
+_NO_PAIR: Final = "no two adjacent unlocked words without punctuation"
 #: Minimum number of words per swapped pair.
 _WORDS_A_PAIR: Final = 4
 #: Conjunctions, which change the meaning if they move.
@@ -206,8 +206,8 @@ def _stays(word: Word) -> bool:
     return word.lower.partition("'")[0] == "i" or word.text.isupper()
 
 
-_NO_STOP_WORD: Final = "no stop word that is free of locks"
-_EMPTY: Final = "nothing but stop words is said"
+_NO_STOP_WORD: Final = "no unlocked stop word"
+_EMPTY: Final = "the turn has only stop words"
 _MOST_STOP_WORDS: Final = 8
 #: Stop words that stay, because the sentence would lose a connective or a question word.
 KEPT_STOP_WORDS: Final = word_set(
@@ -243,7 +243,7 @@ class StopWordDropout(Paraphrase):
         return self.places_of(found, _MOST_STOP_WORDS)
 
 
-_NO_WRONG_FORM: Final = "no word that is free of locks and has a wrong form"
+_NO_WRONG_FORM: Final = "no unlocked word with a known wrong form"
 _MOST_WRONG_FORMS: Final = 3
 #: Words whose forms are in the table.
 _OWN: Final = word_set("is are was were am be been being has have had does do did will would")
@@ -289,7 +289,7 @@ def _inflected(scene: Scene) -> Iterator[Replacement]:
             yield Replacement(word.start, word.end, match_case(word.text, base), operator)
 
 
-_NO_PHRASE: Final = "no phrase of the table that is free of locks"
+_NO_PHRASE: Final = "no unlocked phrase of the table"
 _MOST_PHRASES: Final = 4
 _SHIPPED: Final = resources.files("pytest_dstfuzz") / "resources" / "relations"
 
@@ -318,7 +318,8 @@ class PhraseTable:
             sides = [tuple(side.lower().split()) for side in line.split("\t")]
             if len(sides) != 2 or not all(sides) or sides[0] == sides[1]:
                 raise DataError(
-                    f"{where}, line {number}: {line!r} is no pair of two phrases parted by a tab"
+                    f"{where}, line {number}: {line!r} is not a pair of phrases: write two "
+                    "phrases with a tab between them"
                 )
             for one, other in (sides, sides[::-1]) if both_ways else (sides,):
                 found.setdefault(one, []).append(other)
@@ -405,9 +406,7 @@ def _equal(one: Sequence[str], other: Sequence[str]) -> int:
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-_NO_MISHEARD_WORD: Final = (
-    "no word that is free of locks sounds like another or is easily not heard"
-)
+_NO_MISHEARD_WORD: Final = "no unlocked word sounds like another or is easily missed"
 _MOST_MISHEARD_WORDS: Final = 3
 
 
@@ -450,7 +449,7 @@ def _misheard(scene: Scene) -> Iterator[Replacement]:
             yield without_word(scene, index, "not_heard")
 
 
-_NO_FREE_PLACE: Final = "no place that is free of locks for a filler or a restart"
+_NO_FREE_PLACE: Final = "no unlocked place for a filler or a restart"
 _MOST_DISFLUENCIES: Final = 3
 #: Fillers of the lexicon that nobody could mistake for an answer or a correction. `i mean` is left
 #: out because it announces a correction.
@@ -552,8 +551,8 @@ def _other(scene: Scene, site: ValueSite, value: str) -> str | None:
     return None if scene.guarded.open[first] == SHUT else text
 
 
-_SILENT: Final = "the turn says nothing"
-_NO_BLOCK: Final = "no sentence of the blocks is free of locks"
+_SILENT: Final = "the turn has no words"
+_NO_BLOCK: Final = "every sentence to insert contains a locked word"
 #: Maximum number of sentences in a block.
 _LONGEST: Final = 3
 #: The boundary between two sentences, including the whitespace after it.
@@ -648,9 +647,7 @@ def _sentences() -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-_NO_MASKED_WORD: Final = (
-    "no word that is free of locks and for which the model proposes one like it"
-)
+_NO_MASKED_WORD: Final = "the model proposes no similar word for an unlocked word"
 _MOST_MASKED_WORDS: Final = 2
 #: Minimum cosine similarity of a word and its replacement.
 _NEAR: Final = 0.6

@@ -88,7 +88,9 @@ def relation_by_name(name: str) -> Relation:
     """Return the relation called ``name``."""
     found = as_relation(RELATIONS.find(name), RELATIONS.where(name))
     if found.name != name:
-        raise UserError(f"{RELATIONS.where(name)} says that its name is {found.name!r}")
+        raise UserError(
+            f"{RELATIONS.where(name)} calls itself {found.name!r}: give it the name {name!r}"
+        )
     return found
 
 
@@ -116,9 +118,9 @@ def relations_named(
             if (outcome is None or outcome in one.on) and (data is None or not one.impossible(data))
         )
     if ALL in names:
-        raise UserError(f"{ALL!r} stands alone, not beside others as in {text!r}")
+        raise UserError(f"{ALL!r} cannot be combined with other relations, as in {text!r}")
     if "" in names:
-        raise UserError(f"{text!r} is no list of relations: write names with commas between them")
+        raise UserError(f"{text!r} is not a list of relations: separate their names by commas")
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UserError(f"the relation {twice!r} is named twice in {text!r}")
     if odd := next((one for one in names if one not in RELATIONS.names and not is_word(one)), None):
@@ -138,13 +140,13 @@ def relation_for(
     if outcome not in relation.on:
         others = [name for name in RELATIONS.shipped if outcome in relation_by_name(name).on]
         raise UserError(
-            f"the relation {relation.name!r} speaks of {KINDS[relation.on[0]].words.several}: for "
-            f"{KINDS[outcome].words.several} there are {', '.join(others)}"
+            f"the relation {relation.name!r} tests {KINDS[relation.on[0]].words.several}, not "
+            f"{KINDS[outcome].words.several}: use one of {', '.join(others)}"
         )
     if why := relation.impossible(data):
         raise UserError(
-            f"the relation {relation.name!r} can say nothing about the data {data.name!r} (split "
-            f"{data.split}): {why}. The relation 'metamorphic' needs nothing of them"
+            f"the relation {relation.name!r} does not apply to the data {data.name!r} (split "
+            f"{data.split}): {why}. The relation 'metamorphic' works with all data"
         )
     return relation
 
@@ -165,8 +167,8 @@ def as_relation(given: object, where: str) -> Relation:
     RELATIONS.check_shape(given, where, method, answer)
     if not (overrides(given, "begin") or overrides(given, "judge")):
         raise UserError(
-            f"{where}: {type(given).__name__} has neither judge(), for turns that the search "
-            "edits, nor begin(), for edits of its own"
+            f"{where}: {type(given).__name__} has neither judge() nor begin(): define judge() if "
+            "the search makes the edits, or begin() if the relation makes its own"
         )
     return CheckedRelation(given, where)
 

@@ -53,7 +53,7 @@ Failure = Literal["changed", "stuck", "partial", "other"]
 VerdictKind = Literal["held", "violation", "improved", "inapplicable"]
 
 #: The reason for skipping a turn in a language that the locks do not know.
-OTHER_LANGUAGE: Final = "the utterance is not in English, or not all of it"
+OTHER_LANGUAGE: Final = "the utterance is not entirely in English"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class Delta:
     def __post_init__(self) -> None:
         if self.before in self.after:
             raise ValueError(
-                f"nothing would have to happen to {self.slot}: {shown_value(self.before)} is among "
-                f"what it is to become ({self.after})"
+                f"the delta of {self.slot} expects no change: {shown_value(self.before)} is "
+                f"already an expected value ({self.after})"
             )
 
     def __str__(self) -> str:
@@ -111,11 +111,11 @@ class Expected:
 
     def __post_init__(self) -> None:
         if any(one.slot >= other.slot for one, other in pairwise(self.deltas)):
-            raise ValueError("the deltas must be sorted by slot, and of each slot there is one")
+            raise ValueError("the deltas must be sorted by slot, with at most one for each slot")
         if any(one >= other for one, other in pairwise(self.differs)):
-            raise ValueError("what differs must be sorted, and each path of it named once")
+            raise ValueError("the paths in differs must be sorted, and each must be there once")
         if twice := next((path for path in self.differs if self.of(path)), None):
-            raise ValueError(f"{twice} has a delta, and is among what differs")
+            raise ValueError(f"{twice} is both in deltas and in differs")
 
     @property
     def stays(self) -> bool:
@@ -346,7 +346,7 @@ class Scene:
         """
         found = self.states[index] if index >= 0 else Outcome()
         if found is None:
-            raise ValueError(f"there is no state of turn {index} of {self.dialogue.id!r}")
+            raise ValueError(f"the state of turn {index} of {self.dialogue.id!r} is not known")
         return found
 
     @property
@@ -417,7 +417,7 @@ class Scene:
         limit = len(self.turn.user)
         for one in sorted(replacements, reverse=True):
             if not 0 <= one.start <= one.end <= limit:
-                raise ValueError(f"{one} overlaps with another one, or is outside of the utterance")
+                raise ValueError(f"{one} overlaps another replacement or is outside the utterance")
             limit = one.start
             before = self.turn.user[one.start : one.end]
             edits.append(Edit(self.relation, one.operator, one.start, one.end, before, one.after))
@@ -596,7 +596,7 @@ class Relation(Protocol):
     @property
     def inapplicable(self) -> str:
         """The reason, for reports, why the relation does not apply to a turn."""
-        return "the relation says nothing about this turn"
+        return "the relation does not apply to this turn"
 
     def impossible(self, data: DialogueSet) -> str:
         """Return why no turn of the data can satisfy the relation, or ``""`` if some may."""
@@ -605,7 +605,7 @@ class Relation(Protocol):
             for dialogue in data.dialogues
             for turn in dialogue.turns
         ):
-            return "it compares with labels, and no turn has one"
+            return "it needs labels, and no turn has one"
         return ""
 
     def begin(self, scene: Scene) -> Begun:
@@ -629,7 +629,7 @@ class Relation(Protocol):
             perturbed: prediction on the variant in the variant's context.
             label: correct belief state, or ``None`` if the data has none.
         """
-        raise NotImplementedError(f"the relation {self.name!r} edits by itself")
+        raise NotImplementedError(f"the relation {self.name!r} makes its own edits")
 
 
 #: The return type of `begin`.
@@ -656,8 +656,8 @@ def begin(relation: Relation, scene: Scene) -> TurnBegun:
         return begun
     if isinstance(begun, BySearch) != (relation.edits == "search"):
         raise UserError(
-            f"the relation {relation.name!r} has edits = {relation.edits!r}, and its begin() "
-            f"returned {type(begun).__name__}: BySearch is for 'search', rewrites are for 'own'"
+            f"the relation {relation.name!r} has edits = {relation.edits!r}, but its begin() "
+            f"returned {type(begun).__name__}: return BySearch for 'search', rewrites for 'own'"
         )
     if isinstance(begun, Iterable) and not isinstance(begun, BySearch):
         return list(islice(begun, MOST)) or Inapplicable(relation.inapplicable)

@@ -58,7 +58,7 @@ def rounds_after(count: int, moves: Iterable[Move]) -> tuple[int, ...]:
         if move.kind == "again":
             continue
         if move.kind == "add" or (move.kind in {"move", "repeat"} and move.to is None):
-            raise ValueError(f"{move} says too little: what is added is no round of the dialogue")
+            raise ValueError(f"cannot apply {move}: it adds a new round, or has no target round")
         place = order.index(move.turn)
         if move.kind == "repeat":
             order.insert(order.index(move.to or 0) + 1, move.turn)
@@ -232,9 +232,7 @@ def _round(scene: Scene, turn: Turn) -> SpokenRound:
     )
 
 
-_ASKS_FOR_MORE: Final = (
-    "each round asks for another one, for more, or for something else than before"
-)
+_ASKS_FOR_MORE: Final = "each round asks for another one, for more, or for something different"
 #: Words of a request that has another meaning if it is repeated.
 _COUNTED: Final = re.compile(
     r"\b(?:another|again|more|extra|additional|further|later|earlier|else|other|different|instead"
@@ -255,7 +253,7 @@ class Duplicate(Relation):
     """
 
     name = "duplicate"
-    expects = "{stays} after the round that is said twice"
+    expects = "{stays} after a repeated round"
     on = ("state",)
     edits = "own"
     unit = "dialogue"
@@ -277,13 +275,13 @@ def _rewrite_duplicated(scene: Scene, index: int) -> Rewrite:
     return Rewrite(seen, reference, moves=moves, about=f"round {index + 1} said twice")
 
 
-_FEW: Final = "no two rounds beside each other change the state, the first round aside"
-_SLOTS: Final = "rounds beside each other change the same slots"
-_SHUFFLE_UNSAID: Final = "a round does not say all that it changes"
-_SHUFFLE_VALUES: Final = "a round says what another one gives"
-_SHUFFLE_TAKEN_BACK: Final = "a round says another value of a slot that another one gives"
-_SHUFFLE_POINTS: Final = "a round points to what was said before"
-_SHUFFLE_DOMAINS: Final = "a round would not say any more what its values are for"
+_FEW: Final = "no two adjacent rounds after the first change the state"
+_SLOTS: Final = "adjacent rounds change the same slots"
+_SHUFFLE_UNSAID: Final = "a round does not say all its changes"
+_SHUFFLE_VALUES: Final = "a round says a value that another round gives"
+_SHUFFLE_TAKEN_BACK: Final = "a round says another value for a slot that another round gives"
+_SHUFFLE_POINTS: Final = "a round refers to earlier rounds"
+_SHUFFLE_DOMAINS: Final = "the domain of a round's values would be unclear"
 #: Number of random orders, besides those with one moved round.
 _DRAWN: Final = 4
 
@@ -393,18 +391,18 @@ def _rewrite_shuffled(scene: Scene, order: Sequence[int]) -> Rewrite:
     return Rewrite(seen, scene.context, moves=moves, about=told)
 
 
-_NONE: Final = "no round between the first and the last one changes the state"
+_NONE: Final = "no round between the first and the last changes the state"
 _LATER: Final = "a later round changes the same slots"
-_LABELS: Final = "the labels of the round, or of the end, disagree with what it changed"
-_DROP_UNSAID: Final = "the user does not say all that the round changes"
-_MORE_VALUES: Final = "the user says more values in the round than it gives"
-_STANDS: Final = "what was said before the round stands again without it"
+_LABELS: Final = "the labels of the round or of the last turn disagree with its changes"
+_DROP_UNSAID: Final = "the user does not say all changes of the round"
+_MORE_VALUES: Final = "the user says more values than the round gives"
+_STANDS: Final = "without the round, an earlier value would count again"
 _CORRECTS: Final = "the user corrects something in the round"
-_DROP_VALUES: Final = "another round says what the round gives"
-_DROP_TAKEN_BACK: Final = "a later turn says another value of the slot, or corrects something"
-_NEEDED: Final = "the round says what a later round gives"
-_DROP_POINTS: Final = "a later round points to what was said before"
-_DROP_DOMAINS: Final = "a later round would not say any more what its values are for"
+_DROP_VALUES: Final = "another round says a value that the round gives"
+_DROP_TAKEN_BACK: Final = "a later turn says another value for the slot, or corrects something"
+_NEEDED: Final = "the round says a value that a later round gives"
+_DROP_POINTS: Final = "a later round refers to earlier rounds"
+_DROP_DOMAINS: Final = "the domain of later values would be unclear"
 
 
 @register_relation
@@ -415,7 +413,7 @@ class Drop(Relation):
     """
 
     name = "drop"
-    expects = "what the round gave is gone at the end, and all else stays"
+    expects = "the slots that the round filled are empty at the end, and all others stay"
     on = ("state",)
     edits = "own"
     side = "should-change"
@@ -524,7 +522,7 @@ class Restart(Relation):
     """
 
     name = "restart"
-    expects = "the same dialogue, held once more, gives the same {answers}"
+    expects = "the same dialogue, asked again, gives the same {answers}"
     on = ("state", "reply")
     edits = "own"
     unit = "dialogue"
@@ -537,5 +535,5 @@ class Restart(Relation):
 
 def _rewrite_restarted(scene: Scene, index: int) -> Rewrite:
     context = scene.dialogue.context(index)
-    about = f"round {index + 1} of the dialogue held again"
+    about = f"round {index + 1} of the dialogue asked again"
     return Rewrite(context, context, moves=(Move("again", index),), about=about)

@@ -122,16 +122,16 @@ def read_frozen(path: Path) -> FrozenFile:
     head = checked(_Head, *parsed[0]) if parsed else None
     if head is None or head.schema != SCHEMA:
         raise DataError(
-            f"{path} is no file of frozen variants: its first line must have the schema "
-            f"{SCHEMA!r}; dstfuzz freeze writes one"
+            f"{path} is not a file of frozen variants: its first line must have the schema "
+            f"{SCHEMA!r}. Write such a file with dstfuzz freeze"
         )
     rows: dict[tuple[str, str], FrozenRow] = {}
     for value, place in parsed[1:]:
         row = checked(FrozenRow, value, place)
         if row.verdict and not row.reviewer.strip():
-            raise DataError(f"{place}: a verdict needs the name of who gave it in 'reviewer'")
+            raise DataError(f"{place}: the verdict has no reviewer: write a name in 'reviewer'")
         if (row.key, row.text) in rows:
-            raise DataError(f"{place}: the same text stands there twice for the same turn")
+            raise DataError(f"{place}: the file has this text for this turn twice: remove one")
         rows[row.key, row.text] = row
     return FrozenFile(head.sources, tuple(rows.values()))
 
@@ -190,7 +190,7 @@ def broken_lock(scene: Scene, text: str) -> str:
 def said_otherwise(scene: Scene, texts: Iterable[str], operator: str) -> Iterator[Rewrite]:
     """Yield the turn with each text in place of its utterance."""
     for text in texts:
-        yield scene.rewrite([scene.whole(text, operator)], about="in other words")
+        yield scene.rewrite([scene.whole(text, operator)], about="another wording")
 
 
 class _Locked:
@@ -210,9 +210,9 @@ class _Locked:
 
 
 _NO_VALUES: Final = "the turn gives no slot a value"
-_UNSAID: Final = "the turn does not say each value that it gives, once"
-_LABELS: Final = "the labels have other changes than the answers"
-_NOBODY: Final = "nobody else gives the same slots in a like place, with no lock broken"
+_UNSAID: Final = "the turn does not say each of its values exactly once"
+_LABELS: Final = "the labels and the answers have different changes"
+_NOBODY: Final = "no other dialogue has a usable utterance for the same slots"
 #: Maximum number of rewrites per turn.
 MOST_RETRIEVED: Final = 8
 
@@ -274,7 +274,7 @@ class Retrieval(Relation):
     def impossible(self, data: DialogueSet) -> str:
         """Return an error text if fewer than two dialogues are fully labelled, else ``""``."""
         labelled = sum(all(turn.state is not None for turn in one.turns) for one in data.dialogues)
-        return "" if labelled > 1 else "it takes words of other dialogues with labels"
+        return "" if labelled > 1 else "it needs at least two dialogues with a label on every turn"
 
     def begin(self, scene: Scene) -> Begun:
         """Return the turn in the words of a few random others."""
@@ -411,11 +411,12 @@ class Frozen(Relation):
         """Return an error text if there is no file, or none of its rows fits the data."""
         if data.frozen is None:
             return (
-                "it needs a file of reviewed variants (--dst-relation=frozen:FILE; dstfuzz freeze)"
+                "it needs a file of reviewed variants: give --dst-relation=frozen:FILE; dstfuzz "
+                "freeze writes the file"
             )
         if not any(key in data.frozen for one in data.dialogues for key in turn_keys(one)):
             return (
-                "no turn of the data has a variant in the file of --dst-relation=frozen with the "
+                "the file of --dst-relation=frozen has no variant of a turn of the data with the "
                 "verdict 'keeps' and no lock"
             )
         return ""
@@ -452,9 +453,7 @@ def relation_source(name: str) -> CandidateSource:
     if not _says_otherwise(relation):
         others = (relation_by_name(one) for one in RELATIONS.shipped)
         usable = ", ".join(other.name for other in others if _says_otherwise(other))
-        raise UserError(
-            f"the relation {name!r} does not say turns in other words; those that do: {usable}"
-        )
+        raise UserError(f"the relation {name!r} does not paraphrase turns: use one of {usable}")
 
     def words(scenes: Sequence[Scene]) -> Iterator[Sequence[str]]:
         for scene in scenes:

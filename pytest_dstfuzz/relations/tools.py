@@ -49,7 +49,7 @@ class ToolRelation(Relation):
         """Return an error text if no dialogue has tools, else ``""``."""
         if data.tools:
             return ""
-        return "it edits the list of tools, and no dialogue has one"
+        return "it edits the list of tools, and no dialogue has tools"
 
     def begin(self, scene: Scene) -> Begun:
         """Return the turn with other lists of tools."""
@@ -108,7 +108,7 @@ class ToolsOrder(ToolRelation):
 
 
 def _orders(scene: Scene, clean: Transcript) -> Iterator[Told]:
-    yield "the list of tools the other way round", with_tools(clean, clean.tools[::-1])
+    yield "the tools in reverse order", with_tools(clean, clean.tools[::-1])
     for _ in range(MOST):
         order = scene.rng.permutation(len(clean.tools)).tolist()
         told = ", ".join(str(place + 1) for place in order)
@@ -118,7 +118,7 @@ def _orders(scene: Scene, clean: Transcript) -> Iterator[Told]:
         )
 
 
-NONE_APART: Final = "every other tool that is known has to do with the dialogue"
+NONE_APART: Final = "every other known tool is related to the dialogue"
 #: Words in the names of tools of any kind, which do not show their subject.
 _DOING: Final = word_set(
     "get find search book buy reserve add set make call list show check look lookup create update "
@@ -154,7 +154,7 @@ def _with_one(scene: Scene, clean: Transcript, apart: Iterable[Tool]) -> Iterato
     for tool in apart:
         place = int(scene.rng.integers(len(clean.tools) + 1))
         tools = (*clean.tools[:place], tool, *clean.tools[place:])
-        yield f"one more tool, {tool.name}, in place {place + 1}", with_tools(clean, tools)
+        yield f"one more tool, {tool.name}, at position {place + 1}", with_tools(clean, tools)
 
 
 def _tools_of(data: DialogueSet) -> tuple[Tool, ...]:
@@ -168,7 +168,7 @@ def _tools_of(data: DialogueSet) -> tuple[Tool, ...]:
 @cache
 def _shipped() -> tuple[Tool, ...]:
     path = resources.files("pytest_dstfuzz") / "resources" / "relations" / "tools.json"
-    return read_tools(path.read_text(encoding="utf-8"), "the tools that ship")
+    return read_tools(path.read_text(encoding="utf-8"), "the shipped tools")
 
 
 @lru_cache(maxsize=4096)
@@ -197,7 +197,7 @@ def _said(scene: Scene, tools: Iterable[Tool]) -> frozenset[str]:
     return frozenset(map(_single, found))
 
 
-NONE_SPARE: Final = "no tool has an optional parameter that no call uses"
+NONE_SPARE: Final = "no tool has an unused optional parameter"
 
 
 @register_relation
@@ -255,7 +255,7 @@ def _without(clean: Transcript, at: int, name: str) -> Told:
     return f"{tool.name} without its optional parameter {name}", with_tools(clean, tools)
 
 
-NO_OTHER_WORDS: Final = "none of its tools is there in other words"
+NO_OTHER_WORDS: Final = "no tool of the dialogue has a paraphrase"
 
 
 @register_relation
@@ -267,7 +267,7 @@ class ToolsParaphrase(ToolRelation):
     """
 
     name = "tools-paraphrase"
-    expects = "{stays}, under the other names"
+    expects = "{stays}, under the new names"
     source = "as its file says; SGD-X: Lee et al., AAAI 2022"
     reasons = (NO_TOOLS, NO_OTHER_WORDS)
 
@@ -277,12 +277,12 @@ class ToolsParaphrase(ToolRelation):
             return why
         if not data.paraphrases:
             return (
-                "it needs the tools in other words (--dst-relation=tools-paraphrase:PATH, a JSON "
-                "file, or the folder with SGD and SGD-X)"
+                "it needs other names and descriptions of the tools: give "
+                "--dst-relation=tools-paraphrase:PATH, a JSON file or the folder with SGD and SGD-X"
             )
         named = {tool.name for tool in data.tools}
         if not any(named & one.tools.keys() for one in data.paraphrases):
-            return "the file of tools-paraphrase has other words for none of the tools of the data"
+            return "the file of tools-paraphrase has no tool of the data"
         return ""
 
     def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
@@ -308,4 +308,4 @@ def paraphrased(clean: Transcript, words: ToolParaphrase) -> Transcript:
 
 
 def _told(words: ToolParaphrase) -> str:
-    return f"the tools in the words of {words.name}"
+    return f"the tools in the wording of {words.name}"

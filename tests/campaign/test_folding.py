@@ -234,7 +234,7 @@ def test_a_campaign_from_python_takes_a_function_of_two_texts(lexicon: Lexicon) 
     for variant in turn.variants:
         missed = "luggage" not in variant.text.split()
         assert (variant.outcome == "violation") == missed
-    with pytest.raises(UserError, match="the relation 'removal' speaks of slots: for replies"):
+    with pytest.raises(UserError, match="'removal' tests slots, not replies: use one of"):
         Campaign(bot, [talk], settings, relation="removal", lexicon=lexicon)
     with pytest.raises(UserError, match="add outcome='reply' to the settings"):
         Campaign(bot, [talk], compare=near, lexicon=lexicon)

@@ -219,8 +219,8 @@ class ClosedAlone(Relation):
         ("metamorphic,goldd", r"unknown relation 'goldd'. Did you mean 'gold'"),
         ("metamorphic,metamorphic", "the relation 'metamorphic' is named twice"),
         (["metamorphic", "metamorphic"], "two relations of the campaign are called 'metamorphic'"),
-        ("metamorphic,,gold", "is no list of relations"),
-        ("metamorphic,gold", "'gold' can say nothing about the data 'toy'"),
+        ("metamorphic,,gold", "is not a list of relations"),
+        ("metamorphic,gold", "'gold' does not apply to the data 'toy'"),
         ([], "a campaign needs a relation"),
     ],
 )
@@ -233,5 +233,5 @@ def test_all_stands_for_those_that_can_say_something() -> None:
     names = list(Campaign(track, DATA, SETTINGS, relation="all").summaries())
     assert names[0] == "metamorphic"
     assert "gold" not in names
-    with pytest.raises(UserError, match="'all' stands alone"):
+    with pytest.raises(UserError, match="'all' cannot be combined"):
         Campaign(track, DATA, SETTINGS, relation="all,value-swap")

@@ -41,8 +41,8 @@ def test_candidates_are_added_and_verdicts_stay(
     ("source", "message"),
     [
         ("phrase-tabel", "phrase-table"),
-        ("value-swap", "does not say turns in other words; those that do: neighbour-swap"),
-        ("frozen", "does not say turns in other words"),
+        ("value-swap", "does not paraphrase turns: use one of neighbour-swap"),
+        ("frozen", "does not paraphrase turns"),
     ],
 )
 def test_other_sources_are_refused(

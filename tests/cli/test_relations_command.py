@@ -62,7 +62,7 @@ def test_data_without_labels_count_nothing(tmp_path: Path, capsys: pytest.Captur
     rows = run(f"--data {tmp_path / 'own.jsonl'}", capsys).splitlines()
     assert next(row.split()[-4:] for row in rows if row.split()[:1] == ["drop"])[:3] == ["-"] * 3
     said = " ".join(run(f"value-swap --data {tmp_path / 'own.jsonl'}", capsys).split())
-    assert "applies to no turn of the data: value-swap needs other values" in said
+    assert "applies to no turn of the data: value-swap needs a slot with at least two" in said
 
 
 def test_labelled_data_of_which_a_relation_says_nothing_are_not_called_unlabelled(

@@ -59,7 +59,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((MODEL, "--dst-data=broken.zip"), "broken.zip is no zip or is cut off"),
     (
         (MODEL, "--dst-data=talk.jsonl", "--dst-relation=gold"),
-        "it compares with labels, and no turn has one",
+        "it needs labels, and no turn has one",
     ),
     (
         (MODEL, "--dst-data=talk.jsonl", "--dst-domains=hotel"),

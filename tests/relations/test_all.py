@@ -113,9 +113,9 @@ DATA = DialogueSet("d", "test", (Dialogue("d", (Turn(0, "", "hi", BeliefState({"
     ("fault", "message"),
     [
         ("", ""),
-        ("reason", "its reasons are listed"),
-        ("before", "it says that a is west before, and it is n"),
-        ("draw", "turn 0 of 'd': asked again, it says something else"),
+        ("reason", "'unlisted': the reason must be one of listed"),
+        ("before", "its delta of a starts from west, but the value is n"),
+        ("draw", "turn 0 of 'd': a second call returned another result"),
     ],
 )
 def test_what_is_wrong_is_told(fault: str, message: str) -> None:

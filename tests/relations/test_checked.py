@@ -47,19 +47,19 @@ def other_rounds(context: Context) -> Context:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda one: replace(one, reference=other_rounds(one.reference)), "no clean context"),
-        (lambda one: replace(one, separable=True), "expects the state of the turn to stay"),
+        (lambda one: replace(one, reference=other_rounds(one.reference)), "not a clean context"),
+        (lambda one: replace(one, separable=True), "the state of the turn must stay"),
         (
             lambda one: replace(one, separable=True, reference=FIRST, expected=Expected()),
-            "expects the state of the turn to stay",
+            "the state of the turn must stay",
         ),
-        (lambda one: replace(one, edits=()), "neither edits nor moves"),
+        (lambda one: replace(one, edits=()), "no edits and no moves"),
         (lambda one: replace(one, edits=(Edit("toy", "x", 90, 91, "a", "b"),)), "do not fit"),
-        (lambda one: replace(one, seen=SCENE.context), "do not lead from the utterance"),
-        (lambda one: replace(one, seen=other_rounds(one.seen)), "other words than those of the"),
+        (lambda one: replace(one, seen=SCENE.context), "edits do not turn the utterance"),
+        (lambda one: replace(one, seen=other_rounds(one.seen)), "changes words outside the turn"),
         (
             lambda one: replace(one, expected=Expected((Delta("hotel-area", "west", SOUTH),))),
-            "hotel-area is west before, and it is north",
+            "hotel-area starts from west, but the value is north",
         ),
     ],
 )
@@ -79,10 +79,10 @@ def test_rounds_that_moved_may_be_others() -> None:
     ("begun", "message"),
     [
         ([replace(SOUND, edits=())], "begin() of the relation 'toy' returned"),
-        (["south"], "each of them must be a Rewrite"),
+        (["south"], "returned south: each rewrite must be a Rewrite"),
         ("south", "it must return rewrites, BySearch or Inapplicable"),
         (3, "it must return rewrites, BySearch or Inapplicable"),
-        (Inapplicable("why not"), "its reasons are because, or so"),
+        (Inapplicable("why not"), "'why not': the reason must be one of because, or so"),
         ([replace(SOUND, expected=Expected())], "has side = 'should-change'. Give scene.rewrite()"),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_verdict_fits_the_side_of_its_relation() -> None:
     north, south = BeliefState({"hotel-area": "north"}), BeliefState({"hotel-area": "south"})
     assert judge(north, south, None).kind == "held"
     assert judge(north, north, north).failure == "stuck"
-    with pytest.raises(UserError, match="stayed as it was, and the relation has side"):
+    with pytest.raises(UserError, match="did not change, but the relation has side"):
         judge(north, north, None)
 
 
@@ -133,5 +133,5 @@ def test_an_answer_that_stayed_is_a_violation_where_it_must_change(kind: Verdict
     judge = as_relation(Better(), "conftest.py").judge
     north, south = BeliefState({"hotel-area": "north"}), BeliefState({"hotel-area": "south"})
     assert judge(north, south, None).kind == kind
-    with pytest.raises(UserError, match="stayed as it was, and the relation has side"):
+    with pytest.raises(UserError, match="did not change, but the relation has side"):
         judge(north, north, None)

@@ -54,7 +54,7 @@ def test_names_are_those_of_the_option() -> None:
 def test_gold_needs_a_label_somewhere() -> None:
     bare = Dialogue("d", (Turn(0, "", "hello"),))
     labelled = Dialogue("e", (Turn(0, "", "hello"), Turn(1, "", "hi", EMPTY)))
-    with pytest.raises(UserError, match=r"'gold' can say nothing about .*: it compares with lab"):
+    with pytest.raises(UserError, match=r"'gold' does not apply to .*: it needs labels"):
         relation_for("gold", DialogueSet("bot", "test", (bare,)))
     assert relation_for("gold", DialogueSet("bot", "test", (bare, labelled))).name == "gold"
     assert relation_for("metamorphic", DialogueSet("bot", "test", (bare,))).name == "metamorphic"
@@ -75,9 +75,9 @@ class Beyond(Relation):
 def test_a_mistake_of_a_relation_is_told_with_its_own_line() -> None:
     own = as_relation(Beyond, "here")
     scene = scene_of(labelled_talk(("a cheap hotel", {"hotel-price": "cheap"})))
-    with pytest.raises(UserError, match=r"outside of the utterance \(.*test_relations\.py:\d+\)"):
+    with pytest.raises(UserError, match=r"outside the utterance \(.*test_relations\.py:\d+\)"):
         own.begin(scene)
 
 
 def test_one_of_the_other_side_that_says_nothing_does_not_expect_the_state_to_stay() -> None:
-    assert as_relation(Beyond, "here").expects == "{changes} as each rewrite says"
+    assert as_relation(Beyond, "here").expects == "{changes} as the rewrite expects"

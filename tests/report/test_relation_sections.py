@@ -32,7 +32,7 @@ SETTINGS = Settings.of(model="bot", relation="metamorphic,value-swap,duplicate",
 @pytest.fixture
 def mixed(results: list[TurnResult]) -> list[TurnResult]:
     """Three turns under metamorphic, eight under value-swap, two dialogues under duplicate."""
-    why = "the slot had the value before"
+    why = "the slot already had the value"
     swapped = [
         turn(swap(0, destination="ely"), swap(1), dialogue=f"d{number}") for number in range(5)
     ]
@@ -61,7 +61,7 @@ def test_sections_are_in_the_order_of_the_names(mixed: list[TurnResult]) -> None
         *("value-swap", "duplicate", "metamorphic")
     ]
     swapped = Totals.of(mixed, FACTS).first("value-swap")
-    assert (swapped.applicable, swapped.inapplicable) == (6, {"the slot had the value before": 2})
+    assert (swapped.applicable, swapped.inapplicable) == (6, {"the slot already had the value": 2})
     assert swapped.failures == {"changed": 0, "stuck": 5, "partial": 0, "other": 1}
     assert swapped.over_stability == 5 / 11
     assert swapped.summary.failure_rate == 6 / 11
@@ -81,7 +81,7 @@ def test_the_two_sides_stand_side_by_side(mixed: list[TurnResult]) -> None:
     # The tracker failed under metamorphic, so that errors have a column on that side.
     assert row(text, "duplicate")[:7] == ["2", "2", "1", "1", "0", "50.00", "%"]
     assert "value-swap (should change): the slot takes the new value" in text
-    assert "inapplicable  2 x the slot had the value before" in text
+    assert "inapplicable  2 x the slot already had the value" in text
     assert "rewrites      11 = 5 held + 5 stuck + 1 other" in text
     assert any(line.startswith("over-stable   45.45 % of the rewrites left the") for line in text)
 
@@ -212,8 +212,8 @@ def test_quiet_is_a_line_each(mixed: list[TurnResult]) -> None:
     assert len(lines(mixed, verbosity=-1)) == 3
     assert lines(mixed, verbosity=-1)[1] == (
         "dstfuzz: value-swap: 6 violations in 6 of 6 turns; failure rate 54.55 % (13.4 to "
-        "91.3 %), stuck 45.45 %; applied to 6 of 8 turns; of the others 2 because: the slot had "
-        "the value before"
+        "91.3 %), stuck 45.45 %; applied to 6 of 8 turns; of the others 2 because: the slot "
+        "already had the value"
     )
 
 

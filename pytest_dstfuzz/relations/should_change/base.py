@@ -334,7 +334,7 @@ def _says(scene: Scene, slot: str, value: str) -> bool:
 
 
 NO_CALL: Final = "the turn calls no tool"
-NOT_EXACT: Final = "what becomes of the call would have to be guessed"
+NOT_EXACT: Final = "the effect on the call is uncertain"
 #: Reasons of every relation on tool calls.
 OF_CALLS: Final = (NO_CALL, NOT_EXACT)
 #: Rewrites for one slot, at least one, or the reason why there are none.
@@ -433,8 +433,8 @@ def needs_values(relation: str, data: DialogueSet) -> str:
     if any(len(found) > 1 for table in tables_of(data) for found in table.values.values()):
         return ""
     return (
-        f"{relation} needs other values of a slot, and the data has neither an ontology nor labels "
-        "with two values of one slot"
+        f"{relation} needs a slot with at least two known values, and the data has neither an "
+        "ontology nor labels with two values of one slot"
     )
 
 

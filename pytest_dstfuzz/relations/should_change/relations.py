@@ -80,8 +80,8 @@ from pytest_dstfuzz.relations.values import (
     written,
 )
 
-SPELLED_OTHERWISE: Final = "the value is spelled in a way that others cannot take"
-NO_OTHER: Final = "no other value of the slot is known that was not said yet"
+SPELLED_OTHERWISE: Final = "no other value can be spelled like this one"
+NO_OTHER: Final = "no other value of the slot is known, or all were said already"
 
 #: Maximum number of values tried per slot.
 _MOST_SWAPS: Final = 8
@@ -194,9 +194,9 @@ def why_none(scene: Scene, site: ValueSite) -> str:
     return SPELLED_OTHERWISE if untaken else NO_OTHER
 
 
-GIVES_NOTHING: Final = "the turn gives no slot a value that could be another one"
+GIVES_NOTHING: Final = "the turn gives no slot a value that can be replaced"
 IS_NAMED: Final = "the state names a place, and the slot describes it"
-NO_NAME: Final = "the name of the slot would have to be guessed"
+NO_NAME: Final = "no clear phrase for the slot is known"
 
 #: The system's words before the user's change of mind in a new turn.
 ACKNOWLEDGED: Final = "Okay."
@@ -210,7 +210,7 @@ class TurnBack(ShouldChange):
     """The slot takes the value that the user changes to."""
 
     name = "turn-back"
-    expects = "the named slot takes the value that the user turns to, and all others stay"
+    expects = "the named slot takes the new value, and all others stay"
     reasons = (GIVES_NOTHING, MISLABELLED, IS_NAMED, NO_NAME, NO_OTHER, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
@@ -313,7 +313,7 @@ def _both_forms(scene: Scene, name: str, delta: Delta) -> Iterator[Rewrite]:
 
 NEEDED: Final = "the sentence needs the phrase that gives the value"
 NOTHING_LEFT: Final = "too little is left of the turn without the phrase"
-POINTED_AT: Final = "a word points at what the phrase says"
+POINTED_AT: Final = "a later word refers to the phrase"
 
 #: Minimum number of remaining words.
 _LEAST: Final = 4
@@ -328,7 +328,7 @@ class Removal(ShouldChange):
     """The slot is empty again, or has its value from before the turn."""
 
     name = "removal"
-    expects = "the slot has its value of the turn before, or none, and all others stay"
+    expects = "the slot has its earlier value or is empty, and all others stay"
     reasons = (*REASONS, NEEDED, NOTHING_LEFT, POINTED_AT, *OF_CALLS)
 
     def edited(self, scene: Scene) -> Edited:
@@ -381,7 +381,7 @@ def _without(scene: Scene, first: int, last: int) -> list[Replacement]:
 
 
 NO_ROLE: Final = "the turn gives neither both ends of a journey nor a time with a role"
-NO_CUE: Final = "no cue right before the value says its role"
+NO_CUE: Final = "the words before the value do not show its role"
 OTHER_HELD: Final = "the slot of the other role has a value"
 NO_OTHER_SLOT: Final = "no slot has the other role"
 
@@ -408,7 +408,7 @@ class RoleSwap(ShouldChange):
     """The two ends of a journey are exchanged, or a departure time becomes an arrival time."""
 
     name = "role-swap"
-    expects = "the two ends exchange their values, or the time moves to the other slot of times"
+    expects = "the two ends exchange their values, or the time moves to the slot of the other role"
     reasons = (*REASONS, NO_ROLE, NO_CUE, NO_OTHER_SLOT, OTHER_HELD, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
@@ -420,7 +420,7 @@ class RoleSwap(ShouldChange):
         for one, other in (("from", "to"), ("leave", "arrive")):
             if any((domain, other) in roles for domain, role in roles if role == one):
                 return ""
-        return "no pair of slots for the two ends of a journey, or for leaving and arriving"
+        return "it needs two slots for the ends of a journey, or for leaving and arriving"
 
     def edited(self, scene: Scene) -> Edited:
         """Return a rewrite that exchanges the ends, and one for each time with a role."""
@@ -544,7 +544,7 @@ class ConfusingEntity(ShouldChange):
             slots = tuple(table.kinds)
             if any(_is_twin(table, one, other) for one in slots for other in slots):
                 return needs_values(self.name, data)
-        return "no two slots of the data are of one type"
+        return "it needs two slots of the same type"
 
     def edited(self, scene: Scene) -> Edited:
         """Return a rewrite for each slot that the turn gives and each confusing value."""
@@ -569,7 +569,7 @@ def _confused(scene: Scene, site: ValueSite) -> Made:
             reason = SPELLED_OTHERWISE
             continue
         delta = Delta(site.slot, site.value, admitted(scene, site.slot, value, edits[0].after))
-        about = f"{delta}, which {other} has"
+        about = f"{delta}, the value of {other}"
         rewrites[value] = scene.rewrite(edits, [delta], about=about)
     return list(rewrites.values()) or reason
 
@@ -591,9 +591,9 @@ def _is_twin(table: ValueTable, slot: str, other: str) -> bool:
     return same and alike(table.values[slot], table.values[other])
 
 
-COUNTED: Final = "not so many, or not at that time, says nothing of what is wanted"
+COUNTED: Final = "a negated number or time does not say which one is wanted"
 NOT_ALONE: Final = "the clause gives several values"
-NO_VERB: Final = "no verb of the clause is known to be negated"
+NO_VERB: Final = "no rule negates a verb of the clause"
 
 #: Auxiliaries before `not`: `should not be`, `would not like`.
 _AUXILIARIES: Final = word_set("should would will must")
@@ -634,7 +634,7 @@ class Negation(ShouldChange):
     """The slot may have any value except the unwanted one."""
 
     name = "negation"
-    expects = "the slot does not keep the value that is not wanted, and all others stay"
+    expects = "the slot does not keep the rejected value, and all others stay"
     reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, *OF_CALLS)
 
     def edited(self, scene: Scene) -> Edited:
@@ -725,8 +725,8 @@ def _negation_at(words: Sequence[str], clause: range, place: int) -> str:
     return new
 
 
-NO_RULE: Final = "no rule for any word of it"
-NO_FLAG: Final = "no slot of the data is a yes/no slot"
+NO_RULE: Final = "no word before the slot can be replaced by its opposite"
+NO_FLAG: Final = "it needs a yes/no slot"
 
 #: Opposites that flip the slot, from WordNet 3.0. The entries for `offer` and `provide` are our
 #: own.
@@ -814,7 +814,7 @@ def _is_told(scene: Scene, place: int) -> bool:
     return words[place] != "have" or before in _HOLDERS or scene.table.is_title(before)
 
 
-TOO_LONG: Final = "a value of several words is not corrected in passing"
+TOO_LONG: Final = "the value has several words"
 
 #: Maximum number of values tried per slot.
 _MOST_REPAIRS: Final = 4
@@ -825,7 +825,7 @@ class Repair(ShouldChange):
     """The slot has the value that is said last."""
 
     name = "repair"
-    expects = "the slot has the value that the user corrects themselves to, and all others stay"
+    expects = "the slot takes the corrected value, and all others stay"
     reasons = (*REASONS, TOO_LONG, SPELLED_OTHERWISE, NO_OTHER, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
@@ -854,8 +854,8 @@ def _repairs(scene: Scene, site: ValueSite) -> Iterator[Rewrite]:
 
 
 NOTHING_GIVEN: Final = "the turn changes nothing"
-NO_WORD: Final = "the turn has no word"
-TAKEN_AWAY: Final = "a slot loses its value at the turn"
+NO_WORD: Final = "the turn has no words"
+TAKEN_AWAY: Final = "the turn removes the value of a slot"
 UNSAID: Final = "the turn gives a value that it does not say"
 MORE: Final = "the turn says a value that it does not give"
 EARLIER: Final = "an earlier round says a value that the turn gives"
@@ -871,7 +871,7 @@ class RandomInput(ShouldChange):
     """The values of the turn are not given, and the state is that of the previous turn."""
 
     name = "random-input"
-    expects = "every slot that the turn gave is as it was before the turn"
+    expects = "every slot has its value from before the turn"
     source = "correct forms of the misspellings in the lexicon"
     reasons = (
         *(NO_WORD, NOTHING_GIVEN, TAKEN_AWAY, UNSAID, MORE, BY_SYSTEM, EARLIER, MISLABELLED),

@@ -31,14 +31,14 @@ from pytest_dstfuzz.relations.values import (
 )
 
 NO_MENTION: Final = "the turn says no value of the state"
-NOT_NEW: Final = "the slot had the value before"
+NOT_NEW: Final = "the slot already had the value"
 PART_OF_NAME: Final = "the value is part of a longer name, or a word of a domain or slot"
 TWICE: Final = "the value is said twice"
 BY_SYSTEM: Final = "the system said the value"
 OTHER_SLOT: Final = "another slot has the value"
-IN_DOUBT: Final = "the value stands in a negation, a choice, a comparison or a correction"
-GUESSED: Final = "which slot the value is for would have to be guessed"
-MISLABELLED: Final = "the label has another value in this slot"
+IN_DOUBT: Final = "the value is in a negation, a choice, a comparison or a correction"
+GUESSED: Final = "the slot of the value is ambiguous"
+MISLABELLED: Final = "the label has another value for this slot"
 
 #: In the order of the checks. If several slots fail, the turn is counted under the last reason.
 REASONS: Final = (

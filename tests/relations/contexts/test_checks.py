@@ -128,7 +128,7 @@ def test_names_and_ones_own(harbour: Dialogue):
         def equivalent(self, asked: AskedQuestion) -> bool:
             return asked.turn < 0
 
-    with pytest.raises(UserError, match=r"Never is a class: register one of it, Never\(\)"):
+    with pytest.raises(UserError, match=r"Never is a class: register an instance, Never\(\)"):
         register_context_check(Never)  # type: ignore[arg-type]  # likewise
     register_context_check(Never())
     assert said("never", harbour, 0) is False

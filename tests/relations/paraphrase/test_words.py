@@ -92,7 +92,7 @@ def test_a_phrase_table_of_the_user(tmp_path: Path):
     path = tmp_path / "own.tsv"
     path.write_text("# mine\nextra cheese\tmore cheese\n")
     assert phrase_table(path).others[("more", "cheese")] == (("extra", "cheese"),)
-    with pytest.raises(DataError, match="line 1: 'one' is no pair"):
+    with pytest.raises(DataError, match="line 1: 'one' is not a pair"):
         PhraseTable.read("one", "own.tsv")
     with pytest.raises(DataError, match=r"cannot read the phrase table .*none\.tsv"):
         phrase_table(tmp_path / "none.tsv")

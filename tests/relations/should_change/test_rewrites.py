@@ -247,7 +247,7 @@ def test_the_value_of_another_slot() -> None:
     now: Said = ("", "A coach on friday", {"hotel-day": "sunday", "train-day": "friday"})
     (one,) = rewrites(ConfusingEntity(), before, now)
     assert one.seen.user == "A coach on sunday"
-    assert one.about == "train-day: friday -> sunday, which hotel-day has"
+    assert one.about == "train-day: friday -> sunday, the value of hotel-day"
     assert reason(ConfusingEntity(), now) == NO_TWIN
     same = ("", "The same hotel, and a coach on friday", now[2])
     assert reason(ConfusingEntity(), before, same) == SAME

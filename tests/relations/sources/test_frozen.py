@@ -107,7 +107,7 @@ def test_locks_of_the_run_hold_whatever_the_file_says(tmp_path: Path) -> None:
 
 def test_without_rows_it_is_impossible(tmp_path: Path) -> None:
     assert "--dst-relation=frozen:FILE" in Frozen().impossible(DATA)
-    assert "no turn of the data" in Frozen().impossible(frozen(tmp_path, row(OTHER, "changes")))
+    assert "no variant of a turn" in Frozen().impossible(frozen(tmp_path, row(OTHER, "changes")))
     assert Frozen().impossible(frozen(tmp_path, row(OTHER))) == ""
 
 
@@ -145,13 +145,13 @@ ROW = {"key": "k", "user": "u", "text": "t", "source": "s"}
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([], "no file of frozen variants"),
-        (['{"schema": "x", "sources": {}}'], "no file of frozen variants"),
+        ([], "not a file of frozen variants"),
+        (['{"schema": "x", "sources": {}}'], "not a file of frozen variants"),
         ([HEAD, "{"], "line 2"),
         ([HEAD, json.dumps({**ROW, "verdict": "yes"})], "line 2.*verdict"),
-        ([HEAD, json.dumps({**ROW, "verdict": "keeps"})], "needs the name"),
+        ([HEAD, json.dumps({**ROW, "verdict": "keeps"})], "line 2: .* no reviewer"),
         ([HEAD, json.dumps({**ROW, "vote": ""})], "line 2.*vote"),
-        ([HEAD, json.dumps(ROW), json.dumps(ROW)], "line 3: the same text"),
+        ([HEAD, json.dumps(ROW), json.dumps(ROW)], "line 3: .* twice"),
     ],
 )
 def test_a_broken_file_is_named(tmp_path: Path, lines: list[str], message: str) -> None:

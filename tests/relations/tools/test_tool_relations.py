@@ -204,7 +204,7 @@ def test_what_does_not_fit_is_told(given: object, message: str, tmp_path: Path) 
 
 
 def test_they_are_for_tool_calls_alone() -> None:
-    with pytest.raises(UserError, match="speaks of tool calls: for slots there are"):
+    with pytest.raises(UserError, match="tests tool calls, not slots: use one of"):
         Campaign(dict, "sample", relation="tools-order")
     assert {one.name for one in relations_named("all", TALKS, "tool-calls")} >= {*NAMES} - {
         "tools-paraphrase"
