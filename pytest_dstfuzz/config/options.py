@@ -128,16 +128,18 @@ CALL_OPTIONS: tuple[Option, ...] = (
     _call(
         "call_order",
         Value(choice("order of calls", CALL_ORDERS), "ORDER"),
-        "whether the order counts in which an assistant calls tools: any (default) or exact",
+        "whether the order of an assistant's tool calls matters: any (default; it does not) "
+        "or exact",
     ),
     _call(
         "arguments",
         Value(argument_rules, "ARGUMENT=RULE", str, "\n"),
-        "when two values of a tool's argument, or of a slot of a belief state, are the same, such "
-        "as book_table.people=number, '*.id=ignore' or restaurant-time=instant; may be repeated, "
-        "the last that fits counts. Rules: auto (default), exact, ignore, number, case, instant, "
-        "subset, superset, unordered, text, a JSON list of admissible values, or module:function, "
-        "a function of yours of two values",
+        "rule that decides whether two values of a tool's argument, or of a slot in a belief "
+        "state, are equal, such as book_table.people=number, '*.id=ignore' or "
+        "restaurant-time=instant. May be repeated; the last rule that matches applies. RULE "
+        "is auto (default), exact, ignore, number, case, instant, subset, superset, "
+        "unordered, text, a JSON list of admissible values, or module:function, your own "
+        "function of two values",
     ),
 )
 
@@ -152,80 +154,82 @@ GATE_OPTIONS: Final = (
     _session(
         "max_failure_rate",
         _RATE,
-        "gate: fail the session when the failure rate is above this, such as 5% (implies "
-        "fail-on=gate)",
+        "fail the run if the failure rate is above RATE, such as 5% (implies fail-on=gate)",
     ),
     Option(
         "min_accuracy",
         _RATE,
-        "gate: fail the session when fewer of the clean answers than this are right by the labels, "
+        "fail the run if the share of clean answers that agree with the labels is below RATE, "
         "such as 60%",
         scopes=("session", "ini"),
     ),
     Option(
         "max_expected_failures",
         Value(parsers.parse_per_1000, "N", float),
-        "gate: fail the session when more of 1,000 user turns than this are expected to fail, such "
-        "as 5 or 7.5 (implies fail-on=gate; needs --dst-search=noise)",
+        "fail the run if more than N of 1,000 user turns are expected to fail, such as 5 or "
+        "7.5 (implies fail-on=gate; needs --dst-search=noise)",
         scopes=("session", "ini"),
     ),
     Option(
         "baseline",
         Value(parsers.text, "PATH"),
-        "gate: compare with the outcomes that an earlier build left in this file (implies "
-        "fail-on=gate)",
+        "compare the run with the outcomes of an earlier build in this file, and fail if it "
+        "got worse (implies fail-on=gate)",
         scopes=("path", "written", "session", "place"),
     ),
     _of_baseline(
         "update_baseline",
         SWITCH,
-        "write this build's outcomes to the file of --dst-baseline instead",
+        "write the outcomes of this run to the file of --dst-baseline",
     ),
     Option(
         "max_regression",
         Value(parsers.parse_points, "POINTS", float),
-        "gate: by how much the failure rate may rise over the baseline's, such as 2pp (default: "
-        "2pp)",
+        "fail the run if the failure rate is significantly higher than the baseline's, by "
+"more than POINTS, such as 2pp (percentage points; default: 2pp)",
         scopes=("session", "baseline", "ini"),
     ),
     Option(
         "max_expected_rise",
         Value(parsers.parse_per_1000, "N", float),
-        "gate: by how many of 1,000 user turns the expected failures may rise over the baseline's, "
-        "such as 2 (needs --dst-search=noise)",
+        "fail the run if the expected failures in 1,000 user turns rise by more than N over "
+        "the baseline's, such as 2 (needs --dst-search=noise)",
         scopes=("session", "baseline", "ini"),
     ),
     Option(
         "max_new_weaknesses",
         parsers.count(0, 1000),
-        "gate: at most so many weaknesses may be new since the baseline, such as 0",
+        "fail the run if it has more than N weaknesses that the baseline does not have, such as 0",
         scopes=("session", "baseline", "ini"),
     ),
     Option(
         "max_new_violations",
         parsers.count(0, 1000),
-        "gate: at most so many variants that held in the baseline may break now, such as 0 "
+        "fail the run if more than N variants that held in the baseline break now, such as 0 "
         "(default: 0 for a bot that repeats itself, otherwise no limit)",
         scopes=("session", "baseline", "ini"),
     ),
     Option(
         "max_clean_drift",
         _RATE,
-        "gate: share of the turns whose clean answer may differ from the baseline's, such as 2% "
-        "(default: 0); more is exit status 8, unless labels say that the answers got no worse",
+        "maximum share of the turns whose clean answer may differ from the baseline's, such "
+        "as 2% (default: 0). If it is exceeded, the exit status is 8, unless the labels show "
+        "that the answers did not get worse",
         scopes=("session", "baseline", "ini"),
     ),
     Option(
         "inconclusive",
         Value(parsers.choice("policy", parsers.INCONCLUSIVE), "WHAT"),
-        "a comparison that decides nothing: warn (default; if nothing could be compared at all, "
-        "the run fails with exit status 9), fail (exit status 7) or allow (never fails)",
+        "result of a run whose comparison with the baseline is inconclusive: warn (default; "
+        "but if nothing could be compared, the run fails with exit status 9), fail (exit "
+        "status 7) or allow (the run never fails for this reason)",
         scopes=("session", "ini"),
     ),
     _session(
         "fail_on",
         Value(parsers.choice("failure policy", parsers.FAIL_ON), "WHAT"),
-        "violation (each one fails its test; default) or gate (only the session's rate decides)",
+        "what fails: violation (each violation fails its test; default) or gate (only the "
+        "rates and limits of the whole run decide)",
     ),
 )
 
@@ -246,14 +250,14 @@ WEIGHT_KEYS: tuple[Option, ...] = (
     Option(
         "checkpoint",
         Value(parsers.text, "PATH"),
-        "weights of the tracker instead of the shipped ones",
+        "file with the weights of the tracker (default: the shipped weights)",
         scopes=("path", "place", "ini"),
         of="tracker",
     ),
     Option(
         "device",
         Value(parsers.text, "NAME"),
-        "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)",
+        "device that the tracker runs on: cpu, cuda, cuda:1, ... (default: cpu)",
         scopes=("place", "ini"),
         of="tracker",
     ),
@@ -262,49 +266,52 @@ TRACKER_KEYS: tuple[Option, ...] = (
     _service(
         "timeout",
         parsers.SECONDS,
-        "seconds that one attempt to ask a service may take (default: 30)",
+        "maximum seconds for each attempt of a request to a service (default: 30)",
     ),
     _service(
         "retries",
         parsers.count(0, 100),
-        "more attempts where a service is busy, fails or does not answer (default: 4)",
+        "maximum number of retries if a service is busy, fails or does not answer (default: 4)",
     ),
     _service(
         "dead_after",
         parsers.count(0, 1_000_000),
-        "after so many requests in a row that nobody answers, for all their attempts, the service "
-        "is taken for dead: nothing more is asked, exit status 6 (default: 20; 0: never)",
+        "number of consecutive requests without an answer, after all retries, until the "
+        "service counts as down: the run then sends no more requests and ends with exit "
+        "status 6 (default: 20; 0: never)",
     ),
     _service(
         "concurrency",
         parsers.count(1, 1024),
-        "requests to a service in flight at once, and calls of an async function (default: 16)",
+        "maximum number of simultaneous requests to a service, or of calls of an async "
+        "function (default: 16)",
     ),
     _service(
         "rate_limit",
         Value(parsers.positive("requests a second"), "N", float),
-        "at most so many requests to a service a second (default: no limit)",
+        "maximum number of requests to a service per second (default: no limit)",
     ),
     _service(
         "header",
         Value(parsers.headers, "'NAME: VALUE'", separator="\n"),
-        "send this header to a service; $NAME in the value is taken from the environment; may be "
-        "repeated (a list in the table). DSTFUZZ_TOKEN in the environment is sent as a "
-        "bearer token",
+        "HTTP header of each request to a service; $NAME in the value is replaced from the "
+        "environment; may be repeated (a list in the table). The variable DSTFUZZ_TOKEN in "
+        "the environment is sent as a bearer token",
     ),
     Option(
         "opening",
         Value(parsers.choice("role", OPENING_ROLES), "ROLE"),
-        "for --dst-outcome=reply or tool-calls: role of what the system says before the user, "
-        "assistant (default) or system, where the user has to speak first",
+        "for --dst-outcome=reply or tool-calls: role of the system's words before the first "
+        "user message: assistant (default), or system if the service requires the user to "
+        "speak first",
         of="tracker",
         kinds=SERVICES,
     ),
     Option(
         "slot_map",
         Value(parsers.text, "PATH"),
-        "which slot of a Rasa bot is which slot of the data: a TOML or JSON file (default: those "
-        "with the same name)",
+        "TOML or JSON file that maps the slots of a Rasa bot to the slots of the data "
+        "(default: slots with the same name)",
         scopes=("path", "place"),
         of="tracker",
         kinds=("rasa",),
@@ -312,15 +319,16 @@ TRACKER_KEYS: tuple[Option, ...] = (
     Option(
         "service_model",
         Value(parsers.text, "NAME"),
-        "name of the chat model (default: the only one that the service lists)",
+        "name of the chat model (default: the only model that the service lists)",
         of="tracker",
         kinds=MODELS,
     ),
     Option(
         "prompt",
         Value(parsers.text, "PATH"),
-        "Jinja2 template of what the chat model is told (default: a shipped one); with "
-        "--dst-outcome=reply or tool-calls a text, its system message (default: none)",
+        "file with a Jinja2 template of the chat model's prompt (default: a shipped "
+        "template); with --dst-outcome=reply or tool-calls, a file with the text of its "
+        "system message (default: none)",
         scopes=("path", "place"),
         of="tracker",
         kinds=MODELS,
@@ -328,23 +336,23 @@ TRACKER_KEYS: tuple[Option, ...] = (
     Option(
         "prices",
         Value(parsers.prices, "IN,OUT", float, separator=","),
-        "what a million tokens of prompts and of answers cost, for the report and max-cost",
+        "prices of a million tokens of prompts and of answers, for the report and for max-cost",
         of="tracker",
         kinds=MODELS,
     ),
     Option(
         "stream",
         parsers.SWITCH,
-        "whether the chat model's answers are to come in pieces, as programs for people ask for "
-        "them (default: no)",
+        "whether to request streamed answers from the chat model, as chat applications do "
+        "(default: no)",
         of="tracker",
         kinds=MODELS,
     ),
     Option(
         "tool_choice",
         Value(parsers.text, "HOW"),
-        "for --dst-outcome=tool-calls: how the chat model is to choose among the tools: auto, "
-        "required (it calls one at least), none, or the name of a tool (default: nothing is said)",
+        "for --dst-outcome=tool-calls: tool choice that is sent to the chat model: auto, "
+        "required (at least one call), none, or the name of a tool (default: not sent)",
         of="tracker",
         kinds=MODELS,
     ),
@@ -506,21 +514,23 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     _reply(
         "outcome",
         Value(outcome, "WHAT"),
-        "what of an answer is tested: state (slots and their values; default), reply (the text "
-        "that a bot answers) or tool-calls (the tools that an assistant calls, and the arguments)",
+        "part of the answers to test: state (slots and their values; default), reply (the "
+        "text of a bot's reply) or tool-calls (the tools that an assistant calls, with the "
+        "arguments)",
     ),
     _reply(
         "compare",
         Value(comparisons, "NAME,...", separator=","),
-        "when two replies say the same, all that are named agreeing: exact, numbers, names, "
-        "entities, polarity, ids, embedding, judge, one of a package or "
-        "of your suite, or module:function, a function of yours of two texts",
+        "comparisons that decide whether two replies mean the same; all of them must agree: "
+"exact, numbers, names, entities, polarity, ids, embedding, judge, a comparison of a "
+"package or of your suite, or module:function, your own function of two texts "
+"(default: numbers,entities,polarity,embedding)",
     ),
     Option(
         "threshold",
         Value(threshold, "DISTANCE", float),
-        "distance up to which two replies say the same, from 0 (the same) to 2, where the "
-        "comparison has distances",
+        "maximum distance of two replies that mean the same, from 0 (equal) to 2, if the "
+        "comparison computes distances",
         scopes=("test", "ini"),
         of="compare",
         key="threshold",
@@ -528,7 +538,7 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     Option(
         "cited",
         Value(expression, "REGEX"),
-        "what is an id that a reply cites (default: [3], #17, addresses)",
+        "regular expression of the ids that a reply cites (default: [3], #17 and addresses)",
         scopes=("test", "ini"),
         of="compare",
         kinds=(IDS,),
@@ -537,16 +547,16 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     Option(
         "fallback",
         Value(expressions, "REGEX", str, "\n"),
-        "what else a bot says instead of an answer, beside I do not know and its like; may be "
-        "given several times",
+        "regular expression of replies that are not an answer, in addition to the shipped "
+        "ones such as 'I do not know'; may be repeated",
         scopes=("test", "ini"),
     ),
     Option(
         "judge",
         Value(judge, "ADDRESS"),
-        "the chat model that says whether two replies say the same, at an OpenAI-compatible "
-        "address, openai+http://... or openai+https://...; --dst-compare=judge:ADDRESS goes before "
-        "it",
+        "OpenAI-compatible address of the chat model that judges whether two replies mean the "
+        "same: openai+http://... or openai+https://... (--dst-compare=judge:ADDRESS "
+        "overrides it)",
         scopes=("ini",),
         of="compare",
         kinds=(JUDGE,),
@@ -554,7 +564,7 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     Option(
         "judge_model",
         Value(text, "NAME"),
-        "name of the judge's model (default: the only one that its service lists)",
+        "name of the judge's model (default: the only model that its service lists)",
         scopes=("ini",),
         of="compare",
         kinds=(JUDGE,),
@@ -563,7 +573,7 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     Option(
         "judge_prices",
         Value(prices, "IN,OUT", float, separator=","),
-        "what a million tokens of the judge's prompts and of its answers cost, for the report",
+        "prices of a million tokens of the judge's prompts and of its answers, for the report",
         scopes=("ini",),
         of="compare",
         kinds=(JUDGE,),
@@ -572,8 +582,8 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     Option(
         "judge_calls",
         count(2, 1_000_000_000),
-        "at most so many calls of the judge, two for each pair of replies; what is beyond is no "
-        "violation (default: no limit)",
+        "maximum number of calls of the judge, two for each pair of replies. Further pairs do "
+        "not count as violations (default: no limit)",
         scopes=("ini",),
         of="compare",
         kinds=(JUDGE,),
@@ -582,31 +592,32 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     Option(
         "history",
         Value(choice("history", HISTORIES), "WHOSE"),
-        "what stands before a question: recorded, what the data has (default), or own, what the "
-        "bot or assistant itself said: it is then asked utterance by utterance from the start of "
-        "each dialogue. Of tool calls these are full rollouts: calls are answered from the "
-        "recording, and the end states are compared",
+        "earlier answers in the history of a question: recorded (those of the data; default) "
+        "or own (those of the tested bot or assistant, which is then asked from the start of "
+        "each dialogue). With --dst-outcome=tool-calls, own means full rollouts: calls are "
+        "answered from the recording, and the end states are compared",
     ),
     _mortar(
         "perturbations",
         Value(names, "NAME+...", str, ","),
-        "how the relations of mortar order the questions of a dialogue: DRS (another order), DRR "
-        "(some left out), DRD (some twice), DSR and DSD (these in another order), or your own "
-        "(default: all five)",
+        "orders of the questions of a dialogue for the relations of mortar: DRS (another "
+        "order), DRR (some left out), DRD (some repeated), DSR and DSD (DRR and DRD in "
+        "another order), or your own (default: all five)",
         key="perturbations",
     ),
     _mortar(
         "context_checks",
         Value(names, "NAME+...", str, ","),
-        "who says whether a question in another order has an equivalent context: needed "
-        "(default), semantic, ontology, story, mortar (these three), or your own",
+        "check that decides whether a question in another order has an equivalent context: "
+        "needed (default), semantic, ontology, story, mortar (these three together), or your "
+        "own",
         key="context-checks",
     ),
     _mortar(
         "reference",
         Value(choice("reference", REFERENCES), "WHAT"),
-        "what the relations of mortar and metal compare replies with: clean, the reply to the "
-        "clean dialogue (default), or answer, the recorded answer",
+        "reply that the relations of mortar and metal compare with: clean (the reply in the "
+        "clean dialogue; default) or answer (the recorded answer)",
         kinds=(*_MORTAR, *_METAL),
         key="reference",
     ),
@@ -672,47 +683,53 @@ _TRACKER = (
     Option(
         "model",
         Value(parsers.tracker, "NAME"),
-        "tracker: a registered name ('trade'), module:attribute, or the address of a service: "
-        "http(s)://..., rasa+http(s)://..., openai+http(s)://..., anthropic+http(s)://..., or "
-        "what a package or a conftest.py registers",
+        "tracker or assistant to test: a registered name (such as trade), a Python object as "
+        "module:attribute, the address of a service (http(s)://..., rasa+http(s)://..., "
+        "openai+http(s)://..., anthropic+http(s)://...), or a name or address scheme that a "
+        "package or a conftest.py registers",
     ),
     *WEIGHT_KEYS,
-    Option("batch_size", parsers.count(1, 65536), "contexts predicted at once (default: 64)"),
+    Option(
+        "batch_size",
+        parsers.count(1, 65536),
+        "maximum number of contexts that the tracker predicts in one batch (default: 64)",
+    ),
     Option(
         "repeatable",
         SWITCH,
-        "whether the tracker gives the same answer each time; no: answers are put to the vote, and "
-        "the noise is measured (default: what the tracker says of itself, else yes)",
+        "whether the tracker gives the same answer each time. If it does not, it is asked "
+        "repeatedly, a majority vote decides, and the noise is measured (default: the "
+        "tracker's own declaration, otherwise yes)",
     ),
     Option(
         "votes",
         Value(parsers.votes, "N", int),
-        "answers of a vote, where the tracker need not repeat itself: an odd number, 1 for no "
-        "vote (default: 3)",
+        "number of answers in a majority vote, if the tracker's answers vary: an odd number, "
+        "1 for no vote (default: 3)",
         scopes=("ini",),
     ),
     Option(
         "noise_floor",
         parsers.count(2, 32),
-        "ask each clean turn so often before it is perturbed; a sequential test then takes the "
-        "place of the vote (default: a vote; 5 with error-rate)",
+        "ask each clean turn N times before it is perturbed; a sequential test then replaces "
+        "the majority vote (default: a majority vote; 5 with error-rate)",
         scopes=("ini",),
     ),
     Option(
         "error_rate",
         Value(parsers.parse_error_rates, "RATE[,RATE]|no", float, separator=","),
-        "what decides if answers vary: a vote (default), a sequential test by which so many "
-        "unchanged variants at most are taken for changed, such as 5%, and as many changed ones "
-        "missed, or as the second rate says, or no: one answer each",
+        "how to decide if answers vary: with a sequential test of this maximum false-positive "
+        "rate, such as 5%, which is also the maximum false-negative rate unless a second "
+        "rate is given; no: from one answer for each context (default: with a majority vote)",
     ),
     _place(
         "tracker",
         Value(parsers.tracker_keys, "KEY=VALUE", separator="\n"),
-        "a key of the tracker, which may be repeated (one a line in an ini file), and goes before "
-        "the same key of the table [tool.dstfuzz.tracker] of pyproject.toml. Of services: "
+        "key of the tracker, which overrides the same key of the table [tool.dstfuzz.tracker] "
+        "of pyproject.toml. May be repeated (one per line in an ini file). Keys of services: "
         f"{keys_of(SERVICES)}; of a shipped tracker: checkpoint, device; of Rasa: "
-        f"{keys_of(('rasa',))}; of chat models: {keys_of(MODELS)}; of a tracker from a package or "
-        "a conftest.py: the parameters of its factory",
+        f"{keys_of(('rasa',))}; of chat models: {keys_of(MODELS)}; of a tracker from a package "
+        "or a conftest.py: the parameters of its factory",
     ),
     *TRACKER_KEYS,
 )
@@ -720,45 +737,54 @@ _DATA = (
     Option(
         "suite",
         _WHEN,
-        "add the built-in suite: auto (the command line names a tracker and no file, and no test "
-        "of your own is about robustness; default), yes (also for the tracker of an ini file) or "
-        "no",
+        "whether to add the built-in tests: auto (if the command line names a tracker and no "
+        "file, and your suite has no robustness test; default), yes (also for the tracker of "
+        "an ini file) or no",
     ),
     _read(
         "data",
         _PATH,
-        "dialogues: a folder, a file, a zip, or a named data set (default: the shipped sample)",
+        "dialogues to test with: a folder, a file, a zip file, or the name of a data set "
+        "(default: the shipped sample)",
     ),
-    Option("split", Value(parsers.canonical_split, "SPLIT"), "train, val or test (default: test)"),
+    Option(
+        "split",
+        Value(parsers.canonical_split, "SPLIT"),
+        "split of the data: train, val or test (default: test)",
+    ),
     Option(
         "turns",
         Value(parsers.turns, "N|all", int),
-        "turns to test, of dialogues drawn by seed (default: 300)",
+        "number of turns to test, from dialogues drawn by the seed, or all (default: 300)",
     ),
     Option(
         "shard",
         Value(parsers.shard, "K/N", int, separator="/"),
-        "only part K of N of those turns, such as 3/16: whole dialogues, by their ids; dstfuzz "
-        "merge puts the parts together (default: all)",
+        "run only part K of N of these turns, such as 3/16. Each part has whole dialogues; "
+        "dstfuzz merge combines the results of the parts (default: all turns)",
         scopes=("session", "place"),
     ),
-    Option("domains", _NAMES, "only dialogues that touch one of these"),
+    Option(
+        "domains",
+        _NAMES,
+        "test only dialogues that touch one of these domains (default: all dialogues)",
+    ),
     Option(
         "slots",
         _NAMES,
-        "the slots of the bot, where data and ontology do not say them all: no others are asked "
-        "for and compared (default: those of an ontology, else of the labels and of the answers)",
+        "slots to ask for and compare, if the data and the ontology do not name all slots of "
+        "the bot (default: those of the ontology, otherwise those of the labels and answers)",
     ),
     _read(
         "tools",
         _PATH,
-        "JSON file of the tools of dialogues that bring none, in OpenAI's, Anthropic's or MCP's "
-        "form; for --dst-outcome=tool-calls",
+        "JSON file of tools for dialogues without tools, in the format of OpenAI, Anthropic "
+        "or MCP; for --dst-outcome=tool-calls",
     ),
     Option(
         "frozen",
         _PATH,
-        "file of turns in other words that a person has read: dstfuzz freeze writes one",
+        "file of rewritten turns that a person has reviewed, as written by dstfuzz freeze",
         scopes=("path", "place", "ini"),
         of="relation",
         kinds=("frozen",),
@@ -766,8 +792,8 @@ _DATA = (
     Option(
         "tools_paraphrase",
         _PATH,
-        "the tools in other words: a JSON file of other names and descriptions, or the folder with "
-        "SGD and SGD-X",
+        "paraphrases of the tools: a JSON file of other names and descriptions, or the folder "
+        "with SGD and SGD-X",
         scopes=("path", "place", "ini"),
         of="relation",
         kinds=("tools-paraphrase",),
@@ -775,138 +801,149 @@ _DATA = (
 )
 _VARIANT = (
     Option(
-        "variants", parsers.count(1, 1000), "variants of each turn (default: 5)", scopes=("test",)
+        "variants",
+        parsers.count(1, 1000),
+        "number of variants of each turn (default: 5)",
+        scopes=("test",),
     ),
     Option(
         "variant",
         Value(parsers.integer(0, 999), "I", int),
-        "only the variant of this number, from 0: what a failure gives to repeat it",
+        "run only the variant with this number, counted from 0, as in the command that "
+        "repeats a failure",
         scopes=("test",),
     ),
     _decides(
         "transformations",
         Value(parsers.associated, "K", int),
-        f"transformations that one variant associates, 1 to {len(TRANSFORMATIONS)}, or more with "
-        "those of others (default: 3)",
+        "number of transformations that one variant combines, from 1 to "
+        f"{len(TRANSFORMATIONS)}, or higher if other transformations are added (default: 3)",
     ),
     Option(
         "redraws",
         parsers.count(0, 1000),
-        "draw a vacuous, duplicate or invalid variant again, up to N times (default: 5)",
+        "maximum number of times that a vacuous, duplicate or invalid variant is drawn again "
+        "(default: 5)",
         scopes=("test", "decides", "ini"),
     ),
     _decides(
         "stop_at_first",
         SWITCH,
-        "no more variants of a turn once one breaks it: to hunt, not for rates (default: no)",
+        "stop testing a turn at its first violation: finds failures with fewer calls, but "
+        "gives no failure rate (default: no)",
     ),
     _decides(
         "edits",
         Value(parsers.edits, "NAME,+NAME,-NAME", separator=","),
-        f"only these transformations ({', '.join(TRANSFORMATIONS)}) and operators: NAME or "
-        f"TRANSFORMATION/NAME, such as emoji; +NAME adds and -NAME leaves out, such as "
-        f"-emoji,-word_drop; {ALL} stands for these six",
+        f"use only these transformations ({', '.join(TRANSFORMATIONS)}) and operators. An "
+        "operator is NAME or TRANSFORMATION/NAME, such as emoji; +NAME adds and -NAME "
+        f"excludes one, such as -emoji,-word_drop; {ALL} means the six transformations",
     ),
     _decides(
         "search",
         _NAME,
-        "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
-        "the shipped trade), agent:simpletod (on the shipped simpletod), agent:PATH, a policy of "
-        "your own, bandit (a scorer of edits, learned on the shipped trade), bandit:PATH, one of "
-        "your own, noise (what people type, for expected failures; under validity=natural), or a "
-        "search of a package or of your suite (default: bandit for the shipped trade under "
-        "validity=natural, else random)",
+        "search that chooses the edits: random, near-value, greedy, dialtest, agent (a policy "
+        "trained on the shipped trade), agent:simpletod (trained on the shipped simpletod), "
+        "agent:PATH (your own policy), bandit (a scorer of edits trained on the shipped "
+        "trade), bandit:PATH (your own scorer), noise (typical slips of people, to estimate "
+        "expected failures; needs validity=natural), or a search of a package or of your "
+        "suite (default: bandit for the shipped trade under validity=natural, otherwise "
+        "random; with validity=natural, half of the variants come from noise)",
     ),
     _decides(
         "attack",
         Value(parsers.choice("attack design", parsers.ATTACKS), "DESIGN"),
-        "earlier user turns as the tracker sees them: non-cumulative (clean), cumulative "
-        "(perturbed) or hybrid (half of them; default)",
+        "earlier user turns in the history of a variant: non-cumulative (clean), cumulative "
+        "(perturbed) or hybrid (each perturbed with probability one half; default)",
     ),
     _decides(
         "validity",
         Value(parsers.choice("validity profile", VALIDITIES), "PROFILE"),
-        "natural (edit rates, locks on meaning, and only slips that people make, by the noise "
-        "model; default), strict (edit rates and locks) or edit-rate (edit rates alone)",
+        "profile that decides which edits are valid: natural (limited edit rates, locked "
+        "meaning, and only slips that people make, by the noise models; default), strict "
+        "(limited edit rates and locked meaning) or edit-rate (limited edit rates only)",
     ),
     _decides(
         "noise",
         Value(parsers.noise_models, "NAME,...", separator=","),
-        "noise models: typing, casual, speech, or the path of a file of dstfuzz fit-noise; several "
-        "share the slips, equally or by weights as in typing:3,casual (default: typing,casual)",
+        "noise models of the slips that people make: typing, casual, speech, or the path of a "
+        "file of dstfuzz fit-noise. Several models contribute equally, or by weights as in "
+        "typing:3,casual (default: typing,casual)",
     ),
     _decides(
         "slip_rate",
         Value(parsers.parse_slip_rate, "RATE", float),
-        "slips per word that people make, such as 2%: what the probabilities of variants are "
-        "reckoned with (default: that of the noise models)",
+        "average number of slips per word that people make, such as 2%, for the probabilities "
+        "of variants (default: the rate of the noise models)",
     ),
     _decides(
         "max_edit_rate",
         Value(parsers.parse_rate, "R", float),
-        "limit of both edit rates (default: 0.25)",
+        "maximum edit rate of a variant, for words and for characters (default: 0.25)",
     ),
     Option(
         "flat_edit_rate",
         SWITCH,
-        "hold short utterances to the word limit too, as the thesis does (default: no)",
+        "apply the maximum edit rate to short utterances too. Otherwise one word may always "
+        "be edited (default: no)",
         scopes=("test", "decides", "ini"),
     ),
     _decides(
         "lock",
         Value(parsers.lines, "WORD|/REGEX/", separator="\n"),
-        "a word or /regular expression/ that no edit may touch; may be repeated (one a line "
+        "word or /regular expression/ that no edit may touch; may be repeated (one per line "
         "in an ini file)",
     ),
     _decides(
         "relation",
         Value(parsers.relations, "NAME,...", separator=","),
-        "what must hold, one or several: metamorphic (prediction stays as on the clean turn; "
-        "default), gold (a right prediction stays right), value-swap, negation and others (what "
-        "must change: dstfuzz relations lists all), one of a package or of your suite",
+        "relations that must hold for each variant: metamorphic (the prediction equals that "
+        "for the clean turn; default), gold (a correct prediction stays correct), value-swap, "
+        "negation and others (a prediction must change; dstfuzz relations lists all), or a "
+        "relation of a package or of your suite",
     ),
     Option(
         "shrink",
         SWITCH,
-        "leave out of each violation the edits that do not break it: some 7 calls each (default: "
-        "yes)",
+        "reduce each violation to the edits that cause it, with about 7 more calls each "
+        "(default: yes)",
         scopes=("test",),
     ),
-    _decides("seed", parsers.count(0, 2**63 - 1), "seed of every draw (default: 0)"),
+    _decides("seed", parsers.count(0, 2**63 - 1), "seed of all random choices (default: 0)"),
 )
 _BUDGET = (
     _session(
         "max_seconds",
         parsers.SECONDS,
-        "stop the run gracefully after so many seconds; no answer is waited for beyond that",
+        "stop the run gracefully after this number of seconds; pending answers are not waited for",
     ),
     Option(
         "preflight_seconds",
         parsers.SECONDS,
-        "seconds that testing the tracker before the run may take (default: 300)",
+        "maximum seconds for the checks of the tracker before the run (default: 300)",
         scopes=("place", "ini"),
     ),
-    _session("max_calls", parsers.count(1), "stop it gracefully after so many predicted contexts"),
+    _session("max_calls", parsers.count(1), "stop the run gracefully after N predicted contexts"),
     _session(
-        "max_tokens", parsers.count(1), "stop it gracefully after so many tokens of a chat model"
+        "max_tokens", parsers.count(1), "stop the run gracefully after N tokens of a chat model"
     ),
     _session(
         "max_cost",
         Value(parsers.positive("units of money"), "X", float),
-        "stop it gracefully after so much money, by the prices",
+        "stop the run gracefully at this cost, computed from the key prices of --dst-tracker",
     ),
     Option(
         "cache",
         Value(parsers.text, "PATH|no"),
-        "file of predictions that later runs use, of a tracker with a fingerprint, or no (default: "
-        "one in pytest's cache folder)",
+        "file in which predictions are cached for later runs, if the tracker has a "
+        "fingerprint; or no (default: a file in pytest's cache folder)",
         scopes=("path", "written", "place"),
     ),
     Option(
         "cache_size",
         Value(parsers.integer(1, 1_000_000), "MB", int),
-        "megabytes that this file may take; what was not used for longest goes first (default: "
-        "500)",
+        "maximum size of the cache file in megabytes; the entries that were not used for "
+        "longest are removed first (default: 500)",
         scopes=("place", "ini"),
     ),
 )
@@ -914,38 +951,41 @@ _OUTPUT = (
     _written(
         "report",
         Value(parsers.reports, "PATH", separator="\n"),
-        "write a report to this file, whose suffix says which: .json for programs, .html a page in "
-        "one file (needs the extra 'report'), .md a summary; may be repeated",
+        "write a report to this file. Its suffix decides the format: .json (for programs), "
+        ".html (a single page; needs the extra 'report') or .md (a summary). May be repeated",
     ),
     _shown(
         "annotations",
         _WHEN,
-        "GitHub annotations of violations, and a job summary where $GITHUB_STEP_SUMMARY is set: "
-        "auto (in GitHub Actions; default), yes or no",
+        "whether to write GitHub annotations of violations, and a job summary if "
+        "$GITHUB_STEP_SUMMARY is set: auto (in GitHub Actions; default), yes or no",
     ),
     Option(
         "results",
         Value(parsers.text, "DIR"),
-        "judge the folder of results that dstfuzz campaign or dstfuzz merge wrote, in the place of "
-        "a run: gate, reports and regressions as of a run, and the tracker is asked nothing",
+        "judge the results in this folder, written by dstfuzz campaign or dstfuzz merge, "
+        "instead of running tests: gates, reports and regressions are as after a run, and the "
+        "tracker is not asked",
         scopes=("path", "session", "place"),
     ),
     Option(
         "redact",
         SWITCH,
-        "write x for every character of what was said and of slot values, wherever it is shown",
+        "replace each character of utterances, replies and slot values with x in the terminal "
+"and in reports (default: no)",
     ),
     _shown(
         "remember",
         SWITCH,
-        "add the violations to the regressions, which later runs replay before anything else",
+        "store the violations as regressions, which later runs test before anything else "
+        "(default: no)",
     ),
     _written(
         "regressions",
         _PATH,
-        "folder of remembered violations (default: .dstfuzz/regressions in pytest's root folder)",
+        "folder of the stored violations (default: .dstfuzz/regressions in pytest's root folder)",
     ),
-    _shown("replay", Value(parsers.text, "ID"), "only ask again for this remembered violation"),
+    _shown("replay", Value(parsers.text, "ID"), "test only the stored violation with this id"),
 )
 #: Every option, by part and in the order of the help.
 OPTIONS: tuple[Option, ...] = tuple(
