@@ -120,7 +120,9 @@ class Parser(argparse.ArgumentParser):
             flag = unknown[0].partition("=")[0]
             if not flag.startswith("-") and "--tracker" in arguments:
                 # It is the end of an unquoted header, and so may be a token.
-                self.error("a word too many: put quotes around a header, 'header=Name: value'")
+                self.error(
+                    "one argument too many: put quotes around a header, as in 'header=Name: value'"
+                )
             # Compare without the dashes that all options share.
             names = [known.lstrip("-") for known in self._flags]
             guess = nearest(flag.lstrip("-"), names) if flag.startswith("-") else None

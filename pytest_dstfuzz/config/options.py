@@ -66,7 +66,7 @@ def argument_rule(value: str) -> str:
     pattern, equals, rule = (part.strip() for part in value.partition("="))
     if not (pattern and equals and rule):
         raise ValueError(
-            "is no rule of an argument or a slot: write ARGUMENT=RULE, such as "
+            "is not a rule for an argument or a slot: write ARGUMENT=RULE, such as "
             "book_table.people=number"
         )
     return f"{pattern}={rule}"
@@ -108,13 +108,13 @@ def _flat(given: Mapping[Any, Any], before: str, where: str) -> Iterator[tuple[s
                 yield pattern, json.dumps(list(rule), ensure_ascii=False)
             except (TypeError, ValueError):
                 raise UserError(
-                    f"{where}: {pattern}: admissible values must be JSON values, not {rule!r}"
+                    f"{where}: {pattern}: a list of admissible values may contain only JSON values"
                 ) from None
         else:
             named = getattr(rule, "__name__", None)
             hint = f': name it as "module:{named}"' if callable(rule) and named else ""
             raise UserError(
-                f"{where}: {pattern} must be a rule by its name, or a list of admissible values, "
+                f"{where}: {pattern} must be the name of a rule, or a list of admissible values, "
                 f"not {rule!r}{hint}"
             )
 
@@ -186,7 +186,7 @@ GATE_OPTIONS: Final = (
         "max_regression",
         Value(parsers.parse_points, "POINTS", float),
         "fail the run if the failure rate is significantly higher than the baseline's, by "
-"more than POINTS, such as 2pp (percentage points; default: 2pp)",
+        "more than POINTS, such as 2pp (percentage points; default: 2pp)",
         scopes=("session", "baseline", "ini"),
     ),
     Option(
@@ -288,7 +288,7 @@ TRACKER_KEYS: tuple[Option, ...] = (
     ),
     _service(
         "rate_limit",
-        Value(parsers.positive("requests a second"), "N", float),
+        Value(parsers.positive("requests a second"), "requests per second", float),
         "maximum number of requests to a service per second (default: no limit)",
     ),
     _service(
@@ -440,7 +440,7 @@ class ReplySettings:
 def outcome(value: str) -> str:
     """Parse the tested kind of answer."""
     if "," in value:
-        raise ValueError(f"names several, and a run tests one: {', '.join(OUTCOMES)}")
+        raise ValueError(f"names several outcomes, but a run tests one: {', '.join(OUTCOMES)}")
     if value not in OUTCOMES:
         raise unknown_name("outcome", value, OUTCOMES)
     return value
@@ -450,7 +450,7 @@ def comparisons(value: str) -> str:
     """Parse names of comparisons with commas between them. The result has no blanks."""
     found = entries(value)
     if not found:
-        raise ValueError("names nothing: leave the option out for the default")
+        raise ValueError("contains no name: leave the option out to use the default")
     return once(found)
 
 
@@ -459,9 +459,9 @@ def threshold(value: str) -> float:
     try:
         number = float(value)
     except ValueError:
-        raise ValueError("is no number: 0 (the same) to 2") from None
+        raise ValueError("is not a number: write a distance from 0 (equal) to 2") from None
     if not 0 <= number <= 2:
-        raise ValueError("is no distance: 0 (the same) to 2")
+        raise ValueError("is out of range: write a distance from 0 (equal) to 2")
     return number
 
 
@@ -470,7 +470,8 @@ def judge(value: str) -> Address:
     # The message does not repeat the value, which may contain credentials.
     if re.match(r"openai\+https?://[^/]", value) is None:
         raise UserError(
-            "--dst-compare=judge:ADDRESS is no address of a chat model: openai+http://... or openai+https://..."
+            "--dst-compare=judge:ADDRESS is not the address of a chat model: write "
+            "openai+http://... or openai+https://..."
         )
     return Address(value)
 
@@ -482,10 +483,10 @@ def expression(value: str) -> str:
         compiled = re.compile(bare)
     except re.error as error:
         raise ValueError(
-            f"is no regular expression: {error} (beside other names {QUOTES})"
+            f"is not a regular expression: {error} (if the list has other names, {QUOTES})"
         ) from None
     if compiled.search("") is not None:
-        raise ValueError("matches every reply: it matches nothing at all")
+        raise ValueError("matches every reply, because it matches the empty text")
     return bare
 
 
@@ -522,9 +523,9 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         "compare",
         Value(comparisons, "NAME,...", separator=","),
         "comparisons that decide whether two replies mean the same; all of them must agree: "
-"exact, numbers, names, entities, polarity, ids, embedding, judge, a comparison of a "
-"package or of your suite, or module:function, your own function of two texts "
-"(default: numbers,entities,polarity,embedding)",
+        "exact, numbers, names, entities, polarity, ids, embedding, judge, a comparison of a "
+        "package or of your suite, or module:function, your own function of two texts "
+        "(default: numbers,entities,polarity,embedding)",
     ),
     Option(
         "threshold",
@@ -633,8 +634,8 @@ def refuse_without_replies(settings: ReplySettings) -> None:
     no_ids = IDS not in (settings.compare or "").split(",")
     if settings.outcome == REPLY and settings.cited is not None and no_ids:
         raise UserError(
-            f"dst_cited says what an id is for the comparison {IDS}: add --dst-compare={IDS}, "
-            "alone or in a list, or leave it out"
+            f"dst_cited applies only to the comparison {IDS}: add --dst-compare={IDS}, alone or "
+            "in a list, or leave it out"
         )
     for item in fields(ReplySettings):
         outcome, whose = REPLY, "bots that reply"
@@ -648,8 +649,8 @@ def refuse_without_replies(settings: ReplySettings) -> None:
             continue  # Slots of belief states have the same rules.
         if getattr(settings, item.name) != getattr(plain, item.name):
             raise UserError(
-                f"{_SPELLED[item.name]} is for {whose}: add "
-                f"--dst-outcome={outcome}, or leave it out"
+                f"{_SPELLED[item.name]} applies only to {whose}: add --dst-outcome={outcome}, or "
+                "leave it out"
             )
 
 
@@ -657,13 +658,13 @@ def refuse_without_judge(settings: ReplySettings, given: Mapping[str, object]) -
     """Reject options of a judge if no comparison asks a judge."""
     if given.get(JUDGE) is not None and JUDGE not in (settings.compare or "").split(","):
         raise UserError(
-            f"dst_judge is asked where replies are compared by it: add --dst-compare={JUDGE}, "
+            f"dst_judge has no effect, because no comparison uses it: add --dst-compare={JUDGE}, "
             "alone or in a list such as numbers,judge, or leave it out"
         )
     for name in ("judge_model", "judge_prices", "judge_calls"):
         if given.get(name) is not None and settings.judge is None:
             raise UserError(
-                f"{_SPELLED[name]} is about a judge, and none is named: add "
+                f"{_SPELLED[name]} applies only to a judge, and no judge is named: add "
                 "--dst-compare=judge:openai+http://..., or leave it out"
             )
 
@@ -972,7 +973,7 @@ _OUTPUT = (
         "redact",
         SWITCH,
         "replace each character of utterances, replies and slot values with x in the terminal "
-"and in reports (default: no)",
+        "and in reports (default: no)",
     ),
     _shown(
         "remember",

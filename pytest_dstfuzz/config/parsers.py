@@ -123,7 +123,9 @@ def parse_per_1000(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0.0 <= number <= 1000.0:
-        raise ValueError("must be a number of 1,000 user turns, such as 5 or 7.5")
+        raise ValueError(
+            "must be a number from 0 to 1000, counted in 1,000 user turns, such as 5 or 7.5"
+        )
     return number
 
 
@@ -145,7 +147,9 @@ def parse_slip_rate(text: str) -> float:
     """Parse a rate above 0. At a slip rate of 0, there are no slips and nothing to test."""
     number = parse_rate(text)
     if not number:
-        raise ValueError("must be above 0, such as 2%: at a slip rate of 0 nobody slips")
+        raise ValueError(
+            "must be above 0, such as 2%: at a slip rate of 0 there is nothing to test"
+        )
     return number
 
 
@@ -159,7 +163,7 @@ def parse_error_rates(text: str) -> tuple[float, ...]:
         return ()
     parts = text.split(",")
     if len(parts) > 2:
-        raise ValueError("must be one rate or two, such as 5% or 1%,10%, or no")
+        raise ValueError("must be one or two rates, such as 5% or 1%,10%, or the word no")
     found = [parse_limit(part) for part in parts]
     if not all(0 < rate < 0.5 for rate in found):
         raise ValueError("must be above 0 and below 50%, such as 5%")
@@ -174,7 +178,7 @@ def parse_limit(text: str) -> float:
     """
     number = parse_rate(text)
     if number == 1.0 and not text.strip().endswith("%"):
-        raise ValueError("could be one per cent or all of them: write 1% or 100%")
+        raise ValueError("is ambiguous: write 1% or 100%")
     return number
 
 
@@ -187,7 +191,7 @@ def parse_points(text: str) -> float:
     except ValueError:
         raise ValueError("must be a difference between 0 and 1, such as 0.02, 2% or 2pp") from None
     if found == 1.0 and number == written and not written.endswith("%"):
-        raise ValueError("could be one point or all of them: write 1pp or 100pp")
+        raise ValueError("is ambiguous: write 1pp or 100pp")
     return found
 
 
@@ -207,13 +211,13 @@ SPLIT_ALIASES = {
 
 #: Part of `Settings` -> heading of its options in the help.
 PARTS = {
-    "tracker": "what is tested",
+    "tracker": "tracker or assistant to test",
     "data": "dialogues and turns",
-    "variant": "what is done to a turn",
-    "reply": "bots that reply, assistants that call tools",
-    "budget": "how much may be asked for",
-    "output": "what is shown and written",
-    "gate": "what fails a run",
+    "variant": "variants, search and relations",
+    "reply": "replies and tool calls",
+    "budget": "budgets and cache",
+    "output": "reports and regressions",
+    "gate": "gates, which decide whether a run fails",
 }
 #: The scopes of an option:
 #:
@@ -321,7 +325,7 @@ _QUOTED = r'(?<![^:=,])"[^"]*"(?=[:,]|\Z)'
 _ENTRY = re.compile(rf"(?:{_QUOTED}|[^,])+")
 _PART = re.compile(rf"(?:{_QUOTED}|(?!:[a-z][a-z_-]*=).)+", re.DOTALL)
 #: Advice if a value contains a separator of names or keys.
-QUOTES = 'put a value that holds a comma or ":word=" in double quotes, NAME:"VALUE"'
+QUOTES = 'put a value with a comma or ":word=" in double quotes, NAME:"VALUE"'
 
 
 def entries(value: str) -> list[str]:
@@ -370,7 +374,7 @@ def names(value: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in value.split(",") if part.strip())
     if not found:
         # An empty tuple would mean everything.
-        raise ValueError("names nothing: leave the option out for all")
+        raise ValueError("contains no name: leave the option out to use all")
     return found
 
 
@@ -378,9 +382,9 @@ def relations(value: str) -> str:
     """Parse names of relations with commas between them. The result has no blanks."""
     found = entries(value)
     if not found:
-        raise ValueError("names nothing: leave the option out for 'metamorphic'")
+        raise ValueError("contains no name: leave the option out to use 'metamorphic'")
     if len(found) > 1 and "all" in found:
-        raise ValueError("names others beside 'all', which stands alone")
+        raise ValueError("combines 'all' with other names: use 'all' alone")
     return once(found)
 
 
@@ -397,7 +401,7 @@ def noise_models(value: str) -> tuple[str, ...]:
     for part in (found := entries(value)):
         weighed(part)
     if not found:
-        raise ValueError("names nothing: leave the option out for typing and casual")
+        raise ValueError("contains no name: leave the option out to use typing and casual")
     return tuple(found)
 
 
@@ -422,7 +426,7 @@ def reports(value: str) -> tuple[str, ...]:
     for path in found:
         if PurePath(path).suffix.lower() not in REPORT_FORMS:
             raise ValueError(
-                "is no path of a report: write a name that ends in "
+                "is not the path of a report: write a name that ends in "
                 f"{', '.join(REPORT_FORMS)}, such as report.html"
             )
     return found
@@ -501,7 +505,7 @@ def votes(value: str) -> int:
     number = integer(1, 99)(value)
     if not number % 2:
         near = f"{number - 1} or {number + 1}"
-        raise ValueError(f"must be odd, so that there is a majority: {near}")
+        raise ValueError(f"must be odd, so that there is a majority: write {near}")
     return number
 
 
@@ -523,10 +527,10 @@ def shard(value: str) -> tuple[int, int]:
     """
     number, _, parts = value.partition("/")
     if not (number.isdecimal() and parts.isdecimal() and int(parts)):
-        raise ValueError("must be the number of a part and how many there are, such as 3/16")
+        raise ValueError("must be the number of a part and the number of parts, such as 3/16")
     if not 1 <= int(number) <= int(parts):
         raise ValueError(
-            f"is no part of {int(parts)}: they go from 1/{int(parts)} to {parts}/{parts}"
+            f"is out of range: parts are numbered from 1/{int(parts)} to {parts}/{parts}"
         )
     return int(number), int(parts)
 
@@ -566,7 +570,7 @@ def prices(value: str) -> tuple[float, float]:
     except ValueError:
         first = second = math.nan
     if not all(price >= 0 and math.isfinite(price) for price in (first, second)):
-        raise ValueError("must be two amounts of money with a comma between them, such as 0.15,0.6")
+        raise ValueError("must be two prices with a comma between them, such as 0.15,0.6")
     return first, second
 
 
@@ -583,7 +587,7 @@ def tracker_keys(value: str) -> tuple[OwnKey, ...]:
         plain = name.replace("-", "_")
         if not said or not plain.isidentifier():
             # The message does not repeat the line, which may contain a credential.
-            raise UserError("a key of a tracker is written KEY=VALUE, such as timeout=60")
+            raise UserError("a key of a tracker must be written as KEY=VALUE, such as timeout=60")
         found.append(OwnKey(plain, said))
     return tuple(found)
 

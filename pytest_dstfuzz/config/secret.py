@@ -86,7 +86,9 @@ class Header:
         """Parse ``Name: value``. Error messages do not repeat the text, which may be a secret."""
         name, colon, value = (part.strip() for part in text.partition(":"))
         if not colon or not value or not _NAME.fullmatch(name):
-            raise UserError("a header is written 'Name: value', in quotes, such as 'X-Team: bots'")
+            raise UserError(
+                "a header must be written as 'Name: value', in quotes, such as 'X-Team: bots'"
+            )
         return cls(name, value)
 
 
@@ -117,13 +119,12 @@ def from_environment(text: str, who: str) -> str:
         return Template(text).substitute(os.environ)
     except KeyError as error:
         raise UserError(
-            f"{who} takes its value from the environment variable {error.args[0]!r}, which is not "
-            "set"
+            f"{who} needs the environment variable {error.args[0]!r}, which is not set"
         ) from None
     except ValueError:
         raise UserError(
-            f"the value of {who} has a '$' that names no environment variable: write $NAME, or $$ "
-            "for a dollar sign"
+            f"the value of {who} has a '$' without the name of an environment variable: write "
+            "$NAME, or $$ for a dollar sign"
         ) from None
 
 

@@ -249,16 +249,18 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         settings = _with(settings, {"fail_on": "gate"})
     if settings.budget.max_cost is not None and settings.tracker.prices is None:
         raise UserError(
-            "--dst-max-cost needs --dst-tracker prices=IN,OUT: money for a million tokens of "
-            "prompts and of answers"
+            "--dst-max-cost needs prices: add --dst-tracker prices=IN,OUT, the prices of a "
+            "million tokens of prompts and of answers"
         )
     if settings.data.shard is not None and settings.gate.update_baseline:
         raise UserError(
-            "--dst-update-baseline needs all results, and --dst-shard runs a part of the "
-            "dialogues: leave it out"
+            "--dst-update-baseline needs the results of all dialogues, but --dst-shard runs only "
+            "some of them: leave one of them out"
         )
     if settings.output.remember and settings.output.redact:
-        raise UserError("remember writes what was said, redact keeps it back: choose one of them")
+        raise UserError(
+            "--dst-remember stores utterances and --dst-redact hides them: use only one of them"
+        )
     if "variant" in given and "variants" in given:
         check_variant(settings.variant)
     _refuse_two_deciders(settings.tracker, given.get("votes"))
@@ -269,8 +271,8 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
     most = len({*TRANSFORMATIONS, *settings.variant.selection.names})
     if settings.variant.transformations > most:
         raise UserError(
-            f"transformations must be a whole number from 1 to {most}, the number of those that "
-            f"there are to associate, not {settings.variant.transformations}"
+            f"transformations must be a whole number from 1 to {most}, the number of available "
+            f"transformations, not {settings.variant.transformations}"
         )
     return settings
 
@@ -298,14 +300,14 @@ def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:
         given = {"votes": votes not in (None, 1), "noise_floor": tracker.noise_floor is not None}
         for name in (option(name).spelled for name, is_given in given.items() if is_given):
             raise UserError(
-                f"--dst-error-rate=no asks once, and {name} is about repeated answers: leave "
-                f"{name} out, or --dst-error-rate=no"
+                f"--dst-error-rate=no asks each context once, but {name} needs repeated answers: "
+                "leave one of them out"
             )
     for name in ("noise_floor", "error_rate") if votes is not None else ():
         if getattr(tracker, name):
             raise UserError(
-                f"dst_votes is a vote of so many answers, and {option(name).spelled} has "
-                "a sequential test in its place, which asks as often as it takes: give one of them"
+                f"dst_votes uses a majority vote, but {option(name).spelled} replaces it by a "
+                "sequential test: leave one of them out"
             )
 
 
@@ -314,8 +316,8 @@ def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
     for name in ("noise_floor", "error_rate"):
         if getattr(tracker, name):
             raise UserError(
-                f"{option(name).spelled} is for answers that vary, and --dst-repeatable "
-                "says that these do not: leave one of them out, or say --dst-repeatable=no"
+                f"{option(name).spelled} is for answers that vary, but --dst-repeatable declares "
+                "that they do not: leave one of them out, or use --dst-repeatable=no"
             )
 
 
@@ -364,7 +366,7 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
         name, _, value = head.partition(":")
         if "://" in ",".join(texts.values()) and not _NAME.fullmatch(name):
             # Do not repeat the text, which may be the end of a password.
-            raise UserError(f"--dst-{owner}: an address ends at its comma: {QUOTES}")
+            raise UserError(f"--dst-{owner}: an address ends at the first comma: {QUOTES}")
         own = [item for item in OPTIONS if item.of == owner and name in (item.kinds or (name,))]
         known = {item.key: item for item in own}
         given = []
@@ -385,12 +387,12 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
             listed = found.value.separator == ","
             given.append((found, said.replace("+", ",") if listed else said))
         if head in names:
-            raise UserError(f"--dst-{owner} names {masked(head)!r} twice: a run has each once")
+            raise UserError(f"--dst-{owner} names {masked(head)!r} twice: name it once")
         for found, said in given:
             if texts.setdefault(found.name, said) != said:
                 raise UserError(
-                    f"--dst-{owner}: {found.key or 'the value'} of {name} is given two values, "
-                    "and a run has one: leave one of them out"
+                    f"--dst-{owner}: {found.key or 'the value'} of {name} has two different "
+                    "values: leave one of them out"
                 )
         names.append(head)
     return ",".join(names), texts
@@ -416,7 +418,7 @@ def python_value(name: str, value: object) -> Any:
         return tuple(one if isinstance(one, Header) else Header.parse(one) for one in value)
     found = item.text_of(os.fspath(value) if isinstance(value, os.PathLike) else value)
     if found is None:
-        raise UserError(f"{name}: {value!r} is no value that it takes")
+        raise UserError(f"{name}: {value!r} has the wrong type ({type(value).__name__})")
     return parse_option(name, found, name)
 
 
@@ -449,8 +451,8 @@ def check_variant(settings: VariantSettings, where: str = "") -> None:
     """
     if settings.variant is not None and settings.variant >= settings.variants:
         raise UserError(
-            f"there is no variant {settings.variant} of {settings.variants}: they are numbered "
-            f"from 0 to {settings.variants - 1}{where}"
+            f"there is no variant {settings.variant}: the variants are numbered from 0 to "
+            f"{settings.variants - 1}{where}"
         )
 
 
@@ -471,7 +473,9 @@ def settings_of_json(values: Mapping[str, Any]) -> Settings:
             continue
         kept[name] = tuple(value) if isinstance(value, list) else value
         if defaults[name] is not None and not isinstance(kept[name], type(defaults[name]) | None):
-            raise DataError(f"this is no whole report: the setting {name!r} is {value!r}")
+            raise DataError(
+                f"this is not a complete report: the setting {name!r} has the value {value!r}"
+            )
     return _with(Settings(), kept)
 
 

@@ -147,7 +147,7 @@ def test_options_name_the_test_and_not_a_vote_as_well() -> None:
     for value in ("0", "50%", "1%,2%,3%", "x"):
         with pytest.raises(UserError, match="error_rate"):
             Settings.of(error_rate=value)
-    with pytest.raises(UserError, match="dst_votes is a vote of so many answers"):
+    with pytest.raises(UserError, match="dst_votes uses a majority vote"):
         Settings.of(error_rate=0.05, votes=5)
 
 
@@ -224,7 +224,7 @@ def test_an_undecided_part_is_neither_the_cause_nor_a_smaller_version(play: Play
 
 def test_a_test_of_answers_that_do_not_vary_is_refused() -> None:
     for options in ({"noise_floor": 9}, {"error_rate": "5%"}):
-        with pytest.raises(UserError, match="is for answers that vary, and --dst-repeatable"):
+        with pytest.raises(UserError, match="is for answers that vary, but --dst-repeatable"):
             Settings.of(repeatable=True, **options)
     settings = Settings.of(error_rate="5%", noise_floor=9)
     dialogues: Sequence[object] = [talk("d", "cheap")]

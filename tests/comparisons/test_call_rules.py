@@ -63,10 +63,10 @@ def test_options_mappings_and_nested_tables_say_the_same() -> None:
         ({"book.people": "json:nothing"}, "'json' has no attribute 'nothing'"),
         ({"book.people": "json:__name__"}, "is no function of two values, but str"),
         ({"book.people": operator.eq}, 'not <built-in function eq>: name it as "module:eq"'),
-        ({"book.people": 2}, "must be a rule by its name, or a list of admissible values, not 2"),
-        ({"book.people": [{1, 2}]}, "admissible values must be JSON values"),
-        (["book.people"], "is no rule of an argument or a slot: write ARGUMENT=RULE"),
-        (["=number"], "is no rule of an argument or a slot: write ARGUMENT=RULE"),
+        ({"book.people": 2}, "must be the name of a rule, or a list of admissible values, not 2"),
+        ({"book.people": [{1, 2}]}, "may contain only JSON values"),
+        (["book.people"], "is not a rule for an argument or a slot: write ARGUMENT=RULE"),
+        (["=number"], "is not a rule for an argument or a slot: write ARGUMENT=RULE"),
     ],
 )
 def test_each_mistake_is_told(arguments: Any, message: str) -> None:
@@ -77,11 +77,15 @@ def test_each_mistake_is_told(arguments: Any, message: str) -> None:
 
 def test_rules_are_for_tool_calls_and_states() -> None:
     Settings.of(arguments=["*=exact"])
-    with pytest.raises(UserError, match="--dst-arguments is for assistants that call tools"):
+    with pytest.raises(
+        UserError, match="--dst-arguments applies only to assistants that call tools"
+    ):
         Settings.of(arguments=["*=exact"], outcome="reply")
-    with pytest.raises(UserError, match="--dst-call-order is for assistants that call tools"):
+    with pytest.raises(
+        UserError, match="--dst-call-order applies only to assistants that call tools"
+    ):
         Settings.of(call_order="exact")
-    with pytest.raises(UserError, match="--dst-compare is for bots that reply"):
+    with pytest.raises(UserError, match="--dst-compare applies only to bots that reply"):
         Settings.of(outcome="tool-calls", compare="numbers")
 
 

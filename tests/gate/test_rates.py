@@ -69,7 +69,7 @@ LIMITS = ("max_failure_rate", "min_accuracy", "max_clean_drift", "max_regression
 @pytest.mark.parametrize("text", ["1", "1.0", " 1 ", "1e0"])
 def test_a_bare_one_is_refused(name: str, text: str) -> None:
     unit = "pp" if name == "max_regression" else "%"
-    with pytest.raises(UserError, match=f"or all of them: write 1{unit} or 100{unit}"):
+    with pytest.raises(UserError, match=f"is ambiguous: write 1{unit} or 100{unit}"):
         parse_option(name, text, "--x")
 
 

@@ -144,7 +144,7 @@ def test_the_plugin_can_be_switched_off(pytester: pytest.Pytester) -> None:
 
 def test_help_and_markers_teach(pytester: pytest.Pytester) -> None:
     shown = pytester.runpytest_inprocess("--help").stdout.str()
-    assert "dstfuzz: what is tested:" in shown
+    assert "dstfuzz: tracker or assistant to test:" in shown
     assert "--dst-max-failure-rate=RATE" in shown
     assert "dst_lock (linelist)" in shown
     markers = pytester.runpytest_inprocess("--markers")

@@ -351,7 +351,7 @@ def test_why_a_tracker_is_refused_is_kept_back(folder: pytest.Pytester, bot: str
 def test_redaction_and_remembering_exclude_each_other(folder: pytest.Pytester) -> None:
     result = run(folder, "fragile", "--dst-redact", "--dst-remember")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*remember writes what was said, redact keeps it back*"])
+    result.stderr.fnmatch_lines(["*--dst-remember stores utterances and --dst-redact hides them*"])
 
 
 def test_regressions_are_replayed_without_their_texts(remembered: pytest.Pytester) -> None:

@@ -232,9 +232,12 @@ def test_keys_of_a_tracker_are_read_from_all_places(pytester: pytest.Pytester) -
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["timeout"], "--dst-tracker: a key of a tracker is written KEY=VALUE, such as timeout=60"),
+        (
+            ["timeout"],
+            "--dst-tracker: a key of a tracker must be written as KEY=VALUE, such as timeout=60",
+        ),
         (["timeout=0"], "--dst-tracker timeout: '0' must be a number of seconds above 0"),
-        (["header=secret"], "--dst-tracker header: a header is written 'Name: value'"),
+        (["header=secret"], "--dst-tracker header: a header must be written as 'Name: value'"),
         (["tiemout=3"], "--dst-tracker tiemout is for the tracker of --dst-model: name one"),
     ],
 )

@@ -92,8 +92,8 @@ def test_each_relation_has_its_result(suite: pytest.Pytester) -> None:
     [
         ("metamorphic,glod", "unknown relation 'glod'. Did you mean 'gold'?"),
         ("gold,gold", "--dst-relation: 'gold,gold' names 'gold' twice"),
-        (",", "--dst-relation: ',' names nothing: leave the option out for 'metamorphic'"),
-        ("all,gold", "--dst-relation: 'all,gold' names others beside 'all', which stands alone"),
+        (",", "--dst-relation: ',' contains no name: leave the option out to use 'metamorphic'"),
+        ("all,gold", "--dst-relation: 'all,gold' combines 'all' with other names: use 'all' alone"),
     ],
 )
 def test_names_that_are_none(bot: pytest.Pytester, given: str, said: str) -> None:

@@ -96,7 +96,7 @@ def test_a_variant_of_a_test_with_more_of_them_is_repeated(bot: pytest.Pytester)
     assert result.ret == 4
     given = "--dst-variant=7 with @pytest.mark.dst(variants=2) at test_few"
     result.stdout.fnmatch_lines(
-        [f"there is no variant 7 of 2: they are numbered from 0 to 1 ({given}*"]
+        [f"there is no variant 7: the variants are numbered from 0 to 1 ({given}*"]
     )
     assert bot.runpytest_inprocess(*options, "--dst-variants=7").ret == 4
 

@@ -181,7 +181,11 @@ def test_no_half_of_a_credential_is_in_a_message(monkeypatch: pytest.MonkeyPatch
     ("given", "data", "problem"),
     [
         ({"tool_choice": "book_tabel"}, DATA, "Did you mean 'book_table'"),
-        ({"tool_choice": "auto", "outcome": "reply"}, DATA, "for assistants that call tools"),
+        (
+            {"tool_choice": "auto", "outcome": "reply"},
+            DATA,
+            "applies only to assistants that call tools",
+        ),
         ({"model": "http://localhost:1", "stream": True}, DATA, "openai+http://... or anthropic"),
         ({"model": "rasa+http://localhost:1"}, DATA, "leave --dst-outcome=tool-calls out"),
     ],

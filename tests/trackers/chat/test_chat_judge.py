@@ -157,10 +157,11 @@ def test_a_mistake_is_one_message() -> None:
     reply = {"outcome": "reply"}
     with pytest.raises(UserError, match=r"add --dst-compare=judge, alone or in a list"):
         Settings.of(judge="openai+http://x", compare="numbers", **reply)
-    with pytest.raises(UserError, match=r"judge:calls is about a judge, and none is named"):
+    with pytest.raises(UserError, match="judge:calls applies only to a judge"):
         build_settings({"judge_calls": 4, **reply})
     with pytest.raises(
-        UserError, match=r"--dst-compare=judge:ADDRESS is no address of a chat model: openai\+http"
+        UserError,
+        match=r"--dst-compare=judge:ADDRESS is not the address of a chat model: write openai\+http",
     ) as no:
         Settings.of(judge="http://user:secret@x", compare="judge", **reply)
     assert "secret" not in str(no.value)

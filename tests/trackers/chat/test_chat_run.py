@@ -229,15 +229,15 @@ def test_workers_share_what_the_preflight_left_of_a_budget() -> None:
     [
         (
             ("--dst-max-cost=1",),
-            "--dst-max-cost needs --dst-tracker prices=IN,OUT: money for a million tokens*",
+            "--dst-max-cost needs prices: add --dst-tracker prices=IN,OUT*",
         ),
         (
             ("--dst-tracker=prices=1",),
-            "--dst-tracker prices: '1' must be two amounts of money*such as 0.15,0.6",
+            "--dst-tracker prices: '1' must be two prices*such as 0.15,0.6",
         ),
         (
             ("--dst-tracker=prices=1,-2",),
-            "--dst-tracker prices: '1,-2' must be two amounts of money*",
+            "--dst-tracker prices: '1,-2' must be two prices*",
         ),
         (("--dst-max-tokens=0",), "--dst-max-tokens: '0' must be a whole number of at least 1"),
         (

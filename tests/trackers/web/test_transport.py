@@ -348,7 +348,7 @@ def test_a_token_and_headers_of_the_environment(
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("$NOT_THERE", "takes its value from the environment variable 'NOT_THERE', which is not"),
+        ("$NOT_THERE", "needs the environment variable 'NOT_THERE', which is not set"),
         ("a $ sign", "write \\$NAME, or \\$\\$ for a dollar sign"),
         ("$LINES", "the value of the header 'X-Team' cannot be sent"),
         ("gr\u00fcn", "the value of the header 'X-Team' cannot be sent"),
