@@ -212,7 +212,7 @@ class Store:
         self._off = True
         self.close()
         self.problems.append(
-            f"predictions are not kept: the cache {self.path} cannot be used ({_reason(error)})"
+            f"predictions are not cached: the cache {self.path} cannot be used ({_reason(error)})"
         )
 
     def _set_aside(self, error: Exception) -> bool:

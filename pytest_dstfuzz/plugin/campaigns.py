@@ -85,14 +85,14 @@ class Progress:
         elif isinstance(event, TurnDone):
             self._turns += 1
         elif isinstance(event, BudgetReached):
-            self._say(f"{event.reason}: what is left is skipped")
+            self._say(f"{event.reason}: the rest is skipped")
         elif isinstance(event, BatchDone):
             self._done += event.contexts
             if time.monotonic() - self._last_sign >= PATIENCE:
                 text = f"{self._done:,} contexts predicted, {self._turns:,} turns done"
                 if self._turns >= _TELLING and self.planned > self._turns:
                     whole = min(self._limit, self._done * self.planned / self._turns)
-                    text += f"; at this rate about {whole:,.0f} contexts for all {self.planned:,}"
+                    text += f"; about {whole:,.0f} contexts for all {self.planned:,} turns"
                 self._say(text)
 
     def _expected(self, event: CampaignStarted) -> str:
@@ -100,8 +100,8 @@ class Progress:
         several = max(1.0, self.planned / max(1, event.turns))
         least, most = (min(self._limit, several * one) for one in (event.least, event.most))
         return (
-            f"asking for about {least:,.0f} contexts if no variant breaks, and at most about "
-            f"{most:,.0f} if all do (causes, smallest edits), which takes a while"
+            f"predicting about {least:,.0f} contexts if there is no violation, and up to about "
+            f"{most:,.0f} otherwise (to find causes and smallest edits); this takes a while"
         )
 
     def sign_of_life(self) -> None:

@@ -106,8 +106,8 @@ class Caches:
             fingerprint, cache = fingerprint_of(tracker), None
             if fingerprint is None and (problem := fingerprint_problem(tracker)):
                 self._problems.append(
-                    "predictions are not kept: the tracker's 'fingerprint' is no text that "
-                    f"changes with its answers; {problem}"
+                    "predictions are not cached: the tracker's 'fingerprint' must be a text that "
+                    f"changes with its answers, but {problem}"
                 )
             if fingerprint is not None and self._kept is not None and self._kept.usable:
                 cache = self._cache(self._kept, (model or _kind(tracker), fingerprint), data)
@@ -145,7 +145,7 @@ class Caches:
         try:
             return self._store(Path(cache.mkdir(_FOLDER)) / _FILE)
         except OSError as error:
-            self._problems.append(f"predictions are not kept: pytest's cache folder: {error}")
+            self._problems.append(f"predictions are not cached: pytest's cache folder: {error}")
             return None
 
     @cached_property
@@ -157,7 +157,7 @@ class Caches:
         try:
             self._config.add_cleanup(hold_folder(self._folder))
         except OSError as error:
-            self._problems.append(f"the workers share no predictions: {error}")
+            self._problems.append(f"the workers do not share predictions: {error}")
             return None
         return self._store(self._folder / _FILE)
 
@@ -301,9 +301,9 @@ class RunContext:
         used = self.relations(self.settings)
         outcome = self.settings.reply.outcome
         names = [one.name for one in relations_named(ALL, outcome=outcome) if one not in used]
-        text = f"all leaves out {REPEATS}: it repeats metamorphic where the clean answer is right"
+        text = f"all leaves out {REPEATS}: it equals metamorphic if the clean answer is right"
         apart = ", ".join(names)
-        return f"{text}; relations that apply to no turn of the data: {apart}" if names else text
+        return f"{text}; no turn of the data fits these relations: {apart}" if names else text
 
     @property
     def not_own_questions(self) -> str:
@@ -311,8 +311,8 @@ class RunContext:
         if KINDS[self.settings.reply.outcome].words.values or self.settings.data.data != SAMPLE:
             return ""
         return (
-            "the questions are those of the shipped dialogues, about restaurants and hotels: "
-            "name your own with --dst-data=FILE"
+            "the bot gets the questions of the shipped dialogues, about restaurants and hotels: "
+            "name your own dialogues with --dst-data=FILE"
         )
 
     def comparison(self, settings: ReplySettings) -> Comparison:
@@ -444,8 +444,8 @@ _NO_TRACKER = (
 #: Key in the input of a worker of xdist.
 _KEY = "dstfuzz"
 _BETWEEN_BATCHES = (
-    "--dst-max-seconds ends this run between two batches alone: a call of a tracker that does not "
-    "come back can be ended in the main thread of POSIX systems"
+    "--dst-max-seconds ends this run only between two batches: a call that does not return can be "
+    "interrupted only in the main thread and on POSIX systems"
 )
 
 
@@ -594,7 +594,7 @@ class TrackerPool:
                 raise
             # The message may repeat utterances.
             raise type(error)(
-                f"{KINDS[outcome].words.who} cannot be tested; why is {KEPT_BACK}"
+                f"{KINDS[outcome].words.who} cannot be tested; the reason is {KEPT_BACK}"
             ) from None
         self._measured[id(tracker)] = tracker, measured
         self.budget.watch(tracker)

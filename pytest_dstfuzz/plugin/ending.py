@@ -43,7 +43,7 @@ from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 from pytest_dstfuzz.plugin.results import ModelResults, ResultCollector, models_of
 from pytest_dstfuzz.plugin.selection import selection_of
 from pytest_dstfuzz.plugin.turn import session_command
-from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.printable import describe, printable
 from pytest_dstfuzz.registry import blamed
 from pytest_dstfuzz.report.figures import WhatItTook, WhoJudged, usage_text
 from pytest_dstfuzz.report.forms import check_forms, write_form
@@ -80,7 +80,7 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
         "the prompt of --dst-tracker": settings.tracker.prompt,
         "pytest's settings": config.inipath,
         "the table of limits": config.rootpath / "pyproject.toml",
-        "what --dst-search was trained to": settings.variant.search.partition(":")[2] or None,
+        "the file of --dst-search": settings.variant.search.partition(":")[2] or None,
     }
     (written if settings.gate.update_baseline else read)["--dst-baseline"] = settings.gate.baseline
     (written if settings.output.remember else read)["the file of regressions"] = memory.path
@@ -101,10 +101,10 @@ def _refuse_report_of_part(settings: Settings) -> None:
         return
     part = shard_text(shard)
     raise UserError(
-        f"--dst-shard={part} with {' and '.join(unwanted)}: the reports of parts cannot be put "
-        f"together. Run each part with dstfuzz campaign --shard {part} --results part-{shard[0]}, "
-        "put the folders together with dstfuzz merge, and judge the whole with pytest "
-        "--dst-results=DIR --dst-report=PATH"
+        f"--dst-shard={part} with {' and '.join(unwanted)}: reports of parts cannot be merged. Run "
+        f"each part with dstfuzz campaign --shard {part} --results part-{shard[0]}, merge the "
+        "folders with dstfuzz merge, and judge the result with pytest --dst-results=DIR "
+        "--dst-report=PATH"
     )
 
 
@@ -282,7 +282,9 @@ class SessionEnd:
             self._print_figures(terminalreporter)
             if self._collector.missing:
                 why = f" ({self._ended})" if self._ended else ""
-                text = f"dstfuzz: {self._collector.missing:,} selected turns have no result{why}"
+                number = self._collector.missing
+                have = "turn has" if number == 1 else "turns have"
+                text = f"dstfuzz: {number:,} selected {have} no result{why}"
                 text += self._unseen_relations()
                 terminalreporter.write_line(printable(text), yellow=True)
             if hint := self._shorter(terminalreporter):
@@ -317,7 +319,7 @@ class SessionEnd:
         failed = self._context.settings.gate.fail_on == "violation"
         if not (shown and failed) or min(broken, len(reporter.stats.get("failed", ()))) < _MANY:
             return ""
-        return "to see these figures without each failure above them: --tb=no"
+        return "to hide the failures above: --tb=no"
 
     def _unseen_relations(self) -> str:
         """Return the names of relations without results as a text, or ``""``."""
@@ -325,9 +327,7 @@ class SessionEnd:
         unseen = [name for name in asked if name not in self._collector.relations]
         if len(asked) == 1 or not unseen:
             return ""
-        return (
-            f"; none under {', '.join(unseen)}: relations run in the order in which they are named"
-        )
+        return f"; none under {', '.join(unseen)}: relations run in the given order"
 
     def _end(self, session: pytest.Session, exitstatus: int) -> None:
         """Judge the session and write the requested files."""
@@ -358,7 +358,7 @@ class SessionEnd:
     def _tell_gone(self, session: pytest.Session, why: str, exitstatus: int) -> None:
         """Report that the tracker stopped answering, if that ended the calls."""
         if why:
-            self._last_lines.append(StyledLine(f"failed: {why}; nothing more was asked", "bad"))
+            self._last_lines.append(StyledLine(f"failed: {why}; no more calls were made", "bad"))
             if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
                 session.exitstatus = INFRASTRUCTURE
 
@@ -377,9 +377,7 @@ class SessionEnd:
         shard = self._context.settings.data.shard
         if shard is not None and shard[1] > 1:
             if self._gate.given:
-                text = (
-                    f"part {shard_text(shard)} is not judged: limits and baseline are for all parts"
-                )
+                text = f"part {shard_text(shard)} is not judged: gates apply to all parts together"
                 self._last_lines.append(StyledLine(text, "warning"))
             return pytest.ExitCode.OK
         gated = self._context.settings.gate.fail_on == "gate" or self._gate.given
@@ -412,7 +410,7 @@ class SessionEnd:
         # A run without results must not overwrite the files of an earlier one.
         if not self._collector:
             if unwritten := asked_for(self._context.settings.output):
-                text = f"not written, as nothing was tested: {', '.join(unwritten)}"
+                text = f"not written because nothing was tested: {', '.join(unwritten)}"
                 self._last_lines.append(StyledLine(text, "warning"))
             return True
         judged = self._judged if self._gate.judges else None
@@ -453,7 +451,7 @@ class SessionEnd:
         policies = sorted(collector.policies.items())
         notes = [*found.notes, *facts.notes, *filter(None, (note for _, note in policies))]
         if own:
-            notes.append(f"markers of tests set {own}")
+            notes.append(f"settings of tests by markers: {own}")
         if left_out := self._context.left_out:
             notes.append(left_out)
         if others := self._context.not_own_questions:
@@ -536,7 +534,7 @@ class SessionEnd:
                 reporter.write_line(line.text, **_MARKUP[line.style])
         if len(self._models) > 1:
             facts = self._facts()
-            text = f"all trackers together were asked for {facts.asked:,} contexts"
+            text = f"all trackers together predicted {facts.asked:,} contexts"
             for said in (text, *([] if facts.usage is None else [usage_text(facts.usage)])):
                 reporter.write_line(f"dstfuzz: {said}", light=True)
 
@@ -582,5 +580,5 @@ def _section(given: object) -> AddedSection:
             return AddedSection(title, tuple(map(str, lines)))
     raise UserError(
         "a hook pytest_dstfuzz_report_section must return a title and a list of lines, not "
-        f"{given!r}"
+        f"{describe(given)}"
     )

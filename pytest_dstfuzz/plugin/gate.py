@@ -97,7 +97,7 @@ def write_baselines(
     """
     path, variants = Path(settings.gate.baseline or ""), 0
     if settings.variant.variant is not None:
-        return _not_written("with --dst-variant a turn has one variant alone")
+        return _not_written("--dst-variant tests only one variant of each turn")
     baselines: dict[str, Baseline] = {}
     contents: dict[str, tuple[str, ...]] = {}
     for name, (session, judgement) in judged.items():
@@ -122,12 +122,12 @@ def write_baselines(
         write_text(path, baselines_text(updated.baselines))
     except UserError as error:
         return _not_written(str(error))
-    outcomes = f"the outcomes of {variants:,} variants"
+    outcomes = f"the outcomes of {variants:,} variant{'' if variants == 1 else 's'}"
     if not updated.kept:
-        return StyledLine(f"{outcomes} are now the baseline {path}", "good")
-    stay = "stays as it was" if updated.kept == 1 else "stay as they were"
-    rest = f"{counted(updated.kept, 'turn')} that this run did not test {stay}"
-    return StyledLine(f"{outcomes} are now in the baseline {path}; {rest}", "good")
+        return StyledLine(f"the baseline {path} now has {outcomes}", "good")
+    verb = "is" if updated.kept == 1 else "are"
+    rest = f"{counted(updated.kept, 'turn')} that this run did not test {verb} unchanged"
+    return StyledLine(f"the baseline {path} now has {outcomes}; {rest}", "good")
 
 
 def _not_written(why: str) -> StyledLine:
@@ -164,7 +164,7 @@ _STYLES: Final[Mapping[Verdict, Style]] = {
 #: Maximum number of names for dialogues of each kind, and for turns with a changed answer.
 _MOST_NAMES: Final = 5
 _UNDECIDED: Final = (
-    "an inconclusive gate fails no run: this one passes it (dst_inconclusive=fail: exit status 7)"
+    "an inconclusive gate does not fail the run (with dst_inconclusive=fail: exit status 7)"
 )
 #: Maximum number of weaknesses, new or fixed, that are described.
 _MOST_WEAKNESSES: Final = 10
@@ -228,7 +228,8 @@ class SessionGate:
         if "min_accuracy" in self.gates.whole and not labels:
             what = kind.words.labels
             raise UserError(
-                f"a limit of accuracy (min-accuracy) needs {what}: the data {data.name!r} has none"
+                f"the limit min-accuracy needs {what}, and the data {data.name!r} has none: remove "
+                "the limit"
             )
         if self.gates.of_expected:
             self._refuse_without_density()
@@ -243,12 +244,12 @@ class SessionGate:
             return
         how, lacks = self._settings.variant, ""
         if not search_by_name(how.search, seed=how.seed, k=how.transformations).by_density:
-            lacks = f"the search {how.search} draws variants however likely they are"
+            lacks = f"the search {how.search} ignores how likely a variant is"
         elif how.stop_at_first:
-            lacks = "with stop-at-first a turn does not get all of its variants"
+            lacks = "with stop-at-first, a turn does not get all its variants"
         if lacks:
             raise UserError(
-                "a limit of expected failures (max-expected-failures, max-expected-rise) needs "
+                "limits on expected failures (max-expected-failures, max-expected-rise) need "
                 f"--dst-search=noise and --dst-validity=natural: {lacks}"
             )
 
@@ -332,7 +333,7 @@ class SessionGate:
             text = f"verdict: {judgement.verdict}"
             if (figures := judgement.comparison) is not None:
                 both, tested = figures["dialogues"], figures["tested_dialogues"]
-                text += f" (it stands on {both:,} of the {tested:,} dialogues of this run)"
+                text += f" (based on {both:,} of the {tested:,} dialogues of this run)"
             lines.append(StyledLine(text, style))
         if judgement.verdict == "inconclusive" and not status:
             lines.append(StyledLine(_UNDECIDED, "warning"))
@@ -383,8 +384,8 @@ class SessionGate:
             yield StyledLine(f"failed: {finding.reason}", "bad")
             yield from map(StyledLine, _changed_answers(comparison))
             yield StyledLine(
-                "if the new answers are right: accept them with --dst-update-baseline, or allow a "
-                "share of the turns with dst_max_clean_drift",
+                "if the new answers are right, accept them with --dst-update-baseline, or allow a "
+                "share of changed turns with dst_max_clean_drift",
                 "dim",
             )
         elif finding.verdict == "regression":
@@ -435,13 +436,13 @@ def _remedy(judgement: Judgement) -> str:
     """Return a text on how to make builds comparable again."""
     written = (judgement.comparison or {}).get("baseline", {}).get("version", __version__)
     text = (
-        "make the baseline again with --dst-update-baseline, on the build that it is of; "
-        "dst_inconclusive=allow lets runs pass that compare nothing"
+        "write the baseline again with --dst-update-baseline, on the same build as before; with "
+        "dst_inconclusive=allow, runs without a comparison pass"
     )
     if written != __version__:
         text = (
-            f"pytest-dstfuzz {written} wrote the baseline, and this is {__version__}: install the "
-            f"same version for every build (pytest-dstfuzz=={written}), or {text}"
+            f"pytest-dstfuzz {written} wrote the baseline, and this version is {__version__}: "
+            f"install the same version for every build (pytest-dstfuzz=={written}), or {text}"
         )
     return text
 
@@ -464,11 +465,11 @@ def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
     yield from relation_lines(figures)
     if figures["share"] is not None and figures["share"] < 1:
         share = percent(figures["share"])
-        yield f"{share} of the variants are the same and were answered in both"
+        yield f"{share} of the variants are the same and were answered in both builds"
     if figures["only_baseline"] or figures["only_run"]:
         yield (
-            f"turns that only the baseline has: {figures['only_baseline']:,}, that only this run "
-            f"has: {figures['only_run']:,}"
+            f"turns only in the baseline: {figures['only_baseline']:,}, only in this run: "
+            f"{figures['only_run']:,}"
         )
 
 

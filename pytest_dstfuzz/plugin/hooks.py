@@ -236,8 +236,8 @@ class SessionHooks:
         param, item = getattr(request, "param", None), request.node
         if not isinstance(param, TurnParam):
             pytest.fail(
-                "dst_turn must be an argument of the test itself: it is not there for "
-                "getfixturevalue()",
+                "dst_turn must be an argument of the test function: "
+                "getfixturevalue() does not work",
                 pytrace=False,
             )
 

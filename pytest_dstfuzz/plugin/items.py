@@ -81,9 +81,9 @@ def parametrise(metafunc: pytest.Metafunc, values: Mapping[str, Any], context: R
 def _why_none(settings: Settings, context: RunContext) -> str:
     """Return why a test has no turns, if that is no mistake."""
     if context.stored is not None:
-        return "a folder of results is judged, and the tracker is asked nothing"
+        return "--dst-results judges stored results and does not call the tracker"
     shard = settings.data.shard
-    return "" if shard is None else f"no dialogue is of part {shard_text(shard)}"
+    return "" if shard is None else f"part {shard_text(shard)} has no dialogues"
 
 
 def _params(
@@ -368,7 +368,9 @@ class FixtureValues:
     def _checked(self, name: str, value: object, settings: Settings) -> Any:
         """Return the object that a fixture gave in place of a name. It is checked once."""
         if id(value) not in self._given:
-            where = f"the fixture dst_{name} gave neither a name nor a {_CALLED.get(name, name)}"
+            where = (
+                f"the fixture dst_{name} returned neither a name nor a {_CALLED.get(name, name)}"
+            )
             if name == "outcome":
                 raise UserError(
                     f"the fixture dst_outcome must return a text, not {describe(value)}"
@@ -387,9 +389,9 @@ class FixtureValues:
         names = self._relations.split(PARTED)
         if "relation" not in param.marked and given != self._relations and names[1:]:
             raise UserError(
-                f"the fixture dst_relation gives one relation to {item.name}, and several are "
-                f"named: --dst-relation={self._relations}. Name one, or write "
-                "@pytest.mark.dst(relation=...) at the test in place of the fixture"
+                f"the fixture dst_relation returns one relation for {item.name}, but "
+                f"--dst-relation={self._relations} names several. Name one, or replace the fixture "
+                "by @pytest.mark.dst(relation=...) at the test"
             )
 
     def _refuse_another(self, item: pytest.Item, origin: str, fixture: str, value: object) -> None:
@@ -401,8 +403,8 @@ class FixtureValues:
         # Even a session-scoped fixture is created again if its parameter alternates.
         if first is not value and (scope := scope_of(item, fixture)) != "session":
             raise UserError(
-                f"make {fixture} session-scoped: @pytest.fixture(scope='session'). Its scope is "
-                f"'{scope}', and it made another {describe(value)} for {item.name}"
+                f"the fixture {fixture} has the scope '{scope}' and returned a new object for "
+                f"{item.name}. Make it session-scoped: @pytest.fixture(scope='session')"
             )
 
 

@@ -88,7 +88,7 @@ def read_settings(config: pytest.Config) -> Settings:
         values[given.name] = _placed(config, given, value) if given.name in _PATHS else value
     if own:
         if own[0].on_command_line and "model" not in values:
-            raise UserError(f"{own[0].shown_as} is for the tracker of --dst-model: name one")
+            raise UserError(f"{own[0].shown_as} needs a tracker: name one with --dst-model")
         values["tracker"] = tuple(OwnKey(given.name, given.value) for given in own)
     settings = _settings_of(values, (*found, *own))
     _refuse_without_baseline(config, settings.gate)
@@ -203,7 +203,7 @@ def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> N
         return
     for given in given_options(config):
         if given.name in names_of("baseline") and given.on_command_line:
-            raise UserError(f"{given.shown_as} needs a baseline: --dst-baseline=FILE names it")
+            raise UserError(f"{given.shown_as} needs a baseline: name it with --dst-baseline=FILE")
 
 
 def repeat_options(config: pytest.Config, seed: int) -> str:
@@ -283,7 +283,7 @@ def _written(config: pytest.Config, item: Option) -> str | None:
     if wrong:
         several = item.value.separator
         how = 'a list of texts, ["...", "..."]' if several else 'a text in quotes, "..."'
-        raise UserError(f"{name} (ini): no value of a type that it takes; in TOML write {how}")
+        raise UserError(f"{name} (ini): the value has the wrong type; in TOML write {how}")
     return text
 
 

@@ -24,7 +24,7 @@ from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import brings_its_own, own_items
 from pytest_dstfuzz.plugin.results import FOUND, Found, ResultCollector
 from pytest_dstfuzz.plugin.selection import uses_fixtures
-from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.printable import counted, printable
 from pytest_dstfuzz.regressions.regression import (
     FOLDER,
     MOST_OF_ONE,
@@ -94,8 +94,8 @@ class RegressionCorpus:
                 continue
             if problem := unknown_slot({change.slot: "" for change in entry.changed}, ontology):
                 raise DataError(
-                    f"{self.path}: the regression {entry.id} is about {problem}. Mend its line, or "
-                    f"remove it: dstfuzz retire {entry.id}"
+                    f"{self.path}: the regression {entry.id} is about {problem}. Correct its line, "
+                    f"or remove it with dstfuzz retire {entry.id}"
                 )
         return corpus
 
@@ -167,7 +167,7 @@ class RegressionCorpus:
         if entry.outcome != outcome:
             was, now = (KINDS[one].words.one for one in (entry.outcome, outcome))
             return (
-                f"the regression {entry.id} is of {was}, and this run tests {now}: "
+                f"the regression {entry.id} is about {was}, and this run tests {now}: "
                 f"add --dst-outcome={entry.outcome}"
             )
         history = self._settings.reply.history
@@ -176,8 +176,8 @@ class RegressionCorpus:
             return ""
         whose = {"own": "the system's own messages", "recorded": "recorded messages"}
         return (
-            f"the regression {entry.id} was found with {whose[entry.history]} in the history, and "
-            f"this run has {whose[history]} there: add --dst-history={entry.history}"
+            f"the regression {entry.id} was found with {whose[entry.history]} in the history, but "
+            f"this run has {whose[history]}: add --dst-history={entry.history}"
         )
 
     def why_accepted(self, result: TurnResult, relation: str) -> str:
@@ -205,17 +205,20 @@ class RegressionCorpus:
         lines = []
         replayed = self._results.regressions
         if fixed := self._named("fixed"):
-            text = f"{fixed.number} of {len(replayed)} regressions are fixed"
+            verb = "is" if fixed.number == 1 else "are"
+            text = f"{fixed.number} of {counted(len(replayed), 'regression')} {verb} fixed"
             lines.append(StyledLine(f"{text}: dstfuzz retire {fixed.names}", "good"))
         if unclear := self._named("unclear"):
-            count = f"{unclear.number} of {len(replayed)}"
-            text = f"{count} regressions may be fixed or not: {_UNCLEAR}"
+            count = f"{unclear.number} of {counted(len(replayed), 'regression')}"
+            text = f"{count} may or may not be fixed, because {_UNCLEAR}"
             lines.append(StyledLine(f"{text}: {unclear.names}", "warning"))
         if self._settings.output.replay is not None:
             lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
         if self._context.stored is not None and self.corpus:
-            text = "are not asked for again: with --dst-results the tracker is asked nothing"
-            lines.append(StyledLine(f"{len(self.corpus):,} remembered violations {text}"))
+            number = counted(len(self.corpus), "remembered violation")
+            verb = "is" if len(self.corpus) == 1 else "are"
+            text = f"{number} {verb} not replayed: --dst-results does not call the tracker"
+            lines.append(StyledLine(text))
         if self._settings.output.remember:
             lines.append(self._remember())
         return lines
@@ -243,8 +246,8 @@ class RegressionCorpus:
         entry = self.corpus[name]
         state = f"accepted: {entry.reason}" if entry.status == "accepted" else "open"
         changed = ", ".join(change.slot for change in entry.changed)
-        what = f"cannot be told: {_UNCLEAR}" if outcome == "unclear" else outcome
-        text = f"regression {name} ({state}), of {changed} at turn {entry.turn}: {what}"
+        what = f"unknown: {_UNCLEAR}" if outcome == "unclear" else outcome
+        text = f"regression {name} ({state}), {changed} at turn {entry.turn}: {what}"
         return StyledLine(text, "good" if outcome == "fixed" else "warning")
 
     def _remember(self) -> StyledLine:
@@ -259,9 +262,10 @@ class RegressionCorpus:
                 before, after = update_corpus(self.path, lambda known: remembered(known, kept))
                 new, left = len(after) - len(before), found.left_out(after)
         except UserError as error:
-            return StyledLine(f"failed: nothing was remembered: {error}", "bad")
-        more = f"; {left} more are of weaknesses of which {MOST_OF_ONE} are" if left else ""
-        return StyledLine(f"{new} new violations were remembered in {self.path}{more}")
+            return StyledLine(f"failed: no violation was remembered: {error}", "bad")
+        more = f"; {left} more were not (at most {MOST_OF_ONE} of one weakness)" if left else ""
+        told = f"{counted(new, 'new violation')} {'was' if new == 1 else 'were'} remembered"
+        return StyledLine(f"{told} in {self.path}{more}")
 
     def _found(self, result: TurnResult, relation: str) -> Iterator[Regression]:
         if not result.violations:
@@ -281,7 +285,7 @@ class RegressionCorpus:
         if given is None or isinstance(given, str):
             reply = replace(self._settings.reply, outcome=outcome, compare=given)
             return self._context.comparison(reply)
-        where = "the fixture dst_compare gave neither a name nor a comparison"
+        where = "the fixture dst_compare returned neither a name nor a comparison"
         return as_comparison(given, where, self._settings.reply)
 
 
@@ -302,10 +306,10 @@ class DstRegression:
         """
         __tracebackhide__ = True
         if self.outcome == "unasked":
-            pytest.skip("the budget ended before this regression was asked for")
+            pytest.skip("the budget ended before this regression was replayed")
         if self.outcome == "unclear":
             changes = "; ".join(self._shown())
-            pytest.skip(printable(f"cannot be told: {_UNCLEAR} ({changes})"))
+            pytest.skip(printable(f"unknown: {_UNCLEAR} ({changes})"))
         if self.outcome == "failed":
             pytest.fail(
                 f"{KINDS[self.entry.outcome].words.who} failed on regression {self.entry.id}",
@@ -315,19 +319,19 @@ class DstRegression:
             if self.entry.status == "accepted" and self._settings.output.replay is None:
                 pytest.xfail(printable(f"accepted: {self.entry.reason}"))
             if self._settings.gate.fail_on == "gate" and self._settings.output.replay is None:
-                pytest.xfail("still broken; the session is judged by its gate")
+                pytest.xfail("still broken; the gate judges the session")
             pytest.fail(self._explained(), pytrace=False)
 
     def _explained(self) -> str:
         show = masked_text if self._settings.output.redact else str
-        lines = [f"regression {self.entry.id} is still there, at turn {self.entry.turn}", ""]
+        lines = [f"regression {self.entry.id} is still broken, at turn {self.entry.turn}", ""]
         lines += [f"  {f'{who}:':<8} {show(text)}" for who, text in self.entry.told]
         what = "edits" if self.entry.edits else "by"
         lines += ["", f"  {f'{what}:':<8} {self.entry.done}"]
         lines += [f"  changed: {line}" for line in self._shown()]
         if self.entry.status == "accepted":
             why = show(self.entry.reason)
-            lines += ["", f"  accepted: {why} (without --dst-replay it fails no build)"]
+            lines += ["", f"  accepted: {why} (it fails only with --dst-replay)"]
         else:
             lines += ["", f"  to accept it: dstfuzz accept {self.entry.id} --reason '...'"]
             if weakness := self.entry.weakness:

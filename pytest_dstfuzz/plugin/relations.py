@@ -64,10 +64,10 @@ def turns_for(
 def other_side(relation: str, side: Side, called: str, what: str) -> str:
     """Return the message about an assertion for the other side of relations."""
     # ``what`` is the subject of the relation: the belief state, the reply.
-    asks = "to follow" if side == "should-change" else "to stay"
+    asks = "change" if side == "should-change" else "stay the same"
     other = "value-swap" if called == ASSERTIONS["should-change"] else "metamorphic"
     return (
-        f"dst_turn.{called}() under the relation {relation!r}, which asks the {what} {asks}: "
-        f"write dst_turn.{ASSERTIONS[side]}(), or assert_holds(), which is right for both. A test "
-        f"that is about one relation names it: @pytest.mark.dst(relation={other!r})"
+        f"dst_turn.{called}() does not fit the relation {relation!r}, under which the {what} must "
+        f"{asks}: write dst_turn.{ASSERTIONS[side]}(), or assert_holds(), which fits both. To "
+        f"test only one relation, name it: @pytest.mark.dst(relation={other!r})"
     )

@@ -529,7 +529,7 @@ class StoredRelation:
         errors = self.outcomes["error"]
         tested = self.outcomes["violation"] + errors + self.outcomes["held"]
         if not tested:
-            pytest.skip(f"no turn was tested under {self._relation}")
+            pytest.skip(f"no turn was tested under the relation {self._relation}")
         if self._settings.gate.fail_on == "gate":
             return
         if broken or errors:
@@ -538,10 +538,11 @@ class StoredRelation:
             pytest.xfail(printable(f"accepted: {'; '.join(self._accepted)}"))
 
     def _failed(self, broken: int, errors: int, tested: int) -> str:
-        of = f"of {tested:,} tested turns under {self._relation}"
+        turns = "turn" if tested == 1 else "turns"
+        of = f"of {tested:,} tested {turns} under the relation {self._relation}"
         parts = []
         if broken:
-            parts.append(f"{broken:,} {of} are broken; the plainest:")
+            parts.append(f"{broken:,} {of} {'is' if broken == 1 else 'are'} broken; the plainest:")
             parts += [self._explained(turn) for turn, _ in self._plainest.pairs]
         if errors:
             why = KEPT_BACK if self._settings.output.redact else self._error

@@ -17,7 +17,7 @@ from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option, parse_opti
 from pytest_dstfuzz.config.options import rule_lines
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.plugin.options import Given
-from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.printable import describe, listed
 
 #: In place of the path in the ids of the plugin's tests: the same on every machine.
 NODE = "dstfuzz"
@@ -90,8 +90,8 @@ class RunSelection:
             return ""
         names = listed(list(dict.fromkeys(name.partition("[")[0] for name in own)), _MOST_NAMED)
         return (
-            f"the built-in suite is not run, as the suite has tests of its own ({names}): "
-            "--dst-suite=yes runs both"
+            f"the built-in suite does not run, because you have your own tests ({names}): run both "
+            "with --dst-suite=yes"
         )
 
     def keep(self, items: list[pytest.Item]) -> None:
@@ -120,17 +120,17 @@ class RunSelection:
             return ""
         if model.on_command_line and self.files:
             return (
-                f"no robustness test was run: {', '.join(self.files[:_MOST_NAMED])} has none, and "
-                "the built-in suite is not added to files and tests that are asked for by name, "
-                "unless with --dst-suite=yes"
+                f"no robustness test ran: {', '.join(self.files[:_MOST_NAMED])} has none, and the "
+                "built-in suite is not added if files or tests are named: add it with "
+                "--dst-suite=yes"
             )
         # An ini file also applies to runs of other tests, which need no warning.
         if model.on_command_line or self.by_name or self.narrowed:
             return ""
         return (
-            f"no robustness test was run: {model.shown_as} names a tracker, but no test that was "
-            "collected uses dst_turn. To add the built-in suite, write dst_suite = yes into the "
-            "ini file or give --dst-suite=yes; dst_suite = no silences this line"
+            f"no robustness test ran: {model.shown_as} names a tracker, but no collected test uses "
+            "dst_turn. Add the built-in suite with dst_suite = yes in the ini file or with "
+            "--dst-suite=yes, or hide this line with dst_suite = no"
         )
 
 
@@ -179,7 +179,7 @@ def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name in arguments:
         if name in OPTION_NAMES and name not in MARKER_NAMES:
             raise UserError(
-                f"@pytest.mark.dst does not take {name!r}, which holds for a whole session "
+                f"@pytest.mark.dst does not take {name!r}, which applies to a whole session "
                 f"({option(name).spelled}). Valid: {', '.join(sorted(MARKER_NAMES))}."
             )
         if name not in MARKER_NAMES:
@@ -190,7 +190,7 @@ def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
         spelled: object = rule_lines(value, where) if name == "arguments" else value
         text = option(name).text_of(spelled)
         if text is None:
-            raise UserError(f"{where}: {value!r} is no value that it takes")
+            raise UserError(f"{where}: {describe(value)} has the wrong type")
         values[name] = parse_option(name, text, where)
     return values
 
@@ -214,16 +214,16 @@ def _missing(node: str, known: Sequence[str]) -> str:
     hint = f" Did you mean {guess}?" if guess else ""
     name = node.partition("::")[2].partition("[")[0]
     *most, last = OWN_TESTS
-    why = OWN_TESTS.get(name, f"the tests that the plugin adds are {', '.join(most)} and {last}")
+    why = OWN_TESTS.get(name, f"the tests of the plugin are {', '.join(most)} and {last}")
     return f"not found: {node}: {why}.{hint}"
 
 
 _NOT_DRAWN = (
-    "the turns and relations of these options do not have it (its run may have had another "
-    "--dst-data, --dst-split, --dst-turns, --dst-seed, --dst-domains or --dst-relation)"
+    "this run does not have it (the earlier run may have had another --dst-data, --dst-split, "
+    "--dst-turns, --dst-seed, --dst-domains or --dst-relation)"
 )
-_NO_REPLIES = f"{_NOT_DRAWN}; it is there with --dst-outcome=reply alone"
-_NO_CALLS = f"{_NOT_DRAWN}; it is there with --dst-outcome=tool-calls alone"
+_NO_REPLIES = f"{_NOT_DRAWN}; it needs --dst-outcome=reply"
+_NO_CALLS = f"{_NOT_DRAWN}; it needs --dst-outcome=tool-calls"
 #: Name of a test that the plugin adds -> why one of its ids may be missing.
 OWN_TESTS = {
     "test_belief_state_survives": _NOT_DRAWN,

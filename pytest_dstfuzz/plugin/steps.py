@@ -45,7 +45,7 @@ def refuse_mistakes(config: pytest.Config, start: Callable[[], SessionHooks]) ->
         # Outside of a test, pytest would report it as an internal error.
         how = "skip" if isinstance(stopped, pytest.skip.Exception) else "fail"
         raise pytest.UsageError(
-            f"the tracker cannot be tested: it called pytest.{how}() before any test was run: "
+            f"the tracker cannot be tested: it called pytest.{how}() before the first test: "
             f"{stopped.msg}"
         ) from stopped
 

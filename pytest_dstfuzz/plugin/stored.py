@@ -105,7 +105,7 @@ def stored_run(path: Path) -> StoredRun:
     if found is None and problems:
         raise problems[0]
     if not readers:
-        raise UserError("--dst-results: no installed package reads results: leave it out")
+        raise UserError("--dst-results: no installed package can read results: leave it out")
     return (found or readers[0])(path)
 
 
@@ -125,7 +125,7 @@ def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Setti
     for name in ("shard", "replay"):
         if name in typed:
             raise UserError(
-                f"{typed[name]} has no part in --dst-results, which asks the tracker nothing: "
+                f"{typed[name]} does not work with --dst-results, which does not call the tracker: "
                 "leave it out"
             )
     held = replace(held, output=OutputSettings(), gate=GateSettings())
@@ -136,9 +136,9 @@ def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Setti
         here = settings_json(build_settings({name: given[name]}))[name]
         if here != shown[name]:
             raise UserError(
-                f"{spelled}: {where} holds results with {name.replace('_', '-')} = "
-                f"{_shown(shown[name])}, not {_shown(here)}: leave it out, or name the folder of a "
-                "run with it"
+                f"{spelled}: the results in {where} have {name.replace('_', '-')} = "
+                f"{_shown(shown[name])}, not {_shown(here)}: leave the option out, or name the "
+                "folder of a run with this value"
             )
     kept = {
         name: value
@@ -156,8 +156,7 @@ def refuse_workers(config: pytest.Config) -> None:
     """
     if getattr(config.option, "dist", "no") != "no":
         raise UserError(
-            "--dst-results reads a folder in one process, and -n starts several: leave -n out, or "
-            "say -n0"
+            "--dst-results needs a single process, and -n starts several: leave -n out, or set -n0"
         )
 
 
@@ -171,9 +170,9 @@ def refuse_other_data(
     """
     if not run.is_of(drawn):
         raise UserError(
-            f"--dst-results: the dialogues of {settings.data.data} are not those that "
-            f"{settings.output.results} holds results of: they were changed since, or lie "
-            "elsewhere, and then --dst-data=PATH names them"
+            f"--dst-results: the dialogues of {settings.data.data} differ from those of the run in "
+            f"{settings.output.results}: they were changed since, or are in another place, which "
+            "you can name with --dst-data=PATH"
         )
 
 
@@ -181,7 +180,8 @@ def judged(run: StoredRun, settings: Settings) -> str:
     """Return a description of the stored results."""
     turns, of = len(run.results()), ", ".join(run.relations)
     model, path = settings.tracker.model, settings.output.results
-    return f"{turns:,} results of {model} on {run.info.data} under {of}, from {path}"
+    results = f"{turns:,} result{'' if turns == 1 else 's'}"
+    return f"{results} of {model} on {run.info.data} under {of}, from {path}"
 
 
 def _shown(value: object) -> str:

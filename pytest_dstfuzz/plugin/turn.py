@@ -141,9 +141,9 @@ class DstTurn:
         elif result.outcome == "skipped":
             pytest.skip(printable(result.reason) or "the budget ended before this turn was run")
         elif result.outcome == "untested":
-            pytest.skip(printable(result.reason) or "no valid variant was made of this turn")
+            pytest.skip(printable(result.reason) or "this turn has no valid variant")
         elif result.outcome == "inapplicable":
-            pytest.skip(printable(result.reason) or "the relation says nothing about this turn")
+            pytest.skip(printable(result.reason) or "the relation does not apply to this turn")
 
     def _compare_by(self, options: Mapping[str, object]) -> None:
         """Compare tool calls with other options than those of the test."""
@@ -151,8 +151,8 @@ class DstTurn:
         if options and "_found" in self.__dict__:
             name = next(iter(options))
             told = (
-                f"assert_unchanged({name}=...) comes too late: dst_turn.result was read before it, "
-                f"and compared without it. Read it afterwards, or write "
+                f"assert_unchanged({name}=...) comes too late: dst_turn.result was read before and "
+                f"compared without {name}. Read it afterwards, or write "
                 f"@pytest.mark.dst({name}=...)"
             )
             raise self._refuse(UserError(told)) from None
@@ -206,7 +206,7 @@ class DstReport:
         if len(found) > 1:
             raise UserError(
                 f"this session tests {len(found)} trackers, and their figures are not added up: "
-                "dst_report.summaries() has those of each by its name"
+                "dst_report.summaries() has the figures of each tracker by its name"
             )
         return next(iter(found.values()))
 

@@ -176,7 +176,7 @@ def test_the_database_of_something_else_is_left_alone(path: Path) -> None:
     assert path.read_bytes() == before
     reason = "it is a database of something else"
     assert store.problems == [
-        f"predictions are not kept: the cache {path} cannot be used ({reason})"
+        f"predictions are not cached: the cache {path} cannot be used ({reason})"
     ]
 
 
@@ -201,7 +201,9 @@ def test_a_place_that_cannot_be_written_is_named_once(tmp_path: Path) -> None:
         assert store.claim("run", "me", [b"a"]) == {b"a"}
         store.release("run", "me")
     (problem,) = store.problems
-    assert problem.startswith(f"predictions are not kept: the cache {store.path} cannot be used (")
+    assert problem.startswith(
+        f"predictions are not cached: the cache {store.path} cannot be used ("
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on files there")
@@ -216,7 +218,9 @@ def test_a_full_disk_ends_the_keeping_and_nothing_else(path: Path) -> None:
     """
     done = in_another_process(code, path)
     assert done.stderr == ""
-    assert done.stdout.startswith(f"1 predictions are not kept: the cache {path} cannot be used (")
+    assert done.stdout.startswith(
+        f"1 predictions are not cached: the cache {path} cannot be used ("
+    )
     # What was kept before is sound.
     store = reopened(path)
     assert store.get([b"first"]) == {b"first": b"value"}

@@ -117,7 +117,7 @@ def test_an_array_of_slurm(job: Callable[..., str], tmp_path: Path) -> None:
     job(f"bash {script} --max-calls=30", SLURM_ARRAY_TASK_ID="1", fails=True)
     assert "go on with dstfuzz campaign" in job(gate, fails=True)
     job(f"bash {script}", SLURM_ARRAY_TASK_ID="1")
-    assert "are now the baseline dst-baseline.json" in job(gate)
+    assert "the baseline dst-baseline.json now has" in job(gate)
     judged(job, tmp_path, gate, "dst-baseline.json", there=True)
 
 

@@ -71,7 +71,7 @@ def test_what_broke_is_remembered_by_its_relation_and_asked_again(suite: pytest.
     entries = list(map(json.loads, corpus.read_text(encoding="utf-8").splitlines()))
     assert {entry["relation"] for entry in entries} == {"closed-slots"}
     again = suite.runpytest_subprocess(*options, f"--dst-replay={entries[0]['id']}")
-    again.stdout.fnmatch_lines(["*is still there*"])
+    again.stdout.fnmatch_lines(["*regression * is still broken*"])
     # Without the fixture nobody knows what it was about.
     suite.makeconftest(BOT)
     unknown = suite.runpytest_subprocess(*options, f"--dst-replay={entries[0]['id']}")
@@ -81,8 +81,16 @@ def test_what_broke_is_remembered_by_its_relation_and_asked_again(suite: pytest.
 @pytest.mark.parametrize(
     ("fixture", "value", "message"),
     [
-        ("search", "7", "the fixture dst_search gave neither a name nor a search: int is no sear"),
-        ("relation", "object()", "gave neither a name nor a relation: object is no relation, it"),
+        (
+            "search",
+            "7",
+            "the fixture dst_search returned neither a name nor a search: int is no sear",
+        ),
+        (
+            "relation",
+            "object()",
+            "returned neither a name nor a relation: object is no relation, it",
+        ),
         ("relation", "'golden'", "unknown relation 'golden'. Did you mean 'gold'?"),
     ],
 )

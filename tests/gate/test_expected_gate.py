@@ -89,9 +89,15 @@ def test_a_run_over_the_limit_fails_and_one_within_passes(bot: pytest.Pytester) 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ((), "the search random draws variants however likely they are"),
-        (("--dst-validity=natural", "--dst-search=greedy"), "the search greedy draws variants"),
-        ((*NATURAL, "--dst-stop-at-first"), "with stop-at-first a turn does not get all of its"),
+        ((), "the search random ignores how likely a variant is"),
+        (
+            ("--dst-validity=natural", "--dst-search=greedy"),
+            "the search greedy ignores how likely a variant is",
+        ),
+        (
+            (*NATURAL, "--dst-stop-at-first"),
+            "with stop-at-first, a turn does not get all its variants",
+        ),
     ],
 )
 def test_a_session_without_a_density_is_refused_before_it_runs(
@@ -101,8 +107,8 @@ def test_a_session_without_a_density_is_refused_before_it_runs(
     for given in (("-odst_max_expected_failures=5",), rise, ()):
         result = run(bot, *options, *given)
         assert result.ret == 4
-        needs = "needs --dst-search=noise and --dst-validity=natural"
-        result.stderr.fnmatch_lines([f"ERROR: a limit of expected failures * {needs}: {reason}*"])
+        needs = "need --dst-search=noise and --dst-validity=natural"
+        result.stderr.fnmatch_lines([f"ERROR: limits on expected failures * {needs}: {reason}*"])
         bot.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-expected-failures = 5\n")
     assert run(bot, *options, "-odst_max_expected_failures=").ret == 1  # violations fail
 
@@ -124,7 +130,7 @@ def test_one_variant_alone_is_repeated_whatever_the_limit(bot: pytest.Pytester) 
     bot.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-expected-failures = 5\n")
     result = run(bot, *NATURAL, "--dst-variant=1")
     assert result.ret == 0
-    passes = "dstfuzz: an inconclusive gate fails no run: this one passes it (dst_inconclusive=*"
+    passes = "dstfuzz: an inconclusive gate does not fail the run (with dst_inconclusive=fail: *"
     result.stdout.fnmatch_lines(
         ["dstfuzz: inconclusive: there is no figure of expected failures*", passes]
     )

@@ -116,7 +116,9 @@ def test_a_baseline_is_written_and_said_to_be(bot: pytest.Pytester) -> None:
     result = run(bot, "broken", "--dst-update-baseline")
     assert result.ret == 0
     result.assert_outcomes(passed=45)
-    result.stdout.fnmatch_lines(["dstfuzz: the outcomes of 135 variants are now the base*e.json"])
+    result.stdout.fnmatch_lines(
+        ["dstfuzz: the baseline *e.json now has the outcomes of 135 variants"]
+    )
     assert gate(bot) is None
     text = (bot.path / "base.json").read_text(encoding="utf-8")
     assert text.count('"violation"') > 45
@@ -129,7 +131,7 @@ def test_the_same_build_passes(known: pytest.Pytester) -> None:
         [
             "dstfuzz: compared with the baseline (mybot:steady): * variants of 45 turns in *",
             "dstfuzz: passed: the failure rate changed by +0.00 pp against the baseline *",
-            "dstfuzz: verdict: pass (it stands on 9 of the 9 dialogues of this run)",
+            "dstfuzz: verdict: pass (based on 9 of the 9 dialogues of this run)",
         ]
     )
     assert gate(known)["verdict"] == "pass"
@@ -150,7 +152,7 @@ def test_a_build_that_got_worse_is_a_regression(
     result.stdout.fnmatch_lines(
         [
             "dstfuzz: failed: the failure rate changed by +*; +2.00 pp are allowed",
-            "dstfuzz: verdict: regression (it stands on 9 of the 9 *)",
+            "dstfuzz: verdict: regression (based on 9 of the 9 *)",
         ]
     )
     found = gate(known)
@@ -184,7 +186,7 @@ def test_few_dialogues_are_inconclusive(bot: pytest.Pytester, policy: str, statu
     result.stdout.fnmatch_lines(
         [
             "dstfuzz: inconclusive: *too few dialogues for an interval*; about 6 dialogues would*",
-            "dstfuzz: verdict: inconclusive (it stands on *",
+            "dstfuzz: verdict: inconclusive (based on *",
         ]
     )
     assert gate(bot)["findings"][1]["dialogues_needed"] == 6
@@ -233,7 +235,7 @@ def test_other_data_of_the_same_name_has_nothing_in_common(bot: pytest.Pytester)
         [
             "dstfuzz: dialogues that changed, compared up to the change: 1 (p1)",
             "dstfuzz: not compared *: the baseline and this run have no turn in common",
-            "dstfuzz: verdict: not-compared (it stands on 0 of the 1 dialogues of this run)",
+            "dstfuzz: verdict: not-compared (based on 0 of the 1 dialogues of this run)",
         ]
     )
 
@@ -256,7 +258,7 @@ def test_another_lexicon_is_named(known: pytest.Pytester) -> None:
 def test_part_of_the_turns_is_compared(known: pytest.Pytester) -> None:
     known.makepyfile(test_mine=SUITE)  # Another name of the test is no other campaign.
     result = run(known, "steady", "-k", "t0]")
-    result.stdout.fnmatch_lines(["dstfuzz: turns that only the baseline has: 3*, that only th*: 0"])
+    result.stdout.fnmatch_lines(["dstfuzz: turns only in the baseline: 3*, only in this run: 0"])
     assert gate(known)["verdict"] == "pass"
 
 
@@ -269,9 +271,9 @@ def test_a_build_that_forgets_is_drift(known: pytest.Pytester, workers: tuple[st
             "dstfuzz: failed: clean answers changed at 9 of 45 turns: slots lost hotel-area (9); *",
             "dstfuzz:   *-t*: hotel-area: * -> none",
             "dstfuzz:   and 4 more turns, in the JSON report (--dst-report)",
-            "dstfuzz: if the new answers are right: *",
+            "dstfuzz: if the new answers are right, *",
             "dstfuzz: compared with the baseline *",
-            "dstfuzz: verdict: drift (it stands on 9 of the 9 dialogues of this run)",
+            "dstfuzz: verdict: drift (based on 9 of the 9 dialogues of this run)",
         ]
     )
     found = gate(known)
@@ -342,7 +344,9 @@ def test_accuracy_without_labels_is_told_before_the_run(bot: pytest.Pytester) ->
         "--dst-model=mybot:steady", "--dst-data=talks.jsonl", "-odst_min_accuracy=50%"
     )
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: *min-accuracy* needs labels: the data 'talks' has none"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: *min-accuracy needs labels, and the data 'talks' has none*"]
+    )
 
 
 def test_a_run_that_a_budget_ended_never_passes(bot: pytest.Pytester) -> None:
@@ -469,7 +473,9 @@ def test_what_needs_a_baseline_says_so(bot: pytest.Pytester, option: str) -> Non
     result = bot.runpytest_inprocess("--dst-model=mybot:steady", option)
     assert result.ret == 4
     name = option.partition("=")[0].replace("-o", "-o ")
-    result.stderr.fnmatch_lines([f"ERROR: {name} needs a baseline: --dst-baseline=FILE names it"])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: {name} needs a baseline: name it with --dst-baseline=FILE"]
+    )
 
 
 def test_a_baseline_that_cannot_be_written_is_told_before(bot: pytest.Pytester) -> None:

@@ -62,7 +62,7 @@ def test_of_one_weakness_only_the_plainest_are_remembered(folder: pytest.Pyteste
     assert sorted(len(entry["dialogue"][-1]["seen"]) for entry in kept) == sizes[:MOST_OF_ONE]
     left = len(found) - MOST_OF_ONE
     result.stdout.fnmatch_lines(
-        [f"*{MOST_OF_ONE} new violations were remembered in *; {left} more are of weaknesses *"]
+        [f"*{MOST_OF_ONE} new violations were remembered in *; {left} more were not *"]
     )
     before = FILE.read_bytes()
     run(folder, "--dst-remember", "--dst-seed=7")

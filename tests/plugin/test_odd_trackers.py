@@ -149,7 +149,7 @@ def test_an_odd_tracker_is_tested_like_any_other(odd: pytest.Pytester, name: str
 def test_a_fingerprint_that_is_none_is_named(odd: pytest.Pytester, name: str, reason: str) -> None:
     run = odd.runpytest(f"--dst-model=oddbot:{name}", *OPTIONS)
     run.stdout.fnmatch_lines(
-        [f"dstfuzz: predictions are not kept: the tracker's 'fingerprint' is no text*{reason}*"]
+        [f"dstfuzz: predictions are not cached: the tracker's 'fingerprint' must *{reason}*"]
     )
 
 
@@ -182,7 +182,7 @@ def test_a_tracker_that_exits_later_failed_on_those_contexts(odd: pytest.Pyteste
         ("endless", "*a value of 'hotel-name' of 5,000,000 characters; *10,000 characters at most"),
         ("nothing", "*the value of slot 'hotel-stars' is nan, which is no value*"),
         ("countless", "*the value of slot 'hotel-stars' is a number of more than 100 digits"),
-        ("skips", "*it called pytest.skip() before any test was run: *no_such_module*"),
+        ("skips", "*it called pytest.skip() before the first test: *no_such_module*"),
     ],
 )
 def test_what_a_tracker_cannot_say_is_one_message(

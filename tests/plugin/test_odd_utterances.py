@@ -158,4 +158,4 @@ def test_what_has_no_word_to_change_is_said_to_be_untested(odd: pytest.Pytester)
     result = odd.runpytest_inprocess(
         "--dst-model=oddbot:track", "--dst-data=odd.jsonl", "--dst-edits=word_drop", "-rs"
     )
-    result.stdout.fnmatch_lines(["SKIPPED*no valid variant was made of this turn"])
+    result.stdout.fnmatch_lines(["SKIPPED*this turn has no valid variant"])

@@ -238,7 +238,7 @@ def test_keys_of_a_tracker_are_read_from_all_places(pytester: pytest.Pytester) -
         ),
         (["timeout=0"], "--dst-tracker timeout: '0' must be a number of seconds above 0"),
         (["header=secret"], "--dst-tracker header: a header must be written as 'Name: value'"),
-        (["tiemout=3"], "--dst-tracker tiemout is for the tracker of --dst-model: name one"),
+        (["tiemout=3"], "--dst-tracker tiemout needs a tracker: name one with --dst-model"),
     ],
 )
 def test_a_wrong_key_is_one_message(

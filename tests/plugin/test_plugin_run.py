@@ -226,7 +226,7 @@ def test_a_turn_is_no_value_to_ask_for(bot: pytest.Pytester) -> None:
         "def test_state(request, dst_report):\n    request.getfixturevalue('dst_turn')\n"
     )
     result = bot.runpytest_inprocess("--dst-model=mybot:fragile", *FEW)
-    result.stdout.fnmatch_lines(["*dst_turn must be an argument of the test itself*"])
+    result.stdout.fnmatch_lines(["*dst_turn must be an argument of the test function*"])
     assert result.ret == 1
 
 
@@ -258,7 +258,7 @@ def test_an_interrupt_before_the_first_result_is_told_as_one(bot: pytest.Pyteste
     result.stdout.fnmatch_lines(
         [
             "dstfuzz: failed: no turn was tested (interrupted)",
-            f"dstfuzz: not written, as nothing was tested: {files}",
+            f"dstfuzz: not written because nothing was tested: {files}",
         ]
     )
     assert not (bot.path / "out.json").exists()
@@ -281,7 +281,7 @@ def test_an_interrupt_names_the_relations_that_were_not_run(bot: pytest.Pytester
         "--dst-relation=metamorphic,value-swap,negation",
         no_reraise_ctrlc=True,
     )
-    unseen = "none under value-swap, negation: relations run in the order in which they are named"
+    unseen = "none under value-swap, negation: relations run in the given order"
     result.stdout.fnmatch_lines(
         [f"dstfuzz: * selected turns have no result (interrupted); {unseen}"]
     )
@@ -290,7 +290,7 @@ def test_an_interrupt_names_the_relations_that_were_not_run(bot: pytest.Pytester
 def test_many_failures_can_be_left_out(bot: pytest.Pytester) -> None:
     """Where each is shown in full, the summary stands below all of them."""
     run = ("--dst-model=mybot:fragile", "--dst-turns=12", "--dst-variants=1")
-    hint = "dstfuzz: to see these figures without each failure above them: --tb=no"
+    hint = "dstfuzz: to hide the failures above: --tb=no"
     bot.runpytest_inprocess(*run).stdout.fnmatch_lines([hint])
     for quiet in ("--tb=no", "--dst-fail-on=gate"):
         bot.runpytest_inprocess(*run, quiet).stdout.no_fnmatch_line(hint)

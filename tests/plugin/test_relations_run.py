@@ -110,7 +110,7 @@ def test_a_fixture_gives_one_relation_and_not_several(
     run.assert_outcomes(skipped=2)
     run = suite.runpytest_inprocess(STEADY, *FEW, "--dst-relation=metamorphic,gold")
     assert run.ret == pytest.ExitCode.USAGE_ERROR
-    assert "the fixture dst_relation gives one relation to test_state[" in run.stdout.str()
+    assert "the fixture dst_relation returns one relation for test_state[" in run.stdout.str()
 
 
 @pytest.fixture

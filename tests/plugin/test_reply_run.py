@@ -97,7 +97,7 @@ def test_who_names_no_questions_is_told_whose_are_asked(
     found = run(folder, *ARGUMENTS[:2], "--ignore=test_own.py", "--dst-turns=1", "--dst-variants=1")
     head, _, summary = found.stdout.partition("collected")
     for part in (head, summary):
-        assert "those of the shipped dialogues, about restaurants and hotels" in part
+        assert "questions of the shipped dialogues, about restaurants and hotels" in part
     assert "shipped dialogues" not in done.stdout
 
 
@@ -105,7 +105,7 @@ def test_fixtures_and_markers_of_a_suite_say_what_is_compared(folder: Path) -> N
     found = run(folder, "test_own.py", "--dst-data=asked.jsonl", "--dst-outcome=reply", "--tb=line")
     assert found.returncode == 1, found.stdout
     assert "reply with reply: numbers; or same" in found.stdout
-    assert "note          markers of tests set compare='numbers'" in found.stdout
+    assert "note          settings of tests by markers: compare='numbers'" in found.stdout
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 FEW = ("--dst-turns=4", "--dst-variants=2")
 UNIT = "def test_unit(): pass"
 INI = "[pytest]\ndst_model = mybot:steady\ndst_turns = 4\ndst_variants = 2\n"
-UNTESTED = "dstfuzz: no robustness test was run: *"
+UNTESTED = "dstfuzz: no robustness test ran: *"
 
 
 @pytest.fixture
@@ -206,10 +206,10 @@ def test_a_test_that_asks_for_the_bot_alone_leaves_the_built_in_suite(
     options = ("--dst-model=mybot:steady", "--dst-turns=4", "--dst-variants=2")
     result = pytester.runpytest_inprocess(*options)
     result.assert_outcomes(passed=5)
-    result.stdout.no_fnmatch_line("*the built-in suite is not run*")
+    result.stdout.no_fnmatch_line("*the built-in suite does not run*")
     pytester.makepyfile(test_own="def test_own(dst_turn):\n    dst_turn.assert_unchanged()\n")
     result = pytester.runpytest_inprocess(*options)
     result.assert_outcomes(passed=5)
-    result.stdout.fnmatch_lines(["dstfuzz: the built-in suite is not run*test_own.py::test_own*"])
+    result.stdout.fnmatch_lines(["dstfuzz: the built-in suite does not run*test_own.py::test_own*"])
     result = pytester.runpytest_inprocess(*options, "--dst-suite=yes")
     result.assert_outcomes(passed=9)

@@ -123,7 +123,9 @@ def test_settings_of_markers_are_told_apart_and_told(bot: pytest.Pytester) -> No
     result = bot.runpytest_inprocess("--dst-model=mybot:steady", *FEW)
     report = read(bot)
     assert report["summary"]["turns"] == 12
-    note = "markers of tests set lock=['a', 'b']; or transformations=2, edits=['char_drop']"
+    note = (
+        "settings of tests by markers: lock=['a', 'b']; or transformations=2, edits=['char_drop']"
+    )
     assert note in report["run"]["notes"]
     assert note in " ".join(result.stdout.str().split())
 
@@ -164,7 +166,7 @@ def test_what_is_made_anew_for_each_test_is_refused(
     result = bot.runpytest_inprocess(*FEW, "--dst-turns=12", *model, *workers)
     assert result.ret == 4
     result.stdout.fnmatch_lines(
-        [f"*make {fixture} session-scoped: @pytest.fixture(scope='session'). Its scope is 'func*"]
+        [f"*fixture {fixture} has the scope 'function'*Make it session-scoped*"]
     )
     assert "Traceback" not in result.stdout.str()
     assert not (bot.path / "out.json").exists()

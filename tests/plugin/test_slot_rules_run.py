@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     slots = {"table-time": [], "table-extras": ["candle", "view"]}
     path.joinpath("asked.ontology.json").write_text(json.dumps(slots), encoding="utf-8")
     done = run(path, "track", "--dst-update-baseline")
-    assert "are now the baseline" in done, done
+    assert "now has the outcomes of" in done, done
     return path
 
 

@@ -69,7 +69,7 @@ def test_the_command_line_and_overrides_go_before_it(pytester: pytest.Pytester) 
         ('dst_edits = "char_drop"', "dst_edits (ini): *; in TOML write a list of texts*"),
         ("dst_lock = [1]", "dst_lock (ini): *; in TOML write a list of texts*"),
         ("dst_turns = [1]", "dst_turns (ini): *; in TOML write a text in quotes*"),
-        ("dst_turns = 2.5", "dst_turns (ini): no value of a type that it takes*"),
+        ("dst_turns = 2.5", "dst_turns (ini): the value has the wrong type*"),
         ("dst_turns = -3", "dst_turns (ini): '-3' must be a whole number*"),
         ("dst_max_edit_rate = 1.5", "dst_max_edit_rate (ini): '1.5' must be a rate between*"),
     ],

@@ -163,7 +163,7 @@ def test_its_violations_are_remembered_and_accepted(
     done = judged(pytester, "--dst-regressions=own", "--dst-report=found.json")
     assert done.ret == 0, results
     done.assert_outcomes(xfailed=2)
-    done.stdout.fnmatch_lines([f"dstfuzz: {len(entries)} remembered violations are not asked *"])
+    done.stdout.fnmatch_lines([f"dstfuzz: {len(entries)} remembered violations are not replayed*"])
     ours, theirs = (json.loads(Path(f"{n}.json").read_text("utf-8")) for n in ("found", "own"))
     assert ours["weaknesses"] == theirs["weaknesses"]
     assert {one["accepted"] for one in ours["weaknesses"]} == {"it may stay"}
@@ -190,7 +190,9 @@ def test_a_relation_is_an_item(pytester: pytest.Pytester, results: Path) -> None
     done = judged(pytester, "--junitxml=j.xml", "-v", "--dst-annotations=yes")
     done.assert_outcomes(passed=2, failed=2, deselected=2)
     done.stdout.fnmatch_lines(["*dstfuzz::results[[]metamorphic] FAILED*"])
-    done.stdout.fnmatch_lines(["*of * tested turns under value-swap are broken; the plainest:"])
+    done.stdout.fnmatch_lines(
+        ["*of * tested turns under the relation value-swap are broken; the plainest:"]
+    )
     done.stdout.fnmatch_lines(["::error title=*"])
     text = Path("j.xml").read_text(encoding="utf-8")
     assert 'name="dst_failure_rate"' in text
@@ -219,18 +221,18 @@ def spoiled(results: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--dst-turns=100",), "--dst-turns: found holds results with turns = 48, not 100"),
-        (("--dst-seed=7",), "--dst-seed: found holds results with seed = 0, not 7"),
-        (("--dst-model=trade",), "with model = wordbot:heard, not trade"),
+        (("--dst-turns=100",), "--dst-turns: the results in found have turns = 48, not 100"),
+        (("--dst-seed=7",), "--dst-seed: the results in found have seed = 0, not 7"),
+        (("--dst-model=trade",), "have model = wordbot:heard, not trade"),
         (("--dst-relation=gold",), "relation = metamorphic,value-swap, not gold"),
-        (("--dst-search=greedy",), "with search = random, not greedy"),
-        (("--dst-max-calls=7",), "with max-calls = none, not 7"),
-        (("--dst-shard=1/2",), "--dst-shard has no part in --dst-results"),
-        (("--dst-replay=abc",), "--dst-replay has no part in --dst-results"),
+        (("--dst-search=greedy",), "have search = random, not greedy"),
+        (("--dst-max-calls=7",), "have max-calls = none, not 7"),
+        (("--dst-shard=1/2",), "--dst-shard does not work with --dst-results"),
+        (("--dst-replay=abc",), "--dst-replay does not work with --dst-results"),
         (("-n2",), "-n starts several: leave -n out"),
         (("--dst-results=none",), "there is no folder none"),
         (("--dst-results=.",), "is no folder of results, it has no run.json"),
-        (("--dst-data=other.jsonl",), "the dialogues of other.jsonl are not those"),
+        (("--dst-data=other.jsonl",), "the dialogues of other.jsonl differ from those"),
     ],
 )
 def test_what_does_not_fit_is_refused(

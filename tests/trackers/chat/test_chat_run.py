@@ -206,7 +206,7 @@ def test_a_budget_of_tokens_or_money_ends_the_run_in_order(
     assert 0 < outcomes.count("skipped") < len(outcomes)
     # All answers take the same here, so that the limit is met to the token.
     assert report["run"]["usage"]["answers"] == 120
-    result.stdout.fnmatch_lines([f"*{reason}: what is left is skipped*"])
+    result.stdout.fnmatch_lines([f"*{reason}: the rest is skipped*"])
 
 
 def test_workers_share_what_the_preflight_left_of_a_budget() -> None:
