@@ -21,8 +21,8 @@ from pytest_dstfuzz.printable import describe
 #: Types of blocks that only exist in Anthropic's form.
 _OWN: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 _BLOCK_FORM: Final = (
-    '{"type": "tool_use", "id": "toolu_1", "name": "book", "input": {"people": 2}} of the '
-    'assistant, {"type": "tool_result", "tool_use_id": "toolu_1", "content": "..."} of the user'
+    '{"type": "tool_use", "id": "toolu_1", "name": "book", "input": {"people": 2}} in assistant '
+    'messages, {"type": "tool_result", "tool_use_id": "toolu_1", "content": "..."} in user messages'
 )
 #: Characters that Anthropic does not allow in the id of a call.
 _NO_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
@@ -103,7 +103,9 @@ def _assistant(blocks: list[dict[str, Any]], where: str, odd: Oddities) -> Json:
         elif kind == "text":
             texts.append(text_of_content([block]))
         else:
-            odd.add(f"Blocks of the type {kind!r} of the assistant are left out", place)
+            odd.add(
+                f"Assistant messages have blocks of the type {kind!r}, which are ignored", place
+            )
     made: Json = {"role": "assistant", "content": "\n".join(texts) or None}
     return {**made, "tool_calls": calls} if calls else made
 
@@ -118,7 +120,7 @@ def _user(message: Json, where: str, odd: Oddities) -> Iterator[Json]:
         place = f"{where}.content[{number}]"
         result = _block(_ToolResult, block, place)
         if result.is_error:
-            odd.add("Results of tools are marked as errors: the mark is left out", place)
+            odd.add("Tool results are marked as errors; the mark is ignored", place)
         content = result.content if isinstance(result.content, str) else result.content or ""
         yield {"role": "tool", "tool_call_id": result.tool_use_id, "content": content}
     if rest:
@@ -129,7 +131,7 @@ def _block(kind: type[Any], block: dict[str, Any], place: str) -> Any:
     try:
         return checked(kind, block, place)
     except DataError as error:
-        raise DataError(f"{error}; calls and results are {_BLOCK_FORM}") from None
+        raise DataError(f"{error}; the form of calls and results is {_BLOCK_FORM}") from None
 
 
 def _picture(block: dict[str, Any]) -> dict[str, Any]:
@@ -187,7 +189,7 @@ def _of_message(message: Message) -> Iterator[Json]:
         if values is None:
             raise TrackerError(
                 f"the recorded call of {call.name!r} has {describe(call.arguments)} as "
-                "arguments: no JSON object, which Anthropic's API cannot be sent"
+                "arguments: Anthropic's API accepts only a JSON object"
             )
         yield {"type": "tool_use", "id": _id(call.id), "name": call.name, "input": values}
 
@@ -204,8 +206,8 @@ def _blocks(content: object) -> Iterator[Json]:
                 yield {"type": "text", "text": text}
         else:
             raise TrackerError(
-                f"a recorded message has {describe(part)} as a part, for which Anthropic's API has "
-                "nothing: texts and images"
+                f"a recorded message has {describe(part)} as a part: Anthropic's API accepts only "
+                "texts and images"
             )
 
 
@@ -261,7 +263,7 @@ def answer_of(message: Mapping[str, Any]) -> Json:
         said["tool_calls"] = calls
     reason = message.get("stop_reason")
     if reason == "refusal":
-        said["refusal"] = said["content"] or "the service stopped it"
+        said["refusal"] = said["content"] or "the service stopped the answer"
     return {"message": said, "finish_reason": _FINISHED.get(str(reason), "stop")}
 
 

@@ -94,15 +94,15 @@ def check_archive(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
     except zipfile.BadZipFile as error:
-        raise DataError(f"{path.name} is no zip or is cut off ({error})") from None
+        raise DataError(f"{path.name} is not a zip file or is cut off ({error})") from None
     for member in members:
         name = member.filename.replace("\\", "/")
         climbs = ".." in PurePosixPath(name).parts
         absolute = name.startswith("/") or name[1:2] == ":"
         if climbs or absolute or stat.S_ISLNK(member.external_attr >> 16):
             raise DataError(
-                f"{path.name} is refused: its member {member.filename!r} is a link or climbs "
-                "out of the folder"
+                f"{path.name} is rejected: its member {member.filename!r} is a link or lies "
+                "outside the folder"
             )
 
 
@@ -122,10 +122,12 @@ def _transfer(url: str, part: Path, name: str, progress: Progress | None) -> Non
     except urllib.error.HTTPError as error:
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
             return  # The file is complete. The blob id verifies it later.
-        raise DataError(f"{url} answers {error.code} {error.reason}") from None
+        raise DataError(f"{url} answered {error.code} {error.reason}") from None
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as e:
         reason = e.reason if isinstance(e, urllib.error.URLError) else e or type(e).__name__
-        raise DataError(f"{url} cannot be fetched ({reason}); run it again to go on") from None
+        raise DataError(
+            f"{url} cannot be downloaded ({reason}); run the command again to continue"
+        ) from None
 
 
 def _receive(
@@ -151,12 +153,12 @@ def _receive(
 def _check(url: str, part: Path, blob_id: str) -> None:
     with part.open("rb") as stream:
         if stream.read(len(_LFS_POINTER)) == _LFS_POINTER:
-            raise DataError(f"{url} is only a pointer of Git LFS, not the file itself")
+            raise DataError(f"{url} is a pointer of Git LFS instead of the file itself")
     found = git_blob_id(part)
     if found != blob_id:
         raise DataError(
-            f"{url} is not the file that was published: its git blob id is {found}, "
-            f"expected {blob_id}; it was not kept, run it again"
+            f"{url} differs from the published file, so the download was deleted; run the command "
+            "again"
         )
     if url.endswith(".zip"):
         check_archive(part)
@@ -411,7 +413,7 @@ def catalogue(source: Path, lists: Path | None = None, layout: str | None = None
         expected = f"expected {', '.join(listed)}, or {last}"
         if all(not file.head(1 << 10).strip() for file in files):
             raise DataError(f"{source} is empty; {expected}")
-        raise DataError(f"{source} holds no dialogues in a layout that is known; {expected}")
+        raise DataError(f"{source} has no dialogues in a known layout; {expected}")
     if source.is_file():
         neighbours = ((classify(file, readers), file) for file in beside(source))
         pairs += [(kind, file) for kind, file in neighbours if kind in _EXTRAS]
@@ -431,8 +433,9 @@ def choose(files: Catalogue, split: str, layout: str | None) -> SplitFiles:
     if not others:
         return best
     note = (
-        f"{files.source} holds the split {split!r} in several layouts: read in the layout "
-        f"{best.reader.name!r}, not in {' or '.join(map(repr, others))}."
+        f"{files.source} has the split {split!r} in several layouts: the layout "
+        f"{best.reader.name!r} is read, and {' and '.join(map(repr, others))} "
+        f"{'is' if len(others) == 1 else 'are'} ignored."
     )
     return replace(best, notes=(*best.notes, note))
 
@@ -468,10 +471,10 @@ def _of_unnamed(source: Path, reader: Reader, pairs: Pairs, split: str) -> Split
     """Use files without a split in their names as the requested split."""
     if reader.name == "original" and any(file.stem == "data" for _, file in pairs):
         raise DataError(
-            f"{pairs[0][1].place} holds all splits: put MultiWOZ's valListFile.txt and "
-            "testListFile.txt beside it"
+            f"{pairs[0][1].place} contains all splits: put MultiWOZ's valListFile.txt and "
+            "testListFile.txt next to it"
         )
-    note = f"{source} does not say which split it is: all dialogues are taken as {split!r}."
+    note = f"{source} does not name its split: all dialogues are used as the split {split!r}."
     return SplitFiles(reader, pairs, notes=(note,))
 
 
@@ -489,7 +492,7 @@ def _no_split(files: Catalogue, split: str, layout: str | None) -> DataError:
     ]
     inside = f" in the layout {layout!r}" if layout else ""
     return DataError(
-        f"{files.source} does not hold the split {split!r}{inside}. It holds {'; '.join(found)}."
+        f"{files.source} does not have the split {split!r}{inside}. It has {'; '.join(found)}."
     )
 
 
@@ -556,7 +559,8 @@ def _name_of(path: Path) -> str:
 
 
 _NO_CALLS: Final = (
-    "tools are what assistants call: a file of them (--dst-tools) needs --dst-outcome=tool-calls"
+    "a file of tools (--dst-tools) is only for tests of tool calls: add --dst-outcome=tool-calls, "
+    "or leave the file out"
 )
 
 
@@ -605,7 +609,7 @@ def load_dialogues(
     read = _with_tools(_read(choice, how), tools, told.append)
     dialogues = gathered(read)
     if not dialogues:
-        raise DataError(f"{location.path} holds no dialogue of the split {wanted!r}")
+        raise DataError(f"{location.path} has no dialogues of the split {wanted!r}")
     known, notes = _ontology(files, choice, ontology, how)
     found = DialogueSet(
         name=name or location.name,
@@ -634,7 +638,7 @@ def _with_tools(
         lacking |= not one.tools
         yield one if one.tools else replace(one, tools=tools)
     if not lacking:
-        tell(f"All dialogues bring tools of their own: those of {path} are not taken.")
+        tell(f"All dialogues have their own tools: those in {path} are not used.")
 
 
 def _untested_calls(dialogues: Iterable[Dialogue], outcome: OutcomeKind) -> tuple[str, ...]:
@@ -650,7 +654,9 @@ def _untested_calls(dialogues: Iterable[Dialogue], outcome: OutcomeKind) -> tupl
     if not count:
         return ()
     calling = f"{count:,} of {turns:,} turns have recorded tool calls"
-    return (f"{calling}: --dst-outcome=tool-calls tests those, and this run tests belief states.",)
+    return (
+        f"{calling}, but this run tests belief states: add --dst-outcome=tool-calls to test calls.",
+    )
 
 
 def _with_words(data: DialogueSet, outcome: OutcomeKind) -> DialogueSet:
@@ -693,7 +699,7 @@ def _read(choice: SplitFiles, how: ReadOptions) -> Iterator[Dialogue]:
             _check_texts(dialogue, place)
             if dialogue.id in found:
                 raise DataError(
-                    f"{place}: the id {dialogue.id} is not unique, it was already in "
+                    f"{place}: the id {dialogue.id} is not unique: it is already used in "
                     f"{found[dialogue.id]}"
                 )
             found[dialogue.id] = place
@@ -716,7 +722,7 @@ def _check_texts(dialogue: Dialogue, place: str) -> None:
         )
         if SURROGATE.search("".join(texts)):
             where = f"{place}: dialogue {dialogue.id}, turn {turn.index}"
-            raise DataError(f"{where} holds {HALF}")
+            raise DataError(f"{where} contains {HALF}")
 
 
 def _ontology(
@@ -741,7 +747,7 @@ def _ontology(
         except DataError as error:
             if choice.reader.name == "jsonl" and not _is_general(file):
                 raise
-            notes.append(f"Not taken as the ontology: {error}.")
+            notes.append(f"Not used as the ontology: {error}.")
     return None, tuple(notes)
 
 

@@ -47,7 +47,7 @@ def list_tools(server: str, seconds: float) -> list[dict[str, Any]]:
         why = f"cannot be started: there is no program {_program(server)!r}"
     else:
         told = str(first) or type(first).__name__
-        why = f"lists no tools: {masked(' '.join(told.split()))}"
+        why = f"failed to list its tools: {masked(' '.join(told.split()))}"
     raise UserError(
         f"the MCP server {shown!r} {why}. Give the command that starts it, in quotes, such as "
         "'python server.py', or its address, http://..."
@@ -81,7 +81,7 @@ def _target(server: str, shown: str) -> str | StdioServerParameters:
     try:
         program, *arguments = shlex.split(server)
     except ValueError as error:
-        raise UserError(f"{shown!r} is no command: {error}") from None
+        raise UserError(f"{shown!r} is not a valid command: {error}") from None
     return StdioServerParameters(command=program, args=arguments, env={**os.environ})
 
 

@@ -221,21 +221,21 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
             return (_call(old, "the call"),)
         if _part(message, "content") is None and _part(message, "role") is None:
             raise TrackerError(
-                f"the assistant returned {describe(message)} where a message is expected: a "
-                'dictionary with "content", "tool_calls" or both'
+                f"the assistant returned {describe(message)}, expected a message: a dictionary "
+                'with "content", "tool_calls" or both'
             )
         return ()
     given = _listed(given)
     if len(given) > _MOST:
         raise MalformedAnswerError(
-            f"the assistant made {len(given):,} calls in one message; {_MOST} count"
+            f"the assistant made {len(given):,} calls in one message; at most {_MOST} are allowed"
         )
     return tuple(_calls(given))
 
 
 def _listed(given: object) -> Sequence[object]:
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
-        raise TrackerError(f"the assistant's tool_calls are {describe(given)}, which is no list")
+        raise TrackerError(f"the assistant's tool_calls are {describe(given)}, expected a list")
     return given
 
 
@@ -268,7 +268,7 @@ def _call(function: object, where: str) -> ToolCall:
         for key in function:
             if key not in (*_ARGUMENTS, *_BESIDE):
                 raise MalformedAnswerError(
-                    f"{where} has a key {shortened(str(key), SHOWN)!r} and no 'arguments'"
+                    f"{where} has a key {shortened(str(key), SHOWN)!r} but no 'arguments'"
                 )
     return ToolCall(name, _checked_arguments(arguments, where))
 
@@ -279,23 +279,28 @@ def _checked_arguments(given: object, where: str) -> Mapping[str, Any]:
         return {}
     if isinstance(given, str):
         if len(given) > _LONGEST:
-            raise MalformedAnswerError(f"{where} has arguments of {len(given):,} characters")
+            raise MalformedAnswerError(
+                f"{where} has arguments of {len(given):,} characters; at most {_LONGEST:,} are "
+                "allowed"
+            )
         try:
             given = json.loads(given)
         except (ValueError, RecursionError) as error:
             reason = str(error).partition(":")[0] or type(error).__name__
             raise MalformedAnswerError(
-                f"{where} has arguments that are no JSON ({reason}): {describe(given)}"
+                f"{where} has arguments that are not valid JSON ({reason}): {describe(given)}"
             ) from None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise MalformedAnswerError(
-            f"{where} has {describe(given)} as arguments, which is no JSON object"
+            f"{where} has {describe(given)} as arguments, expected a JSON object"
         )
     try:
         text = json.dumps(given, allow_nan=False)
         text.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
-        raise MalformedAnswerError(f"{where} has arguments that are no JSON: {error}") from None
+        raise MalformedAnswerError(
+            f"{where} has arguments that cannot be written as JSON: {error}"
+        ) from None
     found: Mapping[str, Any] = json.loads(text)
     return found
 

@@ -244,7 +244,7 @@ def normalise_state(state: Mapping[str, object], normalisation: str) -> BeliefSt
     values: dict[str, str] = {}
     for raw_slot, raw_value in state.items():
         if not isinstance(raw_slot, str):
-            raise DataError(f"slot names must be strings, found {raw_slot!r}")
+            raise DataError(f"slot names must be strings, got {raw_slot!r}")
         slot = normalise_slot(raw_slot, normalisation)
         if slot is None:
             continue
@@ -359,7 +359,7 @@ def _scalar_text(slot: str, value: object) -> str:
         return str(value).lower()
     if isinstance(value, float) and not math.isfinite(value):
         raise DataError(
-            f"the value of slot {slot!r} is {value}, which is no value: leave the slot out, or "
+            f"the value of slot {slot!r} is {value}, which is not allowed: leave the slot out, or "
             "write None"
         )
     if isinstance(value, int) and abs(value) >= _TOO_GREAT:
@@ -372,8 +372,8 @@ def _scalar_text(slot: str, value: object) -> str:
     if isinstance(value, int | float):
         return (int if isinstance(value, int) else float).__repr__(value)
     raise DataError(
-        f"the value of slot {slot!r} must be a string, found {type(value).__name__} "
-        f"{reprlib.repr(value)}; numbers, true, false and lists of such are right, too"
+        f"the value of slot {slot!r} must be a string, a number, true, false or a list of these, "
+        f"got {type(value).__name__} {reprlib.repr(value)}"
     )
 
 

@@ -31,6 +31,7 @@ from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
 from pytest_dstfuzz.dialogue.readers.tools import enum_members
 from pytest_dstfuzz.dialogue.sampling import gathered
 from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.printable import counted
 
 __all__ = ["with_slots"]
 
@@ -131,7 +132,7 @@ def with_slots(data: DialogueSet, names: Sequence[str]) -> DialogueSet:
     ontology = Ontology(
         {slot: values.get(slot, ()) for slot in sorted(set(slots))},
         normalisation=data.normalisation,
-        source="the option slots (--dst-slots: all slots of the bot)",
+        source="the option slots (--dst-slots must name all slots of the bot)",
     )
 
     def cut(turn: Turn) -> Turn:
@@ -161,8 +162,8 @@ def labels_note(data: DialogueSet) -> tuple[str, ...]:
     if not text or data.ontology is None or data.ontology.complete:
         return ()
     count = len(data.ontology.slots)
-    note = f"{text}; the slots that they name ({count}) need not be all: give all with the option"
-    return (f"{note} slots (--dst-slots) or in an ontology file.",)
+    note = f"{text}; they name {counted(count, 'slot')}, but there may be more"
+    return (f"{note}: list all slots in the option slots (--dst-slots) or in an ontology file.",)
 
 
 #: A text with more words is a message to pass on, not one of several known values.

@@ -49,7 +49,7 @@ def sgd_paraphrases(source: str | Path, split: str = "test") -> tuple[ToolParaph
             variants[found[1]] = file
     if not originals or not variants:
         missing = "the schema.json of SGD" if not originals else "SGD-X (sgd_x.zip)"
-        raise DataError(f"{source} does not hold {missing} for the split {wanted!r}")
+        raise DataError(f"{source} does not contain {missing} for the split {wanted!r}")
     return tuple(paraphrase(originals[0], variants[name], name) for name in sorted(variants))
 
 

@@ -113,8 +113,8 @@ class Records:
 
 def _unwritable(error: OSError) -> UserError:
     return UserError(
-        f"large data is kept in the folder for temporary files, and {gettempdir()} cannot be "
-        f"written: {error.strerror or error}; name a folder with room in TMPDIR"
+        f"large data cannot be written to the folder for temporary files, {gettempdir()}: "
+        f"{error.strerror or error}; set TMPDIR to a folder with enough space"
     )
 
 
@@ -155,7 +155,7 @@ class SpooledDialogues(StoredDialogues):
         """Enter a dialogue in the tables, and return its stored form."""
         place = self._places.setdefault(dialogue.id, len(self._lengths))
         if place < len(self._lengths):
-            raise DataError(f"two dialogues have the id {dialogue.id!r}: ids tell them apart")
+            raise DataError(f"two dialogues have the id {dialogue.id!r}: ids must be unique")
         self._lengths.append(len(dialogue.turns))
         self._labelled &= all(turn.state is not None for turn in dialogue.turns)
         stored = _StoredDialogue(
@@ -168,7 +168,7 @@ class SpooledDialogues(StoredDialogues):
         try:
             return msgspec.msgpack.encode(stored)
         except UnicodeEncodeError:
-            raise DataError(f"dialogue {dialogue.id} holds {HALF}") from None
+            raise DataError(f"dialogue {dialogue.id} contains {HALF}") from None
 
     @property
     def places(self) -> Mapping[str, int]:
@@ -284,7 +284,7 @@ def sample_turns(
     data is read on access.
     """
     if count is not None and count < 1:
-        raise UserError(f"the number of turns must be at least 1 or 'all', found {count}")
+        raise UserError(f"the number of turns must be at least 1 or 'all', got {count}")
     kept = _of_domains(dialogues, domains)
     lengths = dialogues.lengths
     if count is None:
@@ -376,8 +376,8 @@ def _of_domains(dialogues: DialogueSet, domains: tuple[str, ...] | None) -> Sequ
     _check_domains(dialogues, domains, known, slots if labels else None)
     if not kept:
         raise DataError(
-            f"no dialogue of {dialogues.name!r} ({dialogues.split}) touches "
-            f"{', '.join(sorted(wanted))}"
+            f"no dialogue of {dialogues.name!r} ({dialogues.split}) has a label in the "
+            f"{'domain' if len(wanted) == 1 else 'domains'} {', '.join(sorted(wanted))}"
         )
     return kept
 
@@ -397,14 +397,15 @@ def _check_domains(
     if not known:
         shown = ", ".join(slots[:_SHOWN]) + (", ..." if len(slots) > _SHOWN else "")
         raise DataError(
-            f"the slots of {dialogues.name!r} belong to no domain (what stands before the first "
-            f"'-' of a name), so dialogues cannot be chosen by domain: {shown}. Leave the domains "
-            "out; --dst-slots chooses slots"
+            f"the slots of {dialogues.name!r} have no domain (the part of a name before the first "
+            f"'-'), so dialogues cannot be chosen by domain: {shown}. Leave the domains out; "
+            "--dst-slots chooses slots"
         )
     for domain in domains:
         if domain not in known:
             raise UserError(
-                f"{unknown_name('domain', domain, known)} Labels and ontology say which there are."
+                f"{unknown_name('domain', domain, known)} "
+                "These are the domains of the labels and of the ontology."
             )
 
 

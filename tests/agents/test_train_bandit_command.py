@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (f"{RUN} --validity lax", "--validity: unknown validity profile 'lax'"),
         (f"{RUN} --model trad", "unknown tracker 'trad'. Did you mean 'trade'?"),
         (f"{RUN} --data nowhere", "no such file or folder: 'nowhere'"),
-        (f"{RUN} --split train", "does not hold the split 'train'"),
+        (f"{RUN} --split train", "does not have the split 'train'"),
         # What training an agent has, and this has not.
         (f"{RUN} --resume", "unknown argument '--resume'"),
         (f"{RUN} --attack hybrid", "unknown argument '--attack'"),

@@ -67,7 +67,7 @@ def test_what_was_understood_of_a_conversation_with_calls(check: Any) -> None:
 
 def test_what_looks_like_a_fault_is_told(check: Any) -> None:
     shown = check({"messages": [MESSAGES[0], call({"town": "oslo"}), MESSAGES[2]]})
-    assert "note Calls have no result before the user goes on" in shown
+    assert "note Calls have no result before the next user message" in shown
 
 
 def test_plain_dialogues_and_users_alone_are_described_too(check: Any) -> None:
@@ -84,7 +84,7 @@ def test_another_outcome_is_described_by_its_own_labels(check: Any) -> None:
     entry = {"messages": MESSAGES, "tools": [TOOL]}
     assert "replies recorded at 2 of 3 turns" in check(entry, "--outcome", "reply")
     shown = check(entry, "--outcome", "state")
-    assert "1 of 3 turns have recorded tool calls: --dst-outcome=tool-calls tests those" in shown
+    assert "1 of 3 turns have recorded tool calls, but this run tests belief states" in shown
 
 
 def test_a_file_that_cannot_be_read_is_one_message(

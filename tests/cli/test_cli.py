@@ -56,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ),
         (
             "evaluate --model cli_bot:track --layout jsonl",
-            "does not hold the split 'test' in the layout 'jsonl'",
+            "does not have the split 'test' in the layout 'jsonl'",
         ),
         ("evaluate --model x --batch-size 0", "--batch-size: '0' must be a whole number from 1"),
         ("evaluate --model trad", "unknown tracker 'trad'. Did you mean 'trade'?"),
@@ -146,7 +146,7 @@ def test_evaluate_says_how_the_data_was_read(
     assert cli.main(command) == 0
     shown = capsys.readouterr().out
     assert "layout                original\nnormalisation         multiwoz\nnote      " in shown
-    assert "in several layouts: read in the layout 'original', not in 'jsonl'" in shown
+    assert "in several layouts: the layout 'original' is read, and 'jsonl' is ignored" in shown
     assert cli.main([*command, "--layout", "jsonl", "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert (figures["layout"], figures["normalisation"], figures["notes"]) == ("jsonl", "plain", [])

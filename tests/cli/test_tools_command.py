@@ -60,10 +60,10 @@ def test_the_tools_of_a_server_are_those_of_data(
         ("no-such-program --x", "there is no program 'no-such-program'"),
         ("no-such-program --key sk-secret --token=secret", "server 'no-such-program ...' cannot"),
         ("KEY=secret python server.py", "there is no program 'KEY=***'"),
-        ("proxy --key=secret 'http://x", "'proxy ...' is no command"),
-        (command("-c", "print('Hello')"), "lists no tools: Connection closed"),
+        ("proxy --key=secret 'http://x", "'proxy ...' is not a valid command"),
+        (command("-c", "print('Hello')"), "failed to list its tools: Connection closed"),
         (command("-c", "import time; time.sleep(9)"), "did not list its tools within 0.5 s"),
-        ("python 'server.py", "is no command: No closing quotation"),
+        ("python 'server.py", "is not a valid command: No closing quotation"),
         ("http://me:secret@127.0.0.1:9/mcp", "the MCP server 'http://***@127.0.0.1:9/mcp' lists"),
     ],
 )

@@ -35,5 +35,7 @@ def test_no_answer_and_an_answer_that_is_not_there_are_told_apart(tmp_path: Path
 def test_a_history_that_lacks_rounds_is_one_message(tmp_path: Path):
     damaged = entries()
     del damaged[1]
-    with pytest.raises(DataError, match=r"dialogue C_0, question 3: its history has 6 entries"):
+    with pytest.raises(
+        DataError, match=r"dialogue C_0, question 3: expected 4 entries in its history.* got 6"
+    ):
         load_dialogues(write(tmp_path, damaged), "val")

@@ -210,7 +210,7 @@ def test_two_dialogues_of_one_id_are_refused():
 @pytest.mark.usefixtures("few")
 def test_half_a_character_is_refused():
     broken = Dialogue("d", (Turn(0, "", "\ud83d"),))
-    with pytest.raises(DataError, match="dialogue d holds half of a character"):
+    with pytest.raises(DataError, match="dialogue d contains a lone surrogate"):
         gathered([*map(talk, range(9)), broken])
 
 

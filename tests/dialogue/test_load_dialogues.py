@@ -159,8 +159,8 @@ def test_lines_of_the_user_alone_are_not_halved_silently(write: Callable[[str, A
     found = load_dialogues(write("a.jsonl", json.dumps(alternating)))
     assert [turn.user for turn in found.dialogues[0].turns] == said[::2]
     (note,) = (note for note in found.notes if "utterances" in note)
-    assert "(of x, 2 are the user's)" in note
-    assert "call them 'users'" in note
+    assert "(x has 2 user turns)" in note
+    assert "use the key 'users'" in note
     # States tell how many utterances are the user's.
     labelled = {**alternating, "states": [{}, {"order-size": "large"}]}
     assert not load_dialogues(write("b.jsonl", json.dumps(labelled))).notes
@@ -240,7 +240,7 @@ def test_a_broken_neighbour_gives_way_to_the_next_and_is_told(
     found = load_dialogues(bot)
     assert found.ontology is not None
     assert found.ontology.values["pizza-size"] == ("big",)
-    assert re.match(r"Not taken as the ontology: .*ontology-a\.json", found.notes[0])
+    assert re.match(r"Not used as the ontology: .*ontology-a\.json", found.notes[0])
     write("ontology-modified.json", {"pizza-size": ["giant"]})
     found = load_dialogues(bot)
     assert found.ontology is not None
@@ -309,7 +309,7 @@ def test_whole_file_is_split_by_lists(tmp_path: Path, original: dict[str, Any], 
 def test_whole_file_without_lists_is_refused(
     write: Callable[[str, Any], Path], original: dict[str, Any]
 ):
-    with pytest.raises(DataError, match=r"data\.json holds all splits: put MultiWOZ's valList"):
+    with pytest.raises(DataError, match=r"data\.json contains all splits: put MultiWOZ's valList"):
         load_dialogues(write("data.json", original))
 
 
@@ -319,7 +319,7 @@ def test_whole_file_takes_lists_beside_it(
     write("testListFile.txt", "BBB02.json")
     path = write("data.json", original)
     assert [dialogue.id for dialogue in load_dialogues(path).dialogues] == ["BBB02"]
-    with pytest.raises(DataError, match=r"does not hold the split 'train'.*original: test"):
+    with pytest.raises(DataError, match=r"does not have the split 'train'.*original: test"):
         load_dialogues(path, "train")
 
 
@@ -332,7 +332,10 @@ def test_several_layouts_of_a_split(
     folder = tmp_path / "both"
     found = load_dialogues(folder)
     assert found.layout == "original"
-    assert "in several layouts: read in the layout 'original', not in 'trade'" in found.notes[0]
+    assert (
+        "in several layouts: the layout 'original' is read, and 'trade' is ignored"
+        in found.notes[0]
+    )
     assert load_dialogues(folder, layout="trade").notes == ()
     assert load_dialogues(folder, "train").layout == "trade"
     assert load_dialogues(folder / "deep/trade-tsv.zip").name == "deep"
@@ -345,7 +348,7 @@ def test_unnamed_files_are_taken_as_the_split_asked_for(
 ):
     found = load_dialogues(write("talks.json", original), "train")
     assert found.split == "train"
-    assert "all dialogues are taken as 'train'" in found.notes[0]
+    assert "all dialogues are used as the split 'train'" in found.notes[0]
 
 
 def test_a_named_file_beside_unnamed_ones_is_not_another_split(
@@ -353,7 +356,7 @@ def test_a_named_file_beside_unnamed_ones_is_not_another_split(
 ):
     write("x/test.json", original)
     folder = write("x/talks.json", {"ZZ": original["AAA01.json"]}).parent
-    with pytest.raises(DataError, match=r"does not hold the split 'val'. It holds original: test"):
+    with pytest.raises(DataError, match=r"does not have the split 'val'. It has original: test"):
         load_dialogues(folder, "val")
 
 

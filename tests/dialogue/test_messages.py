@@ -197,18 +197,18 @@ def test_states_are_labels_of_their_own(write: Write):
         (
             [user("a"), {**calls(("book", {})), "tool_calls": [{"function": {"name": "book"}}]}],
             None,
-            r"Calls have no id, and got one \(once at .*messages\[1\]\.tool_calls\[0\]\)",
+            r"Calls have no id; an id was added \(once at .*messages\[1\]\.tool_calls\[0\]\)",
         ),
         (
             [user("a"), calls(("book", {})), {"role": "tool", "content": "b"}],
             None,
-            r"Results of tools have no 'tool_call_id'",
+            r"Tool results have no 'tool_call_id'",
         ),
-        ([user("a"), result("b")], None, r"Results of tools follow no call"),
+        ([user("a"), result("b")], None, r"Tool results have no call before them"),
         ([user("a"), calls(("book", {})), user("b")], None, r"Calls have no result before"),
         ([user("a"), calls(("boook", {}))], [BOOK], r"'boook' is called, .* did you mean 'book'\?"),
-        ([user("a"), user(" ")], None, r"Messages of the user have no text"),
-        ([{**user("a"), "name": "x"}], None, r"more keys than role and content"),
+        ([user("a"), user(" ")], None, r"User messages have no text"),
+        ([{**user("a"), "name": "x"}], None, r"keys besides role and content"),
         ([user("a"), {"role": "assistant"}], None, r"neither a text nor a call"),
     ],
 )
@@ -227,7 +227,7 @@ def test_malformed_arguments_stay_in_what_is_sent_and_are_no_label(write: Write)
     first, second = found.dialogues[0].turns
     assert first.calls is None
     assert parsed(second.recorded)[0] == broken
-    assert "are no JSON object" in found.notes[0]
+    assert "are not a JSON object" in found.notes[0]
 
 
 ANTHROPIC: dict[str, Any] = {
@@ -308,7 +308,7 @@ def test_what_the_chat_form_has_no_place_for_is_told(write: Write):
         },
     ]
     thought, failed = read(write, {"messages": talk}).notes
-    assert "Blocks of the type 'thinking' of the assistant are left out (once at" in thought
+    assert "blocks of the type 'thinking', which are ignored (once at" in thought
     assert "marked as errors" in failed
 
 
@@ -345,8 +345,8 @@ def test_dialogues_without_tools_get_those_of_a_file(write: Write):
     assert found.ontology is not None
     assert "book.people" in found.ontology.values
     own = write("b.json", {"messages": TALK, "tools": [BOOK]})
-    assert "those of" in load(own, tools=path).notes[-1]
-    with pytest.raises(UserError, match="needs --dst-outcome=tool-calls"):
+    assert "those in" in load(own, tools=path).notes[-1]
+    with pytest.raises(UserError, match="add --dst-outcome=tool-calls"):
         load_dialogues(data, tools=path)
     with pytest.raises(DataError, match=r"nowhere\.json cannot be read: No such file"):
         load(data, tools=write("x", "").with_name("nowhere.json"))

@@ -188,8 +188,8 @@ def test_constants_are_sorted_and_thirty():
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        ({"hotel-area": {"a": 1}}, "slot 'hotel-area' must be a string, found dict"),
-        ({3: "x"}, "slot names must be strings, found 3"),
+        ({"hotel-area": {"a": 1}}, "slot 'hotel-area' must be a string.* got dict"),
+        ({3: "x"}, "slot names must be strings, got 3"),
     ],
 )
 def test_states_of_another_type_are_refused(state: dict[Any, Any], message: str):

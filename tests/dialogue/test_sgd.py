@@ -208,7 +208,7 @@ def test_tools_need_a_schema_with_the_services(calling: Path) -> None:
         load_dialogues(calling, "test", outcome="tool-calls")
     alone = calling.parent / "dialogues_001.json"
     alone.write_bytes((calling / "test" / "dialogues_001.json").read_bytes())
-    with pytest.raises(DataError, match=r"in a schema\.json, which is not there"):
+    with pytest.raises(DataError, match=r"the schema\.json .* is missing"):
         load_dialogues(alone, outcome="tool-calls")
 
 
@@ -234,11 +234,16 @@ def test_a_schema_that_is_no_paraphrase_is_refused(calling: Path) -> None:
     wrong[0]["intents"][0]["required_slots"].reverse()
     path = calling / "sgd_x" / "data" / "v1" / "test" / "schema.json"
     path.write_text(json.dumps(wrong))
-    with pytest.raises(DataError, match=r"Ferries_11, in the place of Ferries_1, has other slots"):
+    with pytest.raises(
+        DataError,
+        match=r"Ferries_11 is not a paraphrase of Ferries_1: its intent .* has other slots",
+    ):
         sgd_paraphrases(calling, "test")
     path.write_text(json.dumps(wrong[:1]))
-    with pytest.raises(DataError, match=r"has 1 services, .* has 2: it is no paraphrase"):
+    with pytest.raises(
+        DataError, match=r"is not a paraphrase of .*: it has 1 service instead of 2"
+    ):
         sgd_paraphrases(calling, "test")
     path.unlink()
-    with pytest.raises(DataError, match="does not hold SGD-X"):
+    with pytest.raises(DataError, match="does not contain SGD-X"):
         sgd_paraphrases(calling, "val")

@@ -32,9 +32,7 @@ def test_partial_labels_are_told(tmp_path: Path) -> None:
     data = talks(tmp_path, 1)
     assert partial_labels(data) == "2 of 8 turns have labels, in 1 of 4 dialogues"
     (note,) = data.notes
-    assert note.startswith(
-        "2 of 8 turns have labels, in 1 of 4 dialogues; the slots that they name (3)"
-    )
+    assert note.startswith("2 of 8 turns have labels, in 1 of 4 dialogues; they name 3 slots")
     assert "--dst-slots" in note
     assert not data.says_slots
 

@@ -49,14 +49,14 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((MODEL, "--dst-tracker=device=cuda"), "checkpoint and device are for registered trackers"),
     # data
     ((MODEL, "--dst-data=nowhere"), "no such file or folder: 'nowhere'"),
-    ((MODEL, "--dst-data=empty"), "empty holds no dialogue file; expected one of .json"),
+    ((MODEL, "--dst-data=empty"), "empty has no file of dialogues; expected one of .json"),
     ((MODEL, "--dst-data=cut.json"), "cut.json is not valid JSON, perhaps cut off: Expecting"),
     ((MODEL, "--dst-data=latin.jsonl"), "latin.jsonl: line 1 is not UTF-8 (byte 0xe9)"),
-    ((MODEL, "--dst-data=other.json"), "other.json holds no dialogues in a layout that is known"),
+    ((MODEL, "--dst-data=other.json"), "other.json has no dialogues in a known layout"),
     ((MODEL, "--dst-data=nothing.jsonl"), "nothing.jsonl is empty"),
-    ((MODEL, "--dst-data=half.jsonl"), "half.jsonl: dialogue 1, turn 0 holds half of a character"),
+    ((MODEL, "--dst-data=half.jsonl"), "half.jsonl: dialogue 1, turn 0 contains a lone surrogate"),
     ((MODEL, "--dst-data=typed.jsonl"), "typed.jsonl: line 1: turns[0].user: 3 where a text is"),
-    ((MODEL, "--dst-data=broken.zip"), "broken.zip is no zip or is cut off"),
+    ((MODEL, "--dst-data=broken.zip"), "broken.zip is not a zip file or is cut off"),
     (
         (MODEL, "--dst-data=talk.jsonl", "--dst-relation=gold"),
         "it needs labels, and no turn has one",

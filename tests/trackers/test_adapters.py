@@ -135,7 +135,7 @@ def test_a_function_that_returns_no_state_is_told(answer: object) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("-inf")]])
 def test_a_number_that_is_none_is_no_value(value: object) -> None:
     tracker = as_tracker(lambda _: {"hotel-stars": value})
-    with pytest.raises(TrackerError, match=r"'hotel-stars' is -?(nan|inf), which is no value"):
+    with pytest.raises(TrackerError, match=r"'hotel-stars' is -?(nan|inf), which is not allowed"):
         tracker.predict([Context((Exchange("", "hi"),))])
 
 

@@ -28,6 +28,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     json_start,
 )
 from pytest_dstfuzz.errors import DataError, nearest
+from pytest_dstfuzz.printable import counted
 
 __all__ = ["questions"]
 
@@ -74,9 +75,9 @@ class Canard(Reader):
             for place, entry in enumerate(entries):
                 if len(entry.History) != _HEAD + 2 * place:
                     raise DataError(
-                        f"{file.place}: dialogue {name}, question {entry.Question_no}: its history "
-                        f"has {len(entry.History)} entries where {_HEAD + 2 * place} are expected: "
-                        "title, section, and question and answer of each round before it"
+                        f"{file.place}: dialogue {name}, question {entry.Question_no}: expected "
+                        f"{_HEAD + 2 * place} entries in its history (title, section, and the "
+                        f"question and answer of each earlier round), got {len(entry.History)}"
                     )
             systems = ["\n".join(entries[0].History), *(one.History[-1] for one in entries[1:])]
             silent = [after == NO_ANSWER for _, after in pairwise(systems)]
@@ -274,8 +275,8 @@ def _read_tsv(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
         for expected, row in enumerate(rows):
             if row.turn.index != expected:
                 raise DataError(
-                    f"{file.place}: line {row.line}: turn {row.turn.index} of dialogue "
-                    f"{dialogue_id} stands where turn {expected} should"
+                    f"{file.place}: line {row.line}: expected turn {expected} of dialogue "
+                    f"{dialogue_id}, got turn {row.turn.index}"
                 )
         yield Dialogue(dialogue_id, tuple(row.turn for row in rows))
 
@@ -285,8 +286,8 @@ def _rows(file: SourceFile, normalisation: str) -> Iterator[_Row]:
     header = next(lines, "").rstrip("\r\t").split("\t")
     if tuple(header[: len(COLUMNS)]) != COLUMNS or len(header) == len(COLUMNS):
         raise DataError(
-            f"{file.place}: line 1 is no header of the TRADE layout; expected the columns "
-            f"{', '.join(COLUMNS)} and one per slot"
+            f"{file.place}: line 1 is not a header of the TRADE layout; expected the columns "
+            f"{', '.join(COLUMNS)} and one column per slot"
         )
     slots = header[len(COLUMNS) :]
     for number, line in enumerate(lines, start=2):
@@ -295,12 +296,12 @@ def _rows(file: SourceFile, normalisation: str) -> Iterator[_Row]:
         cells = line.rstrip("\r").split("\t")
         if len(cells) != len(header):
             raise DataError(
-                f"{file.place}: line {number} has {len(cells)} columns, the header has "
-                f"{len(header)}"
+                f"{file.place}: line {number} has {counted(len(cells), 'column')}, but the header "
+                f"has {len(header)}"
             )
         if not (cells[1].isascii() and cells[1].isdecimal()):
             raise DataError(
-                f"{file.place}: line {number}: the turn index must be a number, found {cells[1]!r}"
+                f"{file.place}: line {number}: the turn index must be a number, got {cells[1]!r}"
             )
         stated = dict(zip(slots, cells[5:], strict=True))
         state = as_label(stated, f"{file.place}: line {number}", normalisation)
@@ -405,8 +406,8 @@ class Sgd(Reader):
 def _tools_of(how: ReadOptions) -> dict[str, tuple[Tool, ...]]:
     if not how.schemas:
         raise DataError(
-            f"{how.source}: the tools of SGD's dialogues are in a schema.json, which is not "
-            "there: give the folder or zip of the split, which has both"
+            f"{how.source}: the schema.json with the tools of SGD's dialogues is missing: give the "
+            "folder or zip of the split, which contains both"
         )
     return schema_tools(how.schemas[0])
 
@@ -430,7 +431,7 @@ def _with_calls(
         messages.append(Message("assistant", said.utterance))
     turns, closing = turns_of(messages, place, Oddities())
     if len(turns) != len(dialogue.turns):
-        raise DataError(f"{place}: an utterance of the user is empty; leave it out")
+        raise DataError(f"{place}: a user utterance is empty; remove it")
     labelled = (
         replace(turn, state=before.state)
         for turn, before in zip(turns, dialogue.turns, strict=True)
@@ -556,7 +557,7 @@ def _tool(service: _SchemaService, intent: _Intent, place: str) -> Tool:
         if name not in slots:
             raise DataError(
                 f"{place}: the intent {intent.name} of {service.service_name} has the slot "
-                f"{name!r}, which is not among its slots"
+                f"{name!r}, which is not a slot of the service"
             )
         slot = slots[name]
         properties[name] = {"type": "string", "description": slot.description}
@@ -585,20 +586,23 @@ def paraphrase(original: SourceFile, other: SourceFile, name: str) -> ToolParaph
     theirs = checked(list[_SchemaService], other.json(), other.place)
     if len(ours) != len(theirs):
         raise DataError(
-            f"{other.place} has {len(theirs)} services, {original.place} has {len(ours)}: it is no "
-            "paraphrase of it"
+            f"{other.place} is not a paraphrase of {original.place}: it has "
+            f"{counted(len(theirs), 'service')} instead of {len(ours)}"
         )
     tools: dict[str, Tool] = {}
     arguments: dict[str, dict[str, str]] = {}
     for service, twin in zip(ours, theirs, strict=True):
-        place = f"{other.place}: {twin.service_name}, in the place of {service.service_name},"
+        place = (
+            f"{other.place}: the service {twin.service_name} is not a paraphrase of "
+            f"{service.service_name}:"
+        )
         if len(service.slots) != len(twin.slots) or len(service.intents) != len(twin.intents):
-            raise DataError(f"{place} has other numbers of slots or intents")
+            raise DataError(f"{place} it has another number of slots or intents")
         slots = {a.name: b.name for a, b in zip(service.slots, twin.slots, strict=True)}
         for intent, new in zip(service.intents, twin.intents, strict=True):
             taken = (*intent.required_slots, *intent.optional_slots)
             if [slots.get(each) for each in taken] != [*new.required_slots, *new.optional_slots]:
-                raise DataError(f"{place} has other slots in {new.name} than {intent.name} has")
+                raise DataError(f"{place} its intent {new.name} has other slots than {intent.name}")
             old = tool_name(service.service_name, intent.name)
             tools[old] = _tool(twin, new, other.place)
             arguments[old] = {each: slots[each] for each in taken}

@@ -52,6 +52,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
 from pytest_dstfuzz.dialogue.sampling import Records
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.json_data import parse_json, shown_value
+from pytest_dstfuzz.printable import counted
 
 #: The forms of a dialogue.
 _FORMS: Final = ("turns", "utterances", "users")
@@ -79,7 +80,7 @@ class JsonLines(Reader):
     """JSON Lines of dialogues, in the three forms above."""
 
     name = "jsonl"
-    about = 'JSON Lines with one dialogue a line, {"dialogue_id": "a", "users": ["..."]}'
+    about = 'JSON Lines with one dialogue per line, {"dialogue_id": "a", "users": ["..."]}'
 
     def detect(self, file: SourceFile, head: str) -> float:
         """Recognise the first line by its keys."""
@@ -104,17 +105,16 @@ class JsonLines(Reader):
             dialogue, form = _dialogue(line, place, how.normalisation)
             mute = next((turn.index for turn in dialogue.turns if not turn.user.strip()), None)
             if mute is not None and how.outcome == REPLY:
-                raise DataError(f"{place}, turn {mute}: 'user' is empty; leave the turn out")
+                raise DataError(f"{place}, turn {mute}: 'user' is empty; remove the turn")
             if form == "utterances" and all(turn.state is None for turn in dialogue.turns):
                 alternating += 1
-                shown = shown or f"of {dialogue.id}, {len(dialogue.turns)} are the user's"
+                shown = shown or f"{dialogue.id} has {counted(len(dialogue.turns), 'user turn')}"
             yield dialogue
         if alternating:
-            noun = "dialogue" if alternating == 1 else "dialogues"
             how.tell(
-                f"In {alternating} {noun} of {file.place} 'utterances' are taken as the user's "
-                f"and the system's in turn, the user's first ({shown}). Where all are the user's, "
-                "call them 'users'."
+                f"In {counted(alternating, 'dialogue')} of {file.place}, 'utterances' are read as "
+                f"user and system in alternation, starting with the user ({shown}). If all of them "
+                "are the user's, use the key 'users' instead."
             )
 
 
@@ -123,13 +123,13 @@ def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]
     try:
         parsed = parse_json(line)
     except DataError as error:
-        raise DataError(f"{place} {error}; expected one dialogue a line") from None
+        raise DataError(f"{place} {error}; expected one dialogue per line") from None
     entry = checked(_DialogueLine, parsed, place)
     forms = [form for form in _FORMS if getattr(entry, form) is not None]
     if len(forms) != 1:
         raise DataError(
-            f"{place} needs either 'turns' or 'utterances' (the user's and the system's "
-            "in turn) or 'users' (the user's alone)"
+            f"{place} must have exactly one of the keys 'turns', 'utterances' (user and system in "
+            "alternation) and 'users' (only the user)"
         )
     turns = (
         Turn(
@@ -151,9 +151,10 @@ def _flat(entry: _DialogueLine, place: str) -> list[_LineTurn]:
     states = [None] * len(users) if entry.states is None else entry.states
     if len(states) != len(users):
         raise DataError(
-            f"{place} has {len(states)} states for {len(users)} user utterances; "
-            "'utterances' starts with the user, 'states' has one entry per user utterance; "
-            "utterances of the user alone are called 'users'"
+            f"{place} has {counted(len(states), 'state')} for "
+            f"{counted(len(users), 'user utterance')}: 'states' needs one entry for each. "
+            "'utterances' alternate, starting with the user; use 'users' for utterances of the "
+            "user alone"
         )
     turns = [_LineTurn(*each) for each in zip(users, systems, states, strict=False)]
     if turns and entry.users is None and len(texts) == 2 * len(users):
@@ -202,14 +203,14 @@ class Table(Reader):
             names = "; ".join(f"{kind}: {', '.join(COLUMNS[kind])}" for kind in missing)
             raise DataError(
                 f"{file.place}: line 1 has no column for {' and '.join(missing)} among "
-                f"{', '.join(header)}; call it one of these: {names}"
+                f"{', '.join(header)}; use one of these names: {names}"
             )
         table = _Rows(file, columns, len(header), _separator(head))
         taken = ", ".join(f"{kind} = {header[place]!r}" for kind, place in columns.items())
         who = ", ".join(f"{name!r} is the {kind}" for name, kind in table.called.items())
         how.tell(
-            f"Columns of {file.place}: {taken}; {who}. A table has no tool calls: no turn is "
-            "labelled."
+            f"Columns of {file.place}: {taken}; {who}. A table has no belief states and no tool "
+            "calls."
         )
         for name in table.first:
             turns = tuple(_turns(table.said(name)))
@@ -217,7 +218,7 @@ class Table(Reader):
                 yield Dialogue(name, turns)
             else:
                 how.tell(
-                    f"In the dialogue {name} of {file.place} the user says nothing: it is left out."
+                    f"The dialogue {name} of {file.place} has no user utterance and is left out."
                 )
 
 
@@ -243,7 +244,7 @@ class _Rows:
             place = f"{name}: line {line}"
             dialogue = row[columns["dialogue"]].strip()
             if not dialogue:
-                raise DataError(f"{place} does not say which dialogue it is of")
+                raise DataError(f"{place} has no dialogue id")
             speaker = row[columns["speaker"]].strip()
             if speaker not in self.called:
                 self.called[speaker] = _who(speaker, place)
@@ -302,13 +303,13 @@ def _rows(file: SourceFile, delimiter: str, width: int) -> Iterator[tuple[int, l
                 continue
             if len(row) != width:
                 raise DataError(
-                    f"{file.place}: line {reader.line_num} has {len(row)} columns, the header has "
-                    f"{width}; a text with {delimiter!r} in it stands in quotes"
+                    f"{file.place}: line {reader.line_num} has {counted(len(row), 'column')}, but "
+                    f"the header has {width}; put texts that contain {delimiter!r} in quotes"
                 )
             yield reader.line_num, row
     except csv.Error as error:
         raise DataError(
-            f"{file.place}: line {reader.line_num}: {error}; quotes within a text are doubled"
+            f"{file.place}: line {reader.line_num}: {error}; double the quotes within a text"
         ) from None
 
 
@@ -321,7 +322,7 @@ def _who(speaker: str, place: str) -> str:
     hint = f" Did you mean {close!r}?" if close else ""
     raise DataError(
         f"{place}: unknown speaker {speaker!r}.{hint} Valid: "
-        + "; ".join(f"of the {who} {', '.join(names)}" for who, names in _SPEAKERS.items())
+        + "; ".join(f"for the {who} {', '.join(names)}" for who, names in _SPEAKERS.items())
     )
 
 
@@ -343,8 +344,8 @@ def _turns(said: Iterable[tuple[str, str]]) -> Iterator[Turn]:
 #: Suffixes of files with plain texts as lines.
 _PLAIN: Final = (".txt", ".log")
 _USERS_FORM: Final = (
-    'expected a text of the user, "a table for two", or a list of those of one dialogue, '
-    '["a table for two", "at nine"]'
+    'expected a user utterance, "a table for two", or a list of the user utterances of one '
+    'dialogue, ["a table for two", "at nine"]'
 )
 
 
@@ -352,7 +353,7 @@ class UserTexts(Reader):
     """Texts of the user alone, one per line or in JSON."""
 
     name = "users"
-    about = "a .txt with one request of a user a line"
+    about = "a .txt with one user utterance per line"
 
     def detect(self, file: SourceFile, head: str) -> float:
         """Recognise text files, and JSON that starts with a text, with low confidence."""
@@ -366,16 +367,16 @@ class UserTexts(Reader):
         for said, place, name in _said(file):
             texts = [said] if isinstance(said, str) else said
             if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-                raise DataError(f"{place}: {shown_value(said)}: {_USERS_FORM}")
+                raise DataError(f"{place}: {_USERS_FORM}, got {shown_value(said)}")
             turns = [Turn(n, "", text) for n, text in enumerate(filter(str.strip, texts))]
             if not turns:
                 raise DataError(f"{place} has no text; {_USERS_FORM}")
             count += 1
             yield Dialogue(name, tuple(turns))
         how.tell(
-            f"{file.place} is taken as {count:,} dialogues of the user alone, each asked without "
-            'what came before it. Several utterances of one dialogue are one line of JSON: ["...", '
-            '"..."].'
+            f"{file.place} is read as {count:,} separate "
+            f"{'dialogue' if count == 1 else 'dialogues'} with only the user. To put several "
+            'utterances into one dialogue, write them as one line of JSON: ["...", "..."].'
         )
 
 

@@ -46,6 +46,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.json_data import parse_json, shown_value
+from pytest_dstfuzz.printable import counted
 
 #: An example of a dialogue, for error messages.
 DIALOGUE_FORM: Final = (
@@ -137,7 +138,7 @@ def _line(line: str, place: str) -> object:
     try:
         return parse_json(line)
     except DataError as error:
-        told = f"{place} {error}; expected one dialogue a line, {DIALOGUE_FORM}"
+        told = f"{place} {error}; expected one dialogue per line, {DIALOGUE_FORM}"
         raise DataError(told) from None
 
 
@@ -152,15 +153,13 @@ def _entry(parsed: object, place: str, name: str) -> _Entry:
     if isinstance(parsed, list):
         parsed = {"messages": parsed}
     if not isinstance(parsed, dict):
-        raise DataError(
-            f"{place}: {shown_value(parsed)} where a dialogue is expected: {DIALOGUE_FORM}"
-        )
+        raise DataError(f"{place}: expected a dialogue, {DIALOGUE_FORM}, got {shown_value(parsed)}")
     if "messages" not in parsed:
         raise DataError(f"{place} has no 'messages'; expected {DIALOGUE_FORM}")
     key = next((key for key in _IDS if parsed.get(key) is not None), None)
     given = name if key is None else parsed[key]
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
-        raise DataError(f"{place}: {key}: {shown_value(given)} where a text is expected")
+        raise DataError(f"{place}: {key}: expected a text, got {shown_value(given)}")
     return _Entry(parsed, place, str(given))
 
 
@@ -170,14 +169,12 @@ def _dialogue(entry: _Entry, normalisation: str, odd: Oddities) -> Dialogue:
     tools = () if listed is None else read_tools(listed, f"{place}: tools")
     if is_anthropic(raw):
         raw = {**raw, "messages": chat_messages(raw, place, odd)}
-        place = f"{place}, as messages of the chat form"
+        place = f"{place}, converted to OpenAI's form"
     messages = read_messages(raw["messages"], place, odd)
     _count_unknown(messages, tools, f"{place}: messages", odd)
     turns, closing = turns_of(messages, f"{place}: messages", odd)
     if not turns:
-        raise DataError(
-            f"{place} has no message of the user that says something; expected {DIALOGUE_FORM}"
-        )
+        raise DataError(f"{place} has no user message with a text; expected {DIALOGUE_FORM}")
     if not tools and not any(message.calls for message in messages):
         # A recording of an assistant without tools has no information about calls.
         turns = tuple(replace(turn, calls=None) for turn in turns)
@@ -233,7 +230,7 @@ def read_messages(raw: object, place: str, odd: Oddities) -> list[Message]:
             made = calls.made(typed, given, where)
             left_out |= {"tool_calls"}
             if not made and typed.content is None:
-                odd.add("Messages of the assistant have neither a text nor a call", where)
+                odd.add("Assistant messages have neither a text nor a call", where)
         elif role in ("tool", "function"):
             answers = calls.answered(typed, where)
             left_out |= {"tool_call_id"} | ({"name"} if role == "function" else set())
@@ -251,7 +248,7 @@ def _typed(raw: object, place: str) -> list[_RecordedMessage]:
     except DataError as error:
         told = str(error)
         if "tool_calls" in told or "function_call" in told:
-            raise DataError(f"{told}; calls are recorded as {CALL_FORM}") from None
+            raise DataError(f"{told}; the form of calls is {CALL_FORM}") from None
         raise
 
 
@@ -264,7 +261,9 @@ def _check_role(message: _RecordedMessage, where: str) -> None:
             f"{where}: unknown role {shown_value(message.role)}.{hint} Valid: {', '.join(ROLES)}."
         )
     if message.content is None and message.role != "assistant":
-        raise DataError(f"{where}: a message of the role {message.role!r} needs 'content', a text")
+        raise DataError(
+            f"{where}: a message with the role {message.role!r} needs 'content', a text"
+        )
 
 
 class _Calls:
@@ -293,13 +292,13 @@ class _Calls:
         if not name.strip():
             raise DataError(f"{where} calls a tool without a name; expected {CALL_FORM}")
         if call.id is None and "id" not in raw and "function_call" not in where:
-            self._odd.add("Calls have no id, and got one", where)
+            self._odd.add("Calls have no id; an id was added", where)
         # Some servers use an id again in later messages, so only pending ids must be unique.
         known = call.id or self._free_id()
         if known in self._open:
             raise DataError(
-                f"{where}: the id {shown_value(known)} is that of a call before it, which has no "
-                "result yet; each call needs an id of its own"
+                f"{where}: the id {shown_value(known)} belongs to an earlier call that has no "
+                "result yet; each call needs its own id"
             )
         self._open[known] = name
         if not isinstance(arguments, str):
@@ -308,8 +307,8 @@ class _Calls:
         made = call_of_json({**raw, "id": known, **function})
         if made.values is None:
             self._odd.add(
-                "The arguments of calls are no JSON object: the calls stay in what is sent, and "
-                "are no label",
+                "The arguments of calls are not a JSON object: these calls are sent as recorded, "
+                "but cannot be labels",
                 where,
             )
         return made
@@ -328,9 +327,11 @@ class _Calls:
             # Results in the old format have no id and follow their calls in order.
             found = next(iter(self._open), None)
             if typed.role == "tool":
-                self._odd.add("Results of tools have no 'tool_call_id', and got one", where)
+                self._odd.add(
+                    "Tool results have no 'tool_call_id'; the id of their call was added", where
+                )
         if found is None or found not in self._open:
-            self._odd.add("Results of tools follow no call that they could be of", where)
+            self._odd.add("Tool results have no call before them that waits for a result", where)
             return found or "call_0"
         del self._open[found]
         return found
@@ -339,7 +340,8 @@ class _Calls:
         """Count the calls without a result before the next user message."""
         for _ in self._open:
             self._odd.add(
-                "Calls have no result before the user goes on: endpoints may refuse that", where
+                "Calls have no result before the next user message; endpoints may reject that",
+                where,
             )
         self._open.clear()
 
@@ -358,7 +360,7 @@ def turns_of(
             before = []
         else:
             if message.role == "user":
-                odd.add("Messages of the user have no text, and are no turns", f"{place}[{number}]")
+                odd.add("User messages have no text and are not turns", f"{place}[{number}]")
             before.append(message)
     turns = []
     after = [*(block for _, block in said), before][1:]  # The first block answers no user.
@@ -380,7 +382,7 @@ def turns_of(
 def _beside_text(message: Message, place: str, odd: Oddities) -> list[Message]:
     """Return a message with the parts of a user message that are not text, such as pictures."""
     if message.more:
-        odd.add("Messages of the user have more keys than role and content: those are left", place)
+        odd.add("User messages have keys besides role and content, which are ignored", place)
     parts = without_text(message.content)
     return [Message("user", parts)] if parts else []
 
@@ -402,7 +404,7 @@ def _count_unknown(
                 close = nearest(call.name, names)
                 hint = f"; did you mean {close!r}?" if close else ""
                 odd.add(
-                    f"The tool {call.name!r} is called, and is not in 'tools'{hint}",
+                    f"The tool {call.name!r} is called, but is not in 'tools'{hint}",
                     f"{place}[{number}]",
                 )
 
@@ -413,8 +415,8 @@ def _with_states(
     states = checked(list[dict[str, Any] | None], raw, f"{place}: states")
     if len(states) != len(turns):
         raise DataError(
-            f"{place} has {len(states)} states for {len(turns)} turns: 'states' has one entry "
-            "for each message of the user that has a text"
+            f"{place} has {counted(len(states), 'state')} for {counted(len(turns), 'turn')}: "
+            "'states' needs one entry for each user message with a text"
         )
     return tuple(
         replace(turn, state=as_state(state, f"{place}: states[{turn.index}]", normalisation))

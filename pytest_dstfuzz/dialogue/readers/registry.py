@@ -110,7 +110,7 @@ class _CheckedReader(Reader):
         if not callable(getattr(given, "detect", None)):
             raise UserError(
                 f"{where}: {type(given).__name__} lacks a method detect(file, head), which returns "
-                "how sure it is that a file is of its form, from 0 to 1"
+                "its confidence, from 0 to 1, that a file has its format"
             )
         self._given = given
         self.name = given.name

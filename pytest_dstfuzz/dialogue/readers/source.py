@@ -35,7 +35,7 @@ _LINE_END: Final = re.compile(r"[\r\n]")
 #: A lone surrogate, which JSON may contain but valid Unicode text may not.
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
 #: The wording for it in messages.
-HALF: Final = "half of a character (a lone surrogate), which no text may"
+HALF: Final = "a lone surrogate (half of a character), which is not valid Unicode"
 
 _MAX_DEPTH: Final = 4  # Deep enough for every published archive, and fast in a home folder.
 _MAX_FILES: Final = 2000
@@ -157,7 +157,7 @@ class SourceFile:
                     yield member
         except _ZIP_ERRORS as error:
             raise DataError(
-                f"{self.place} cannot be unpacked ({error}); get the archive again"
+                f"{self.place} cannot be unpacked ({error}); download the archive again"
             ) from None
         except OSError as error:
             raise DataError(f"{self.place} cannot be read: {error.strerror or error}") from None
@@ -300,7 +300,7 @@ def checked(kind: type[_Kind], value: object, place: str) -> _Kind:
     try:
         return from_json(kind, value)
     except UnicodeEncodeError:
-        raise DataError(f"{place} holds {HALF}") from None
+        raise DataError(f"{place} contains {HALF}") from None
     except ValueError as error:
         raise DataError(f"{place}: {error}") from None
 
@@ -347,7 +347,7 @@ def list_files(source: Path, depth: int = _MAX_DEPTH) -> tuple[SourceFile, ...]:
         found = [SourceFile(source.name, source)]
     if not found:
         raise DataError(
-            f"{source} holds no dialogue file; expected one of {', '.join(SUFFIXES)} or .zip"
+            f"{source} has no file of dialogues; expected one of {', '.join(SUFFIXES)} or .zip"
         )
     return tuple(sorted(found, key=lambda file: file.name))
 
@@ -368,7 +368,7 @@ def _in_folder(folder: Path, depth: int) -> list[SourceFile]:
             found.append(SourceFile(name, path))
         if len(found) > _MAX_FILES:
             raise DataError(
-                f"{folder} holds more than {_MAX_FILES} files; point at the folder of one data set"
+                f"{folder} has more than {_MAX_FILES} files; give the folder of a single data set"
             )
     return found
 
@@ -393,7 +393,9 @@ def _in_zip(path: Path, prefix: str) -> Iterator[SourceFile]:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
     except zipfile.BadZipFile as error:
-        raise DataError(f"{path} is no zip or is cut off ({error}); get it again") from None
+        raise DataError(
+            f"{path} is not a zip file or is cut off ({error}); download it again"
+        ) from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     for member in members:
@@ -414,13 +416,13 @@ def _refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
     size, packed = member.file_size, max(member.compress_size, 1)
     if member.compress_type in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         raise DataError(
-            f"{path}:{member.filename} is packed with bzip2 or lzma, which may take any amount of "
-            "memory: pack it in the usual way (deflate), or unpack it"
+            f"{path}:{member.filename} is compressed with bzip2 or lzma, which may need any amount "
+            "of memory: compress it with deflate, or unpack it"
         )
     if size > _MOST_BYTES or (size > _ANY_RATIO and size > _MOST_RATIO * packed):
         raise DataError(
             f"{path}:{member.filename} would unpack to {size / 1e6:,.0f} MB from "
-            f"{packed / 1e6:,.1f} MB; of a zip up to {_MOST_BYTES / 1e6:,.0f} MB a file are read, "
-            f"and no more than {_MOST_RATIO} times what they are packed. If it does hold "
-            "dialogues, unpack it and name the file"
+            f"{packed / 1e6:,.1f} MB; the limit for a file in a zip is {_MOST_BYTES / 1e6:,.0f} MB "
+            f"and {_MOST_RATIO} times its compressed size. If it really contains dialogues, unpack "
+            "it and give the file"
         )

@@ -55,14 +55,14 @@ def read_tools(given: object, place: str) -> tuple[Tool, ...]:
             place, given = f"{place}: {key}", given[key]
     if not isinstance(given, list):
         raise DataError(
-            f"{place}: {shown_value(given)} where a list of tools is expected, [{TOOL_FORM}]"
+            f"{place}: expected a list of tools, [{TOOL_FORM}], got {shown_value(given)}"
         )
     tools: dict[str, Tool] = {}
     for number, raw in enumerate(given):
         where = f"{place}[{number}]"
         tool = _tool(raw, where)
         if tool.name in tools:
-            raise DataError(f"{where}: there is a tool {tool.name!r} already; leave one out")
+            raise DataError(f"{where}: there is already a tool {tool.name!r}; remove one of them")
         tools[tool.name] = tool
     return _shared(tuple(tools.values()))
 
@@ -75,22 +75,20 @@ def _shared(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
 
 def _tool(raw: object, where: str) -> Tool:
     if not isinstance(raw, Mapping):
-        raise DataError(
-            f"{where}: {shown_value(raw)} where a tool is expected, in the form {TOOL_FORM}"
-        )
+        raise DataError(f"{where}: expected a tool, {TOOL_FORM}, got {shown_value(raw)}")
     inner = raw.get("function", raw)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
-        raise DataError(f"{where} has no 'name' that is a text; expected {TOOL_FORM}")
+        raise DataError(f"{where} has no 'name', which must be a text; expected {TOOL_FORM}")
     name = inner["name"]
     if not name.strip():
         raise DataError(f"{where} has an empty 'name'; expected {TOOL_FORM}")
     description = inner.get("description") or ""
     if not isinstance(description, str):
         shown = shown_value(description)
-        raise DataError(f"{where} ({name}): description: {shown} where a text is expected")
+        raise DataError(f"{where} ({name}): description: expected a text, got {shown}")
     schema = canonical(_schema(inner, f"{where} ({name})"))
     if SURROGATE.search(f"{name}{description}{schema}"):
-        raise DataError(f"{where} holds {HALF}")
+        raise DataError(f"{where} contains {HALF}")
     hints = raw.get("annotations")
     reads = isinstance(hints, Mapping) and hints.get("readOnlyHint") is True
     return Tool(name, description, schema, reads)
@@ -101,8 +99,9 @@ def _schema(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
     schema: object = {} if key is None else tool[key]
     if not isinstance(schema, dict):
         raise DataError(
-            f"{where}: {key}: {shown_value(schema)} where the JSON schema of the arguments is "
-            'expected, such as {"type": "object", "properties": {"people": {"type": "integer"}}}'
+            f"{where}: {key}: expected the JSON schema of the arguments, such as "
+            '{"type": "object", "properties": {"people": {"type": "integer"}}}, got '
+            f"{shown_value(schema)}"
         )
     _check(schema, f"{where}: {key}")
     return schema
@@ -113,8 +112,8 @@ def _check(schema: Mapping[str, Any], where: str) -> None:
     properties, items = schema.get("properties") or {}, schema.get("items")
     if not isinstance(properties, dict):
         raise DataError(
-            f"{where}.properties: {shown_value(properties)} where an object is expected: a schema "
-            "for the name of each argument"
+            f"{where}.properties: expected an object with a schema for the name of each argument, "
+            f"got {shown_value(properties)}"
         )
     inner = {f"{where}.properties.{name}": one for name, one in properties.items()}
     if items is not None and not isinstance(items, list):
@@ -124,12 +123,12 @@ def _check(schema: Mapping[str, Any], where: str) -> None:
             _check(one, place)
         elif not isinstance(one, bool):
             raise DataError(
-                f"{place}: {shown_value(one)} where a JSON schema is expected, such as "
-                '{"type": "string"}'
+                f'{place}: expected a JSON schema, such as {{"type": "string"}}, got '
+                f"{shown_value(one)}"
             )
     if not isinstance(schema.get("enum", []), list):
         shown = shown_value(schema["enum"])
-        raise DataError(f"{where}.enum: {shown} where a list of values is expected")
+        raise DataError(f"{where}.enum: expected a list of values, got {shown}")
 
 
 def enum_members(tool: Tool) -> Iterator[tuple[str, object]]:
@@ -187,7 +186,7 @@ def read_tool_words(file: SourceFile, tools: Iterable[Tool]) -> tuple[ToolParaph
     """
     parsed = file.json()
     if not isinstance(parsed, list):
-        raise DataError(f"{file.place} is no list of paraphrases: {_WORDS_FORM}")
+        raise DataError(f"{file.place} is not a list of paraphrases; expected {_WORDS_FORM}")
     entries = checked(list[_WordsOfTools], parsed, file.place)
     known = {tool.name: tool for tool in tools}
     return tuple(
@@ -245,4 +244,4 @@ def _unknown(kind: str, name: str, known: Iterable[str], place: str) -> DataErro
 def _refuse_twice(kind: str, names: list[str], place: str) -> None:
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
-        raise DataError(f"{place}: two {kind} would be called {twice!r}")
+        raise DataError(f"{place}: two {kind} would have the name {twice!r}")

@@ -191,8 +191,11 @@ def test_a_distractor_is_about_something_else() -> None:
     [
         ({"book_tabel": "x"}, "no tool 'book_tabel' in the data; did you mean 'book_table'"),
         ({"book_table": {"parameters": {"peple": "x"}}}, "did you mean 'people'"),
-        ({"book_table": "call_taxi"}, "two tools would be called 'call_taxi'"),
-        ({"book_table": {"parameters": {"people": "day"}}}, "two parameters would be called 'day'"),
+        ({"book_table": "call_taxi"}, "two tools would have the name 'call_taxi'"),
+        (
+            {"book_table": {"parameters": {"people": "day"}}},
+            "two parameters would have the name 'day'",
+        ),
         ({"book_table": {"title": "x"}}, "title"),
     ],
 )

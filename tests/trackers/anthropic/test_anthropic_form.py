@@ -109,7 +109,7 @@ def test_pictures_are_sent(url: str, source: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("message", "problem"),
     [
-        ({"role": "user", "content": [{"type": "input_audio"}]}, "has nothing: texts and images"),
+        ({"role": "user", "content": [{"type": "input_audio"}]}, "accepts only texts and images"),
         (
             {
                 "role": "assistant",
@@ -150,7 +150,11 @@ def test_an_answer_becomes_a_choice() -> None:
     assert choice["finish_reason"] == "tool_calls"
     assert answer_of({"content": [], "stop_reason": "max_tokens"})["finish_reason"] == "length"
     refused = answer_of({"content": [], "stop_reason": "refusal"})["message"]
-    assert refused == {"role": "assistant", "content": None, "refusal": "the service stopped it"}
+    assert refused == {
+        "role": "assistant",
+        "content": None,
+        "refusal": "the service stopped the answer",
+    }
 
 
 @pytest.mark.parametrize(
@@ -174,6 +178,6 @@ def test_input_that_is_no_json_stays_a_text() -> None:
         {"type": "message_stop"},
     ]
     choice = answer_of(joined_message(events))
-    with pytest.raises(TrackerError, match="arguments that are no JSON"):
+    with pytest.raises(TrackerError, match="arguments that are not valid JSON"):
         calls_of(choice["message"])
     assert json.dumps(choice)

@@ -76,7 +76,7 @@ def test_a_malformed_answer_before_a_run_does_not_refuse_it(every: int) -> None:
 
 
 def test_an_assistant_that_writes_nothing_else_is_refused() -> None:
-    with pytest.raises(UserError, match="no JSON"):
+    with pytest.raises(UserError, match="not valid JSON"):
         preflight(as_caller(Bot(1)), CONTEXTS, repeatable=False, outcome="tool-calls")
 
 

@@ -79,17 +79,17 @@ def test_no_calls_and_no_arguments(message: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("message", "told"),
     [
-        (called('{"people": 2'), "the call of 'taxi' has arguments that are no JSON"),
-        (called("[2]"), "has list [2] as arguments, which is no JSON object"),
-        (called({1: 2}), "as arguments, which is no JSON object"),
-        (called({"a": float("nan")}), "has arguments that are no JSON"),
+        (called('{"people": 2'), "the call of 'taxi' has arguments that are not valid JSON"),
+        (called("[2]"), "has list [2] as arguments, expected a JSON object"),
+        (called({1: 2}), "as arguments, expected a JSON object"),
+        (called({"a": float("nan")}), "has arguments that are not valid JSON"),
         (called("{}", None), "the call of the assistant names no tool"),
-        ({"tool_calls": "taxi"}, "tool_calls are str 'taxi', which is no list"),
+        ({"tool_calls": "taxi"}, "tool_calls are str 'taxi', expected a list"),
         ({"tool_calls": [{"name": "taxi"}, 3]}, "call 2 of the assistant names no tool: int 3"),
-        ({"tool_calls": [{"name": "taxi"}] * 101}, "made 101 calls in one message; 100 count"),
-        (None, "returned None where a message is expected"),
-        ({"answer": 1}, "where a message is expected"),
-        (called("9" * 5000), "has arguments that are no JSON (Exceeds the limit"),
+        ({"tool_calls": [{"name": "taxi"}] * 101}, "made 101 calls in one message; at most 100"),
+        (None, "returned None, expected a message"),
+        ({"answer": 1}, "expected a message"),
+        (called("9" * 5000), "has arguments that are not valid JSON (Exceeds the limit"),
     ],
 )
 def test_what_cannot_be_read_is_told(message: object, told: str) -> None:
@@ -111,10 +111,10 @@ def test_messages_of_other_libraries_are_read() -> None:
 @pytest.mark.parametrize(
     ("message", "problem"),
     [
-        ({"tool_calls": [{"name": "taxi", "parameters": {}}]}, "has a key 'parameters' and no"),
+        ({"tool_calls": [{"name": "taxi", "parameters": {}}]}, "has a key 'parameters' but no"),
         (
             SimpleNamespace(tool_calls=[], invalid_tool_calls=[{"name": "taxi", "args": "{"}]),
-            "arguments that are no JSON",
+            "arguments that are not valid JSON",
         ),
     ],
 )

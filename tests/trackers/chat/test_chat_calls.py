@@ -85,8 +85,8 @@ def test_the_old_form_of_a_call_is_read() -> None:
 @pytest.mark.parametrize(
     ("message", "problem"),
     [
-        (calling(call("book_table", '{"people": ')), "arguments that are no JSON"),
-        (calling(call("book_table", "[2]")), "no JSON object"),
+        (calling(call("book_table", '{"people": ')), "arguments that are not valid JSON"),
+        (calling(call("book_table", "[2]")), "expected a JSON object"),
         (calling(call("", "{}")), "names no tool"),
     ],
 )

@@ -59,8 +59,8 @@ def test_a_service_gets_messages_and_tools(serve: SERVE) -> None:
         ({"choices": [{"message": MESSAGE}]}, "use openai+http://..."),
         ({"tool_call": []}, 'there is a key "tool_call"'),
         ([], "it must be a message"),
-        ({"tool_calls": {}}, "which is no list"),
-        ({"tool_calls": [{"function": {"name": "x", "arguments": "{"}}]}, "no JSON"),
+        ({"tool_calls": {}}, "expected a list"),
+        ({"tool_calls": [{"function": {"name": "x", "arguments": "{"}}]}, "not valid JSON"),
     ],
 )
 def test_another_answer_is_told(serve: SERVE, body: object, problem: str) -> None:
