@@ -31,12 +31,16 @@ _SHARED: Final = (
 
 
 def ground_parser(
-    name: str, description: str, examples: str, splits_are: str = "those of the dialogues"
+    name: str,
+    description: str,
+    examples: str,
+    splits_are: str = "splits of the data",
+    default: str = "val,test",
 ) -> Parser:
     """Return a parser with the options for the tracker and the data."""
     parser = Parser(f"dstfuzz experiment {name}", description, examples)
     parser.shared(*_SHARED, required=("model",))
-    help_ = f"{splits_are} (default: val,test)"
+    help_ = f"{splits_are} (default: {default})"
     read_split = partial(parse_option, "split", shown_as="--split")
     parser.value("--split", several(read_split), "SPLIT,...", help=help_, dest="splits")
     return parser
@@ -45,12 +49,18 @@ def ground_parser(
 def experiment_parser(name: str, description: str, examples: str, splits_are: str) -> Parser:
     """Return a parser that also has options for lists of k and of profiles."""
     parser = ground_parser(name, description, examples, splits_are)
-    parser.value("--k", ks, "K,...", help="transformations (default: 1,2,3,4,5,6)", dest="ks")
+    parser.value(
+        "--k",
+        ks,
+        "K,...",
+        help="numbers of transformations in a variant (default: 1,2,3,4,5,6)",
+        dest="ks",
+    )
     parser.value(
         "--validity",
         validities,
         "PROFILE,...",
-        help="strict, natural, edit-rate, or both for the first and the last",
+        help="validity profiles: strict, natural, edit-rate; both means strict and edit-rate",
         dest="validities",
     )
     return parser
@@ -58,7 +68,7 @@ def experiment_parser(name: str, description: str, examples: str, splits_are: st
 
 def comparison_parser(name: str, description: str, examples: str) -> Parser:
     """Return a parser with the options of all comparisons."""
-    parser = experiment_parser(name, description, examples, "those that the agent was trained with")
+    parser = experiment_parser(name, description, examples, "splits that the agent was trained on")
     comparison_options(parser)
     return parser
 
@@ -70,16 +80,18 @@ def comparison_options(parser: Parser) -> None:
         "--seeds",
         several(integer(0)),
         "N,...",
-        help="seeds of the runs of a search; policies take turns with them (default: 0,1,2)",
+        help="seeds of the campaigns; each search has one run for each seed (default: 0,1,2)",
     )
-    parser.value("--max-dialogues", integer(1), "N", help="draw at most N held-out dialogues")
-    parser.value("--jobs", integer(1), "N", help="processes (default: 1)", default=1)
+    parser.value(
+        "--max-dialogues", integer(1), "N", help="use at most N held-out dialogues, drawn by seed"
+    )
+    parser.value("--jobs", integer(1), "N", help="number of processes (default: 1)", default=1)
     parser.value(
         "--output",
         Path,
         "DIR",
-        help="write the table into this folder, and each campaign as soon as it is done: "
-        "the same command goes on from there",
+        help="write the table and each finished campaign into this folder; after an interrupt, "
+        "the same command continues",
     )
 
 

@@ -13,18 +13,18 @@ from pytest_dstfuzz.config.parsers import choice
 #: Experiment -> description. The module of that name in `pytest_dstfuzz.papers` has a ``main``
 #: function, which takes the arguments after the name.
 EXPERIMENTS = {
-    "rq1": "random sampling with 1 to 6 transformations, as in the thesis' table",
-    "rq2": "the agent beside random sampling with 1 to 6 transformations, held-out dialogues",
-    "rq3": "searches at equally many variants: rates and turns broken for every call",
+    "rq1": "random sampling with 1 to 6 transformations, as in the thesis",
+    "rq2": "the agent and random sampling with 1 to 6 transformations, on held-out dialogues",
+    "rq3": "searches with equally many variants: rates, and turns broken per call",
     "curves": "searches at equal calls: weaknesses, turns broken and failing mass over calls",
-    "relations": "each relation of one tracker: too sensitive here, too stable there",
-    "negotiation": "who talks a trained negotiator into a bad deal, and what hardening helps",
+    "relations": "all relations on one tracker: how often it is over-sensitive or over-stable",
+    "negotiation": "attacks on trained negotiators, and the effect of adversarial training",
 }
 
 
 def _experiment_options(parser: Parser) -> None:
     known = choice("experiment", EXPERIMENTS)
-    about = "the experiment; its options follow"
+    about = "the name of the experiment; its own options come after the name"
     parser.add_argument("name", metavar="NAME", type=known, help=about)
 
 
@@ -37,9 +37,9 @@ def _experiment(given: Namespace) -> int:
 
 EXPERIMENT = Command(
     "experiment",
-    "repeat an experiment of the method",
-    "finished campaigns of rq2, rq3 and curves are kept where they had --output, and the same "
-    "command goes on from there; any other experiment leaves no result",
+    "repeat a published experiment",
+    "with --output, the finished campaigns of rq2, rq3 and curves are kept, and the same command "
+    "continues; any other experiment leaves no result",
     "  dstfuzz experiment rq1 --help",
     _experiment_options,
     _experiment,

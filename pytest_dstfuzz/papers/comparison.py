@@ -47,6 +47,7 @@ from pytest_dstfuzz.papers.formatting import (
 )
 from pytest_dstfuzz.perturb.engine import ActionSpace, Perturber, inertia
 from pytest_dstfuzz.perturb.words import Action, Edit
+from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.search.protocol import (
     Feedback,
     Proposal,
@@ -265,7 +266,7 @@ def parse_contenders(text: str) -> tuple[Contender, ...]:
         found.setdefault(name, []).append(search)
         associate[name] = associate.get(name, False) or made.associates
     if not found:
-        raise ValueError("names no search")
+        raise ValueError("must name at least one search")
     return tuple(
         Contender(label, tuple(searches), associate[label]) for label, searches in found.items()
     )
@@ -515,7 +516,7 @@ def title(settings: VariantSettings) -> str:
     until = ", until broken" if settings.stop_at_first else ""
     return (
         f"{settings.validity}, {settings.search}, k = {settings.transformations}, "
-        f"{settings.variants} variants{until}, seed {settings.seed}"
+        f"{counted(settings.variants, 'variant')}{until}, seed {settings.seed}"
     )
 
 
@@ -641,7 +642,8 @@ class Campaigns:
                 self._done[settings] = kept
         missing = [item for item in dict.fromkeys(wanted) if item not in self._done]
         if count := len(set(wanted)):
-            self._say(f"{count} campaigns, {count - len(missing)} of them are there already")
+            done = count - len(missing)
+            self._say(f"{counted(count, 'campaign')}, {done} finished before")
         several = self._jobs > 1 and len(missing) > 1
         finished = self._side_by_side(missing) if several else self._one_by_one(missing)
         for number, (settings, figures) in enumerate(finished, start=1):
@@ -669,8 +671,8 @@ class Campaigns:
                     yield futures[future], future.result()
             except BrokenProcessPool:
                 raise UserError(
-                    "a process that ran campaigns was ended from outside (too little memory?); "
-                    "what was finished is kept"
+                    "a process that ran campaigns was killed, perhaps for lack of memory. With "
+                    "--output, finished campaigns are kept, and the same command continues"
                 ) from None
             except BaseException:
                 # The pool would otherwise wait for campaigns whose results are not needed.
@@ -752,7 +754,7 @@ class GroundConfig:
     def rates(self) -> str:
         """The limit of edit rates, for the header of the table."""
         variant = self.settings.variant
-        flat = " in short utterances too" if variant.flat_edit_rate else ""
+        flat = ", also in short utterances" if variant.flat_edit_rate else ""
         return f"edit rates up to {variant.max_edit_rate:g}{flat}"
 
 
@@ -800,14 +802,12 @@ class SearchComparison:
         """Return the lines of Markdown that describe the measurement."""
         config, variant = self.config, self.config.settings.variant
         data = config.settings.data.data
-        drawn = (
-            "" if not config.leave_out else f", without {len(config.leave_out):,} that are named"
-        )
-        drawn += ", only some that are named" if config.keep else ""
+        drawn = f"; without {len(config.leave_out):,} by --leave-out" if config.leave_out else ""
+        drawn += "; only those of --keep" if config.keep else ""
         if config.max_dialogues is not None:
-            drawn += f", at most {config.max_dialogues} by seed"
+            drawn += f"; at most {config.max_dialogues}, drawn by seed"
         words = ", ".join(f"`{lock}`" for lock in variant.lock)
-        locks = f", under `strict` no edit of {words}" if words else ""
+        locks = f", no edit of {words} under `strict`" if words else ""
         accuracies = ", ".join(
             f"{item.split} {percent(item.joint_goal_accuracy)}" for item in self.right.evaluations
         )
@@ -815,19 +815,19 @@ class SearchComparison:
             f"- command: `{config.command}` (pytest-dstfuzz {__version__})",
             f"- tracker: {config.tracker_and_weights}; joint goal accuracy {accuracies}",
             (
-                f"- data: `{data}`, values normalised as `{self.data.normalisation}`; of "
-                f"{len(self.right.data.dialogues):,} dialogues right at every turn those that no "
-                f"agent was trained on{drawn}: {len(self.data.dialogues):,} dialogues, "
-                f"{self.data.turn_count():,} turns"
+                f"- data: `{data}`, values normalised as `{self.data.normalisation}`; "
+                f"{len(self.data.dialogues):,} dialogues with {self.data.turn_count():,} turns, "
+                f"from {len(self.right.data.dialogues):,} dialogues right at every turn, without "
+                f"those that an agent was trained on{drawn}"
             ),
             (
                 f"- attack {variant.attack}, {config.rates}{locks}, up to {variant.redraws} "
-                "redraws of a variant that is vacuous, a duplicate or not valid; seeds "
+                "redraws of a variant that is vacuous, a duplicate or invalid; seeds "
                 f"{', '.join(map(str, config.seeds))}"
             ),
             (
-                "- in brackets 95 % intervals, bootstrapped over dialogues; of several runs "
-                "(seeds of campaigns, and policies of several training seeds) the mean"
+                "- brackets: 95 % intervals, bootstrapped over dialogues; the figures of several "
+                "runs (campaign seeds, and policies of several training seeds) are means"
             ),
             *(_described(name, saved) for name, saved in self.policies.items()),
         ]
@@ -885,8 +885,8 @@ def _unseen(
     kept = tuple(dialogue for dialogue in right.dialogues if dialogue.id in ids)
     if not kept:
         raise UserError(
-            "of the dialogues that the tracker gets right at every turn, the policies of the "
-            "agent leave none that they have not seen: compare them one by one"
+            "the policies of the agent have seen all dialogues that the tracker gets right at "
+            "every turn: compare one policy at a time"
         )
     return replace(right, dialogues=kept)
 
@@ -901,8 +901,8 @@ def _chosen(config: GroundConfig, data: DialogueSet) -> DialogueSet:
     )
     if not kept:
         raise UserError(
-            f"of {len(data.dialogues)} dialogues that are right at every turn, the ids to keep and "
-            "to leave out leave none"
+            f"--keep and --leave-out leave none of the {len(data.dialogues)} dialogues that are "
+            "right at every turn"
         )
     return replace(data, dialogues=kept)
 

@@ -388,19 +388,19 @@ def _by_model(model: WordModel) -> NeedsContext:
 
 _TITLES: Final = {
     "asked": (
-        "Is context needed? Each question alone, its title withheld",
+        "Is context needed? Each question alone, without its title",
         ("needed: precision", "needed: recall", "not needed: precision", "not needed: recall"),
     ),
     "words": (
-        "Which words are needed, of those that the clean context has",
+        "Which words of the clean context are needed",
         ("words: precision", "words: recall"),
     ),
     "sequences": (
-        "Questions with an answer in DRS, DRR, DRD, DSR, DSD: what the relations ask",
+        "Questions with an answer in DRS, DRR, DRD, DSR and DSD, as the relations ask them",
         ("decided", "equivalent: right", "equivalent: found", "lost: right", "lost: found"),
     ),
     "sequences, title withheld": (
-        "The same, title withheld",
+        "The same, without titles",
         ("decided", "equivalent: right", "equivalent: found", "lost: right", "lost: found"),
     ),
 }
@@ -416,13 +416,13 @@ def tables(table: ContextsTable) -> dict[str, str]:
         f"- command: `{table.command}`",
         (
             f"- data: CANARD's development split, {len(data.dialogues):,} dialogues, "
-            f"{data.turn_count():,} questions, of which {needed:,} differ from their rewrite by "
-            "more than case and blanks (context needed)"
+            f"{data.turn_count():,} questions; {needed:,} questions differ from their rewrite by "
+            "more than case and spaces (context needed)"
         ),
         (
-            "- halves: the parity of SHA-256 of the dialogue's id. In brackets 95 % intervals over "
-            "dialogues; how many cases a figure stands on is in `contexts.csv`; seed "
-            f"{table.seed}"
+            "- halves: by the parity of SHA-256 of the dialogue's id; seed "
+            f"{table.seed}. Brackets: 95 % intervals over dialogues; `contexts.csv` has the number "
+            "of cases of each figure"
         ),
         *(
             f"- `needed` tuned on half {half}: alone {one.alone}, nearest {one.nearest}, lost "
@@ -435,7 +435,7 @@ def tables(table: ContextsTable) -> dict[str, str]:
         rows = []
         for check, half in dict.fromkeys((cell.check, cell.half) for cell in cells):
             of = {cell.figure: cell for cell in cells if (cell.check, cell.half) == (check, half)}
-            shown = (rate_text(of[one].rate) if one in of else "none said" for one in figures)
+            shown = (rate_text(of[one].rate) if one in of else "none" for one in figures)
             rows.append([f"`{check}`" if check in _CHECKS else check, half, *shown])
         lines += ["", f"## {title}", "", *markdown_table(["check", "reported on", *figures], rows)]
     columns = {
@@ -454,9 +454,14 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser("python -m pytest_dstfuzz.papers.contexts", __doc__ or "")
     parser.value("--canard", Path, "FILE", required=True, help="development split of CANARD (JSON)")
     parser.value(
-        "--out", Path, "DIR", required=True, help="write contexts.md and contexts.csv there"
+        "--out",
+        Path,
+        "DIR",
+        required=True,
+        help="write contexts.md and contexts.csv into this folder",
     )
-    parser.value("--seed", integer(0), "N", default=0, help="seed of sequences and resamples")
+    seed = "seed of sequences and resamples (default: 0)"
+    parser.value("--seed", integer(0), "N", default=0, help=seed)
     given = vars(parser.parse_all(arguments))
     gold = load_rewrites(given["canard"], load_lexicon())
     command = (

@@ -374,14 +374,14 @@ class CurvesConfig:
             UserError: a search for the comparison is missing.
         """
         if self.each_operator_out and self.compared == self.plain:
-            raise UserError(f"--each-operator-out compares {_PLAIN!r} with another search")
+            raise UserError(f"--each-operator-out needs a --subject other than {_PLAIN!r}")
 
     @property
     def plain(self) -> Contender:
         """Masked sampling, the baseline when an operator is left out."""
         found = next((item for item in self.contenders if item.label == _PLAIN), None)
         if found is None:
-            raise UserError(f"--each-operator-out compares with {_PLAIN!r}: name it in --searches")
+            raise UserError(f"--each-operator-out needs {_PLAIN!r}: add it to --searches")
         return found
 
     @property
@@ -665,7 +665,7 @@ def _markdown(curves: Curves) -> str:
         f"- profile {variant.validity}",
     ]
     if left_out := [name[1:] for name in variant.edits if name.startswith("-")]:
-        lines += [f"- without {', '.join(left_out)}"]
+        lines += [f"- edits not used: {', '.join(left_out)}"]
     lines += _notes(curves)
     for budget in budgets:
         lines += ["", f"## {budget} calls a turn"]
@@ -675,38 +675,42 @@ def _markdown(curves: Curves) -> str:
     lines += ["", "## Each training", "", *_trainings(curves)]
     if curves.operators_out:
         lines += ["", f"## {subject} / random with an operator left out", ""]
-        lines += ["Of the operators that a violation of one of them has:", "", *_out(curves)]
+        lines += ["Operators with a violation of either search:", "", *_out(curves)]
     lines += ["", "## Curves", "", *_curves(curves)]
     return "\n".join(lines) + "\n"
+
+
+_FAILING_MASS: Final = (
+    "- failing mass: the number of 1,000 user turns that are typed like one of the violations "
+    "found; a lower bound, and mostly due to a few violations"
+)
 
 
 def _notes(curves: Curves) -> list[str]:
     noise = PROFILES[curves.ground.config.settings.variant.validity].noise
     return [
         (
-            "- calls: contexts that the tracker was asked for, clean ones and those that find the "
-            "cause of a violation included, those of shrinking left out; all turns are given one "
-            "variant, then two, and so on, and a campaign is cut where its calls are spent; one "
-            "that ends before, as its search proposes nothing more, keeps what it had found"
+            "- calls: the contexts that the tracker was asked for, including the clean ones and "
+            "those that find the cause of a violation, but not those of shrinking"
         ),
         (
-            "- each search in the better of two ways: whole, all turns alike, or until broken, "
-            "where a turn is left alone once it is broken"
+            "- all turns get one variant, then a second one, and so on; a campaign is cut when its "
+            "calls are spent; if its search proposes nothing more before that, the campaign keeps "
+            "its findings"
         ),
         (
-            "- distinct weaknesses: pairs of a weakness and the slot whose change says most, read "
-            "from violations after shrinking"
-            + (
-                "; failing mass: of 1,000 user turns, how many are typed as one of the violations "
-                "found, a lower bound; a few of them have nearly all of it"
-                if noise
-                else ""
-            )
+            "- way: each search has the better of two ways; whole: all turns get the same number "
+            "of variants; until broken: a turn gets no more variants after its first violation"
         ),
         (
-            f"- ratio: {curves.subject.label} / search, a paired bootstrap over dialogues; each "
-            "resample is cut where its own calls are spent and counts the distinct weaknesses of "
-            "its own dialogues"
+            "- distinct weaknesses: pairs of a weakness and its slot with the most informative "
+            "change, from violations after shrinking"
+        ),
+        *([_FAILING_MASS] if noise else []),
+        (
+            f"- {curves.subject.label} / search: ratio, from a paired bootstrap over dialogues; "
+            "each resample is cut when its own calls are spent, and counts the distinct weaknesses "
+            "of its own dialogues"
         ),
     ]
 
@@ -746,7 +750,7 @@ def _by_operator(curves: Curves, budget: int) -> list[str]:
     order = sorted(every, key=lambda name: (-subject.get(name, (0.0, 0.0))[0], name))
     nothing = (0.0, 0.0)
     return [
-        "Share of the violations / of the distinct weaknesses that an operator has part in:",
+        "Share of the violations / of the distinct weaknesses in which an operator takes part:",
         "",
         *markdown_table(
             ["operator", *shares],
@@ -775,20 +779,19 @@ def _break_even(curves: Curves, budget: int) -> list[str]:
             calls = break_even(training, others, line.ratio.value)
             after = "never" if calls is None else f"{calls:,.0f} calls"
             cells.append(f"{line.side.contender.label} {after}")
-    return [
-        "",
-        f"Trained in {training:,.0f} calls, {curves.subject.label} has broken more turns than a "
-        "search that spent as many calls in all, after so many calls of testing: "
-        + (", ".join(cells) or NONE)
-        + ".",
-    ]
+    told = (
+        f"The training of {curves.subject.label} took {training:,.0f} calls. Number of test calls "
+        "after which it has broken more turns than another search with the same total number of "
+        f"calls: {', '.join(cells) or NONE}."
+    )
+    return ["", told]
 
 
 def _trainings(curves: Curves) -> list[str]:
     """Return each run of each search at each budget, with the ratios of the subject."""
     subject = curves.subject.label
     others = [item.label for item in curves.config.contenders if item != curves.subject]
-    head = ["calls a turn", "search", "training", "seed", "calls of training"]
+    head = ["calls a turn", "search", "training", "seed", "training calls"]
     head += [MEASURES[name] for name in curves.measures]
     head += [f"{subject} / {other}: {MEASURES[name]}" for name, other in product(COMPARED, others)]
     rows = []
@@ -874,26 +877,28 @@ def _parser() -> Parser:
         "--searches",
         parse_contenders,
         "[LABEL=]SEARCH,...",
-        help=f"default: {_SEARCHES}",
+        help=f"searches to compare (default: {_SEARCHES})",
         dest="contenders",
         default=_SEARCHES,
     )
-    parser.value("--subject", str, "LABEL", help="the search to compare with (default: the last)")
+    subject = "the search that is compared with the others (default: the last)"
+    parser.value("--subject", str, "LABEL", help=subject)
     budgets = "calls a turn, on average (default: 8,32)"
     parser.value("--budgets", several(integer(1)), "N,...", help=budgets)
     parser.value(
         "--k",
         _ks,
         "K,LABEL=K,...",
-        help="transformations, and those of a search of its own, such as 3,random=6 (default: 3)",
+        help="number of transformations; LABEL=K sets that of one search, as in 3,random=6 "
+        "(default: 3)",
         dest="ks",
     )
-    parser.value("--keep", _ids, "IDS", help="only these dialogues: ids, or a file of ids")
-    parser.value("--leave-out", _ids, "IDS", help="not these dialogues: ids, or a file of ids")
+    parser.value("--keep", _ids, "IDS", help="use only these dialogues: ids, or a file of ids")
+    parser.value("--leave-out", _ids, "IDS", help="exclude these dialogues: ids, or a file of ids")
     parser.option(
         "--each-operator-out",
         action="store_true",
-        help="compare with random once more for each operator, without it",
+        help="for each operator, compare with random again without this operator",
     )
     return parser
 

@@ -259,19 +259,19 @@ DRAWN: Final = 100
 DECOYS: Final = 25
 _HEAD: Final = """# Is a reply wrong?
 
-Each item shows one bot, asked twice in a row of questions about an article of an encyclopedia, of
-which it is told the title and the section alone. The last question is the same in both
-conversations (or the same but for some words or letters), what was asked before it may differ. All
-replies are the bot's own. The bot is to reply with a passage of the article wherever question,
-title and what was said before tell what is asked about, and to say that it cannot tell what is
-meant, or does not know, where they do not. It knows the article; you may take what it quotes for
-true where it fits the question.
+Each item shows two conversations with one bot. Its users ask about an article of an encyclopedia.
+The bot is told the title and the section of the article. The last question is the same in both
+conversations, except perhaps for a few words or letters. The earlier questions may differ. All
+replies are the bot's own. If question, title and earlier rounds make clear what is asked, the bot
+must reply with a passage of the article. If not, it must say that it does not know or does not
+understand. The bot knows the article. If a quoted passage fits the question, assume that it is
+true.
 
 For each item: is **at least one of the two last replies** (marked **A** and **B**) wrong for such a
-bot? Wrong is: an answer to another question, a reply that repeats what was said before instead of
-an answer, giving up though what was said makes clear what is meant, or an answer where nothing that
-was said makes clear what is meant. Write a line for each item, `number,wrong` or `number,fine`, to
-a file of your own. Judge each item alone; some are fine. Do not look for the code of the bot.
+bot? A reply is wrong if it answers another question, if it repeats an earlier reply instead of
+answering, if it gives up although the question is clear, or if it answers although the question is
+not clear. Write one line for each item, `number,wrong` or `number,fine`, to a file. Judge each item
+alone. Some items are fine. Do not look for the code of the bot.
 """
 
 
@@ -403,9 +403,9 @@ def _markdown(table: MortarTable, rows: Sequence[_FaultRow]) -> str:
         "# Planted faults",
         "",
         (
-            "**Not comparable with the published figures**, which are of six chat models on CoQA "
-            "and stand in rows and columns of their own; these are of a bot that looks answers up, "
-            "on CANARD."
+            "**Not comparable with the published figures**, which come from six chat models on "
+            "CoQA and have their own rows and columns. The figures here come from a bot that looks "
+            "up answers, on CANARD."
         ),
         "",
         f"- command: `{table.command}` (pytest-dstfuzz {__version__})",
@@ -414,26 +414,31 @@ def _markdown(table: MortarTable, rows: Sequence[_FaultRow]) -> str:
             f"{table.data.turn_count():,} questions; history: {table.history}"
         ),
         (
-            "- a detection is true where the fault shows in one of the two replies compared; what "
-            "the sound bot does, too, is false by definition"
+            "- a detection is true if the fault changes one of the two compared replies; if the "
+            "sound bot gives the same replies, the detection is false by definition"
         ),
         *_requests(table.ways[main]),
     ]
     lines += ["", "## Which relation finds which fault", ""]
     lines.append(
-        f"Detections, and the share that the fault made ({main}). Of the sound bot all are "
-        "false: errors of the check of contexts, or of the edit."
+        f"Number of detections, and the share of true ones ({main}). All detections in the sound "
+        "bot are false: errors of the context check or of the edit."
     )
     lines += ["", *_by_fault([row for row in rows if row.way == main])]
     lines += ["", "## Precision", ""]
     lines.append(
-        "Of the detections in the bots with a fault, in brackets 95 % intervals over dialogues."
+        "Share of true detections in the bots with a fault. Brackets: 95 % intervals over "
+        "dialogues."
     )
     lines += ["", *_precision(table, draws)]
     lines += ["", f"## Test cases ({main})", ""]
-    lines.append("MORTAR divides bugs by test cases: a dialogue under one perturbation.")
+    lines.append(
+        "MORTAR divides the number of bugs by the number of test cases. A test case is a dialogue "
+        "under one perturbation."
+    )
     lines += ["", *_cases(table.ways[main])]
-    lines += ["", "## What contributes", "", *_contributions(table.ways[main])]
+    lines += ["", "## Bugs by relation and perturbation", ""]
+    lines += _contributions(table.ways[main])
     lines += _levels(table)
     return "\n".join(lines) + "\n"
 
@@ -442,9 +447,8 @@ def _requests(bots: Sequence[BotResults]) -> Iterator[str]:
     sums = {name: sum(bot.requests.get(name, 0) for bot in bots) for name in FAMILIES}
     if all(sums.values()):
         yield (
-            f"- questions asked over all bots, those of histories included: MORTAR "
-            f"{sums[MORTAR]:,} (the clean dialogues among them, which METAL is held against, too), "
-            f"METAL {sums[METAL]:,}"
+            f"- questions to all bots, including those of histories: MORTAR {sums[MORTAR]:,} (with "
+            f"the clean dialogues, which METAL needs too), METAL {sums[METAL]:,}"
         )
 
 
@@ -542,7 +546,7 @@ def _contributions(bots: Sequence[BotResults]) -> list[str]:
         ]
         for name, published in _SHARES.items()
     )
-    return markdown_table(["by", "bugs", "of all of the faulty bots", "published"], cells)
+    return markdown_table(["by", "bugs", "share in all faulty bots", "published"], cells)
 
 
 def _levels(table: MortarTable) -> list[str]:
@@ -560,9 +564,9 @@ def _levels(table: MortarTable) -> list[str]:
         cells.append(["*published mean*", _NAMES[family], "", "", "", "", text])
     head = ["bot", "relations", "L1", "L2", "L3", "CV", "published"]
     told = (
-        "L1: the clean reply is wrong, too; L2: right, in a dialogue with a wrong one; L3: in a "
-        "dialogue without any. Checks compare with the recorded answers here, as the published "
-        "ones do."
+        "L1: the clean reply is wrong too. L2: the clean reply is right, in a dialogue with a "
+        "wrong one. L3: all clean replies of the dialogue are right. The checks here compare with "
+        "the recorded answers, as in the published study."
     )
     return ["", "## Levels of bugs", "", told, "", *markdown_table(head, cells)]
 
@@ -610,7 +614,7 @@ def run_mortar(
             results.append(run_bot(run, name, families, sound))
             broken = sum(one.broken for one in results[-1].found)
             true = sum(one.broken and one.true for one in results[-1].found)
-            say(f"{way}: {name}: {broken:,} detections, {true:,} of them true")
+            say(f"{way}: {name}: {broken:,} detections, {true:,} true")
         yield way, results
 
 
@@ -658,7 +662,7 @@ def _write_sheets(folder: Path, results: Sequence[BotResults], seed: int) -> Non
     found = [one for bot in results if bot.bot != SOUND for one in bot.found]
     for family in _BOTH:
         if not any(one.broken and one.family == family for one in found):
-            raise UserError(f"nothing to draw from: {family} detects nothing")
+            raise UserError(f"--sheets: {family} has no detections to draw from")
         items = drawn(found, family, seed)
         write_text(folder / f"{family}.md", sheet_text(items))
         write_text(folder / f"{family}_key.csv", key_text(items))
@@ -667,7 +671,8 @@ def _write_sheets(folder: Path, results: Sequence[BotResults], seed: int) -> Non
 def _parser() -> Parser:
     parser = Parser("python -m pytest_dstfuzz.papers.mortar", __doc__ or "")
     parser.value("--canard", Path, "FILE", required=True, help="development split of CANARD (JSON)")
-    parser.value("--out", Path, "DIR", required=True, help="write mortar.md and mortar.csv there")
+    out = "write mortar.md and mortar.csv into this folder"
+    parser.value("--out", Path, "DIR", required=True, help=out)
     parser.value(
         "--history",
         choice("history", ("own", "recorded")),
@@ -675,17 +680,20 @@ def _parser() -> Parser:
         default="own",
         help="replies before a question: own (default) or recorded",
     )
-    parser.value("--faults", str, "NAME,...", default=_ALL, help="faults, or all of them (default)")
+    parser.value("--faults", str, "NAME,...", default=_ALL, help="planted faults (default: all)")
     parser.value(
         "--ways",
         str,
         "NAME,...",
         default=_ALL,
-        help="main, checks (MORTAR's), withheld (the title), answers (the reference), or all",
+        help="ways to test: main, checks (MORTAR's context checks), withheld (without titles), "
+        "answers (compare with recorded answers), or all (default)",
     )
-    parser.value("--dialogues", integer(1), "N", help="the first N dialogues only")
-    parser.value("--sheets", Path, "DIR", help="draw detections for judges, and write them there")
-    parser.value("--seed", integer(0), "N", default=0, help="seed of sequences and drawings")
+    parser.value("--dialogues", integer(1), "N", help="use only the first N dialogues")
+    sheets = "draw detections for human judges, and write the sheets into this folder"
+    parser.value("--sheets", Path, "DIR", help=sheets)
+    seed = "seed of sequences and drawn detections (default: 0)"
+    parser.value("--seed", integer(0), "N", default=0, help=seed)
     return parser
 
 

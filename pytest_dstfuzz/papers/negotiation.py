@@ -45,7 +45,7 @@ T = TypeVar("T")
 #: Target -> description.
 TARGETS: Final = {
     "sv": "supervised",
-    "rl": "trained by its score",
+    "rl": "trained on its score",
     "hardened": "after iterative adversarial training",
 }
 #: Number of games to collect winning lines, in scenarios that are not reported.
@@ -83,7 +83,7 @@ _EVERY: Final = 1_000_000
 ROWS: Final[dict[str, Row]] = {
     "no-attack": Row("RL model (w/o attack)", None),
     # The baseline: attacks are only worth their advantage over this row.
-    "voice": Row("the voice of the attacks alone, taking what is left", VoicedAdversary),
+    "voice": Row("No attack: the voice of the attacks, which takes the rest", VoicedAdversary),
     "transfer": Row("Transfer attack", HandedOnAdversary),
     "rl-attack": Row("RL attack", VoicedAdversary, speaks="attack"),
     "reactive": Row("Reactive attack", _reactive(2)),
@@ -96,14 +96,14 @@ ROWS: Final[dict[str, Row]] = {
     # Variations that may explain differences from the paper: the shortlist, and the counting.
     "reactive-every": Row("Reactive attack, every word tried", _reactive(2, _EVERY), ("sv", "rl")),
     "reactive-forced": Row(
-        "Reactive attack, what the target would select if it did",
+        "Reactive attack, counted by the target's likely selection",
         _reactive(2),
         ("sv", "rl"),
         forced=True,
     ),
     "lookahead": Row("Lookahead (ours)", LookaheadAdversary),
     "lookahead-fluent": Row(
-        "Lookahead (ours), lines at perplexity 20 at most",
+        "Lookahead (ours), lines with a perplexity of at most 20",
         LookaheadAdversary,
         ("sv",),
         most_perplexity=20.0,
@@ -135,7 +135,9 @@ def read_kept(path: Path, kind: type[T]) -> T:
     try:
         return from_json(kind, read_json(path, "file of this experiment"))
     except ValueError as error:
-        raise DataError(f"{path} is damaged ({error}): remove it to have it made again") from None
+        raise DataError(
+            f"{path} is damaged ({error}): remove it, then the same command writes it again"
+        ) from None
 
 
 def forced(arena: Arena, played: PlayedGame) -> PlayedGame:
@@ -244,10 +246,11 @@ PUBLISHED: Final[Mapping[str, Mapping[str, float]]] = {
 }
 #: Results of Lewis et al. (2017) and Cheng et al. (2019) for the negotiators themselves.
 _PUBLISHED_FIT: Final = (
-    "Published: perplexity 5.47 (supervised) and 5.86 (by score) on test, counted over all words "
-    "of a talk, of which the first is not predicted; in games against the supervised one the one "
-    "by score has 7.23 to 4.55, agreed 89.57 % (Cheng et al. 2019, section 7.1 and table 2), and "
-    "two supervised ones 5.4 to 5.5, agreed 87.9 % (Lewis et al. 2017, table 1)."
+    "Published: perplexity 5.47 (supervised) and 5.86 (trained on its score) on test, averaged "
+    "over all words of a dialogue, although the first word is not predicted. In games against the "
+    "supervised negotiator, the one trained on its score has 7.23 to 4.55, agreed 89.57 % (Cheng "
+    "et al. 2019, section 7.1 and table 2). Two supervised ones have 5.4 to 5.5, agreed 87.9 % "
+    "(Lewis et al. 2017, table 1)."
 )
 
 
@@ -259,7 +262,7 @@ def tables(
         "# Attacks on negotiators",
         "",
         f"- command: `{command}` (pytest-dstfuzz {__version__})",
-        f"- game: {game}, scenarios drawn by chance; in brackets 95 % intervals over games",
+        f"- game: {game}, random scenarios; brackets: 95 % intervals over games",
         "",
         "## The negotiators",
         "",
@@ -276,7 +279,7 @@ def tables(
 
 
 def _fits(measured: Mapping[str, Any]) -> list[str]:
-    head = ["negotiator", "perplexity", "as published counts", "selections right", "against"]
+    head = ["negotiator", "perplexity", "as in the paper", "right selections", "against"]
     head += ["own score", "other's", "agreed"]
     rows = []
     for name, one in measured.items():
@@ -299,7 +302,7 @@ def _fits(measured: Mapping[str, Any]) -> list[str]:
 
 def _attacks(rows: Iterable[PlayedRow]) -> list[str]:
     head = ["attack", "games", "positive", "score", "advantage", "published", "agreed", "attacked"]
-    head += ["perplexity", "last line that won most"]
+    head += ["perplexity", "most frequent winning last line"]
     cells = []
     for row in rows:
         found = row.figures
@@ -342,11 +345,11 @@ _COLUMNS: Final[Columns] = {
 #: Folder -> the model trained into it.
 TRAINED: Final = {
     "sv": "the supervised negotiator",
-    "rl": "the one trained further by its score, against sv",
+    "rl": "sv trained further on its score, against sv",
     "attack-sv": "an attack on sv by policy gradient",
     "attack-rl": "an attack on rl by policy gradient",
     "hardened": "rl after iterative adversarial training",
-    "attack-hardened": "an attack on hardened by policy gradient, trained anew",
+    "attack-hardened": "a new attack on hardened by policy gradient",
 }
 
 
@@ -474,7 +477,10 @@ def refuse_another(run: NegotiationRun) -> None:
         if before.get(name) != new
     ]
     if told:
-        raise UserError(f"{run.output} is of other trainings: {'; '.join(told)}")
+        raise UserError(
+            f"{run.output} has models with other training settings: {'; '.join(told)}. Use the "
+            "earlier settings, or another --output"
+        )
 
 
 def play(run: NegotiationRun, targets: Sequence[str], rows: Sequence[str]) -> list[PlayedRow]:
@@ -507,9 +513,12 @@ def main(arguments: Sequence[str]) -> int:
     if run.games < 2:
         raise UserError("--games must be at least 2: one game has no interval")
     if run.seed >= TRAINING_SEED:
-        raise UserError(f"--seed must be below {TRAINING_SEED:,}: trainings draw from there on")
+        raise UserError(f"--seed must be below {TRAINING_SEED:,}: training uses larger seeds")
     if not (run.data / "data.txt").is_file():
-        raise UserError(f"--data: there is no {run.data / 'data.txt'}, of Lewis et al. (2017)")
+        raise UserError(
+            f"--data: {run.data / 'data.txt'} does not exist: give the folder with the data of "
+            "Lewis et al. (2017)"
+        )
     refuse_another(run)
     with needs_extra("training a negotiator", "train", "torch"):
         from pytest_dstfuzz.models.neural import threads  # noqa: PLC0415 - torch
@@ -526,19 +535,21 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser("dstfuzz experiment negotiation", __doc__ or "")
-    parser.value("--data", Path, "DIR", required=True, help="folder of data.txt, val.txt, test.txt")
-    parser.value("--output", Path, "DIR", required=True, help="folder for all that is made")
+    data = "folder with data.txt, val.txt and test.txt"
+    parser.value("--data", Path, "DIR", required=True, help=data)
+    output = "folder for the models, the games and the tables"
+    parser.value("--output", Path, "DIR", required=True, help=output)
     number = integer(1)
-    parser.value("--games", number, "N", help="games of each row (default: 500)")
-    parser.value("--seed", integer(0), "N", help="seed of the games that are reported")
-    parser.value("--epochs", number, "N", help="of the supervised training (default: 12)")
-    parser.value("--rounds", number, "N", help="of each training by games (default: 8)")
-    parser.value("--steps", number, "N", help="of a round of 64 games each (default: 40)")
-    about = "targets of the table, or all of them (default)"
+    parser.value("--games", number, "N", help="games in each row (default: 500)")
+    parser.value("--seed", integer(0), "N", help="seed of the reported games (default: 1000)")
+    parser.value("--epochs", number, "N", help="epochs of the supervised training (default: 12)")
+    parser.value("--rounds", number, "N", help="rounds of each training by games (default: 8)")
+    parser.value("--steps", number, "N", help="steps in a round, of 64 games each (default: 40)")
+    about = "targets in the table (default: all)"
     names = several(choice("target", TARGETS))
     parser.value("--targets", names, "NAME,...", default=tuple(TARGETS), help=about)
     rows = several(choice("row", ROWS))
     parser.value(
-        "--rows", rows, "NAME,...", default=tuple(ROWS), help="rows, or all of them (default)"
+        "--rows", rows, "NAME,...", default=tuple(ROWS), help="rows of the table (default: all)"
     )
     return parser

@@ -216,7 +216,8 @@ def tables(table: RelationsTable) -> dict[str, str]:
 def _markdown(table: RelationsTable) -> str:
     config, variant = table.config, table.config.settings.variant
     dialogues, turns = len(table.data.dialogues), table.data.turn_count()
-    some = "" if config.max_dialogues is None else f" (at most {config.max_dialogues}, by seed)"
+    most = config.max_dialogues
+    some = "" if most is None else f" (at most {most}, drawn by seed)"
     lines = [
         "# How often each relation is broken",
         "",
@@ -226,10 +227,11 @@ def _markdown(table: RelationsTable) -> str:
             f"- data: `{config.settings.data.data}`, split {config.splits[0]}: {dialogues:,} "
             f"dialogues{some}, {turns:,} turns, right or wrong"
         ),
+        (f"- at most {variant.variants} rewrites of a turn or dialogue, seed {variant.seed}"),
         (
-            f"- at most {variant.variants} rewrites of a turn or dialogue, seed {variant.seed}; "
-            "applicable by gold: were the labels the tracker's answers; by prediction: by what it "
-            "said. In brackets 95 % intervals over dialogues"
+            "- by gold: number of turns or dialogues to which the relation would apply if the "
+            "tracker's answers were the labels; by prediction: to which it applies; brackets: "
+            "95 % intervals over dialogues"
         ),
     ]
     stay = [row for row in table.rows if row.side == "should-not-change"]
@@ -248,7 +250,7 @@ def _markdown(table: RelationsTable) -> str:
         )
         lines += ["", "## Should change", "", *markdown_table(head, cells)]
     lines += ["", "## Why a relation does not apply", ""]
-    lines += markdown_table(["relation", "turns or dialogues left out, by reason"], _left(table))
+    lines += markdown_table(["relation", "number of turns or dialogues, by reason"], _left(table))
     return "\n".join(lines) + "\n"
 
 
@@ -292,14 +294,16 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = ground_parser("relations", __doc__ or "", "", "one split of the data")
+    parser = ground_parser("relations", __doc__ or "", "", "split of the data", default="test")
     parser.shared("variants", "seed", "validity", "search", "lock")
     parser.value(
         "--relations",
         str,
         "NAME,...",
-        help="relations (default: all that can say something about the data)",
+        help="relations to measure (default: all that apply to the data)",
     )
-    parser.value("--max-dialogues", integer(1), "N", help="draw at most N dialogues by seed")
-    parser.value("--output", Path, "DIR", help="write relations.md and relations.csv there")
+    most = "use at most N dialogues, drawn by seed"
+    parser.value("--max-dialogues", integer(1), "N", help=most)
+    output = "write relations.md and relations.csv into this folder"
+    parser.value("--output", Path, "DIR", help=output)
     return parser

@@ -130,9 +130,7 @@ def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1T
         name = f"{validity}, k = {k}"
         rows.append(Rq1Row.of(validity, k, runner.run(settings, say, name)))
         valid, failure, thesis = (percent(rows[-1].rates[rate].value) for rate in _RATES[:3])
-        say(
-            f"{name}: valid rate {valid}, failure rate {failure} (counted the thesis' way {thesis})"
-        )
+        say(f"{name}: valid rate {valid}, failure rate {failure} ({thesis} as in the thesis)")
     layouts = tuple(part.layout for part in splits)
     return Rq1Table(config, right.evaluations, layouts, data, tuple(rows))
 
@@ -165,14 +163,14 @@ def tables(table: Rq1Table) -> dict[str, str]:
 
 def _markdown(table: Rq1Table) -> str:
     lines = ["# Random perturbations of a tracker (RQ1)", "", *_header(table)]
-    head = ["k", "valid rate", "failure rate", "counted the thesis' way", "yield"]
+    head = ["k", "valid rate", "failure rate", "failure rate (thesis)", "yield"]
     head += ["turns broken per 1,000 calls", "inertia (share of uniform)"]
     for validity in table.config.validities:
         rows = [_cells(row) for row in table.rows if row.validity == validity]
         lines += ["", f"## Validity profile `{validity}`", "", *markdown_table(head, rows)]
     lines += published(
-        "Failure rate of random parameters in the thesis (tables 4.3 and 4.4, k not stated), "
-        "which counts carried changes:",
+        "Failure rate (thesis) of random parameters in tables 4.3 and 4.4 of the thesis, which do "
+        "not state k:",
         ["tracker and data", "failure rate"],
         PUBLISHED,
     )
@@ -193,7 +191,8 @@ def _header(table: Rq1Table) -> list[str]:
         for item, layout in zip(table.evaluations, table.layouts, strict=True)
     ]
     dialogues, turns = len(table.data.dialogues), table.data.turn_count()
-    drawn = "" if config.max_dialogues is None else f" (at most {config.max_dialogues}, by seed)"
+    most = config.max_dialogues
+    drawn = "" if most is None else f" (at most {most}, drawn by seed)"
     lines += [
         (
             f"- perturbed: {dialogues:,} dialogues right at every turn{drawn}, {turns:,} turns; "
@@ -204,13 +203,13 @@ def _header(table: Rq1Table) -> list[str]:
             f"turn, {config.rates}, seed {variant.seed}"
         ),
         (
-            "- inertia: of what has an effect in the action vectors, and as a share of that of "
-            "uniform sampling with as many transformations"
+            "- inertia: of the coordinates of the action vectors that have an effect; in "
+            "parentheses its share of the inertia of uniform sampling with the same number of "
+            "transformations"
         ),
         (
-            "- in brackets 95 % intervals over dialogues; failure rate = violations "
-            "/ valid, counted the thesis' way = (violations + carried) / valid, yield = "
-            "violations / generated"
+            "- failure rate = violations / valid; failure rate (thesis) = (violations + carried) "
+            "/ valid; yield = violations / generated; brackets: 95 % intervals over dialogues"
         ),
     ]
     return lines
@@ -241,6 +240,7 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = experiment_parser("rq1", __doc__ or "", "", "splits of the data")
     parser.shared("search", "variants", "seed")
-    parser.value("--max-dialogues", integer(1), "N", help="draw at most N dialogues by seed")
+    most = "use at most N dialogues, drawn by seed"
+    parser.value("--max-dialogues", integer(1), "N", help=most)
     parser.value("--output", Path, "DIR", help="write rq1.md and rq1.csv into this folder")
     return parser

@@ -39,6 +39,7 @@ from pytest_dstfuzz.papers.formatting import (
     rate_text,
     share,
 )
+from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.charts import Chart, ChartLine, line_charts
 
 #: Results of the thesis for TRADE, MultiWOZ 2.1 (figures 4.1 and 4.2, appendix A; table 4.6): k,
@@ -73,8 +74,8 @@ class Rq2Config:
         for item in self.contenders:
             if not item.associates:
                 raise UserError(
-                    f"rq2 goes over the number of transformations, which {item.label!r} does not "
-                    "have: compare it with rq3"
+                    f"rq2 varies the number of transformations, which {item.label!r} does not "
+                    "use: compare it with rq3"
                 )
         if any(item.label == "random" for item in self.contenders):
             return self.contenders
@@ -154,28 +155,28 @@ def _markdown(table: Rq2Table, *, charts: bool) -> str:
     lines = ["# Searches over the number of transformations (RQ2)", "", *table.ground.header()]
     lines += [
         (
-            f"- {config.variants} variants a turn, all of them run; valid rate: after redraws, "
-            "and of all draws; counted the thesis' way = (violations + carried) / valid; edit "
-            "rates: means over the valid variants"
+            f"- {counted(config.variants, 'variant')} a turn, all run; valid rate: after redraws; "
+            "per draw: valid rate of all draws; failure rate (thesis) = (violations + carried) / "
+            "valid; edit_w, edit_c: mean edit rates of the valid variants"
         ),
         (
-            "- inertia of all draws, as a share of that of uniform sampling with as many "
-            "transformations; coordinates without effect are left out for every search, which "
-            "the thesis does not do"
+            "- inertia: of all draws, as a share of the inertia of uniform sampling with the same "
+            "number of transformations; unlike in the thesis, coordinates without effect do not "
+            "count"
         ),
     ]
     for validity in config.validities:
         lines += ["", f"## Validity profile `{validity}`", ""]
         if charts:
             lines += [f"![Rates over k, {validity}]({_chart_name(validity)})", ""]
-        head = ["k", "search", "valid rate", "per draw", "failure rate", "the thesis' way", "yield"]
-        head += ["turns broken per 1,000 calls", "inertia", "edit_w", "edit_c"]
-        head += ["`strict` would veto"] if not PROFILES[validity].locks else []
+        head = ["k", "search", "valid rate", "per draw", "failure rate", "failure rate (thesis)"]
+        head += ["yield", "turns broken per 1,000 calls", "inertia", "edit_w", "edit_c"]
+        head += ["vetoed by `strict`"] if not PROFILES[validity].locks else []
         lines += markdown_table(head, map(_cells, table.of(validity, single=False)))
         if single := table.of(validity, single=True):
-            head = ["k", "search", "seed", "valid rate", "failure rate", "the thesis' way"]
+            head = ["k", "search", "seed", "valid rate", "failure rate", "failure rate (thesis)"]
             head += ["turns broken per 1,000 calls", "inertia"]
-            lines += ["", "Run by run:", "", *markdown_table(head, map(_single_cells, single))]
+            lines += ["", "Each run:", "", *markdown_table(head, map(_single_cells, single))]
     head = ["k", "agent: failure rate", "valid rate", "inertia", "random: inertia"]
     lines += published("The thesis, TRADE on MultiWOZ 2.1:", head, PUBLISHED)
     return "\n".join(lines) + "\n"
@@ -200,7 +201,7 @@ def _chart(table: Rq2Table, validity: str) -> str:
             for title, name in (
                 ("valid rate after redraws", "valid_rate"),
                 ("failure rate", "failure_rate"),
-                ("failure rate, the thesis' way", "thesis_failure_rate"),
+                ("failure rate (thesis)", "thesis_failure_rate"),
             )
         ]
     )
@@ -242,7 +243,7 @@ def main(arguments: Sequence[str]) -> int:
     given = vars(_parser().parse_all(arguments))
     config = Rq2Config(**taken(given, Rq2Config))
     # Find searches that cannot be compared before the tracker is measured.
-    say(f"to compare: {', '.join(item.label for item in config.compared)}")
+    say(f"comparing {', '.join(item.label for item in config.compared)}")
     ground, folder = begin(given, config.compared, "rq2", arguments)
     hand_out(tables(run_rq2(ground, config), charts=folder is not None), folder)
     return 0
@@ -255,7 +256,7 @@ def _parser() -> Parser:
         "--search",
         parse_contenders,
         "[LABEL=]SEARCH,...",
-        help="default: agent; random is put beside them",
+        help="searches to compare (default: agent); random is added",
         dest="contenders",
         default=AGENT,
     )

@@ -58,6 +58,7 @@ from pytest_dstfuzz.papers.formatting import (
     share,
     yes_no,
 )
+from pytest_dstfuzz.printable import counted
 
 #: Table 4.7 of the thesis, MultiWOZ 2.1: tracker, then failure and valid rate of each search.
 PUBLISHED = (
@@ -188,9 +189,9 @@ def tables(table: Rq3Table) -> dict[str, str]:
 
 def _markdown(table: Rq3Table) -> str:
     subject, contests = table.subject.label, table.config.contests
-    lines = ["# Searches at equally many variants (RQ3)", "", *table.ground.header()]
+    lines = ["# Searches with equally many variants (RQ3)", "", *table.ground.header()]
     lines += _notes(subject)
-    lines += ["", f"## Turns broken for every call: {subject} as a multiple of the others", ""]
+    lines += ["", f"## Turns broken per call: {subject} / search", ""]
     others = [item.label for item in table.config.contenders if item != table.subject]
     lines += markdown_table(
         ["profile", "counting", "budget", *others],
@@ -210,21 +211,23 @@ def _markdown(table: Rq3Table) -> str:
 def _notes(subject: str) -> list[str]:
     return [
         (
-            "- budget: variants that a search gets run at a turn; until broken: a turn is left "
-            "alone once it is broken (later turns see it clean), so that rates of variants tell "
-            "when turns ended; whole: the budget is spent on every turn. Calls are the contexts "
-            "that the tracker was asked for, clean ones and those that find the cause of a "
-            "violation included; searches make unlike numbers of them: dstfuzz experiment curves "
-            "compares at equal calls"
+            "- budget: variants a turn; whole: every turn uses the whole budget; until broken: a "
+            "turn ends at its first violation, and later turns see it clean, so the rates of "
+            "variants depend on when turns end"
         ),
         (
-            "- each search at the k at which its first run breaks most turns for every call; "
-            f"{subject} / search: ratio of the turns broken for every call, a paired bootstrap; "
-            f"not broken: share of the turns that {subject} broke which this search did not"
+            "- calls: the contexts that the tracker was asked for, including the clean ones and "
+            "those that find the cause of a violation; searches need different numbers of calls: "
+            "`dstfuzz experiment curves` compares at equal calls"
         ),
         (
-            "- weaknesses: different sets of changed slots with their new values, and the share "
-            "of the violations that the most frequent one has; counted the thesis' way = "
+            "- each search has the k at which its first run breaks the most turns per call; "
+            f"{subject} / search: ratio of the turns broken per call, from a paired bootstrap; "
+            f"missed: share of the turns broken by {subject} that the search did not break"
+        ),
+        (
+            "- weaknesses: different sets of changed slots with their new values; most frequent: "
+            "share of the most frequent weakness in the violations; failure rate (thesis) = "
             "(violations + carried) / valid"
         ),
     ]
@@ -232,17 +235,18 @@ def _notes(subject: str) -> list[str]:
 
 def _section(table: Rq3Table, contest: Contest) -> list[str]:
     subject, rows = table.subject.label, table.compared(contest)
-    lines = ["", f"## `{contest.validity}`, {contest.budget} variants a turn, {contest.counting}"]
+    budget = counted(contest.budget, "variant")
+    lines = ["", f"## `{contest.validity}`, {budget} a turn, {contest.counting}"]
     head = ["search", "k", "turns broken per 1,000 calls", f"{subject} / search"]
-    head += [f"not broken, of {subject}'s", "turns broken", "calls", "runs"]
+    head += ["missed", "turns broken", "calls", "runs"]
     lines += ["", *markdown_table(head, map(_compared, rows))]
-    head = ["search", "valid rate", "per draw", "failure rate", "the thesis' way", "yield"]
+    head = ["search", "valid rate", "per draw", "failure rate", "failure rate (thesis)", "yield"]
     head += ["cause: turn", "context", "both", "weaknesses", "most frequent"]
     if not PROFILES[contest.validity].locks:
-        head += ["`strict` would veto", "or their context's edits"]
+        head += ["vetoed by `strict`", "vetoed with context"]
     lines += ["", *markdown_table(head, map(_described, rows))]
     if len(table.config.ks) > 1:
-        lines += ["", "Turns broken per 1,000 calls by k (the best one over all runs):", ""]
+        lines += ["", "Turns broken per 1,000 calls, by k (first run; all runs at the best k):", ""]
         head = ["search", *(f"k = {k}" for k in table.config.ks)]
         cells: dict[str, list[str]] = {row.label: [row.label] for row in rows}
         for row in table.rows:
@@ -297,12 +301,12 @@ def _parser() -> Parser:
         "--searches",
         parse_contenders,
         "[LABEL=]SEARCH,...",
-        help=f"default: {_SEARCHES}",
+        help=f"searches to compare (default: {_SEARCHES})",
         dest="contenders",
         default=_SEARCHES,
     )
-    budgets = "variants run at a turn (default: 8,32)"
+    budgets = "variants a turn (default: 8,32)"
     parser.value("--budgets", several(integer(1)), "N,...", help=budgets)
-    until = "yes: leave a turn alone once broken; no: spend the budget (default: yes,no)"
+    until = "yes: end a turn at its first violation; no: use the whole budget (default: yes,no)"
     parser.value("--until-broken", switches, "yes|no|yes,no", help=until)
     return parser

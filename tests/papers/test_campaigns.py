@@ -96,7 +96,7 @@ def test_finished_campaigns_are_taken_again(
     first = start(lines)
     first.run([*TWO, BASE])
     assert counted == list(TWO)
-    assert lines[0] == "2 campaigns, 0 of them are there already"
+    assert lines[0] == "2 campaigns, 0 finished before"
     assert lines[1].startswith("[1/2] edit-rate, random, k = 1, 2 variants, seed 0: ")
     assert any(turn.violations for turn in first.figures([BASE])[0].turns)
     first.run(TWO)
@@ -177,7 +177,7 @@ def test_a_process_that_is_ended(
     monkeypatch.chdir(HERE)
     # A tracker that ends the process which makes it.
     ended = [item.replace_options(model="ending_bot:track") for item in TWO]
-    with pytest.raises(UserError, match="ended from outside"):
+    with pytest.raises(UserError, match="was killed"):
         start(jobs=2).run(ended)
 
 
@@ -195,7 +195,7 @@ def test_an_interrupt_loses_only_what_was_running(
         start(say=interrupt, jobs=2).run([BASE, *(BASE.replace_options(seed=s) for s in (2, 3))])
     lines: list[str] = []
     start(lines).run([BASE.replace_options(seed=s) for s in (0, 1, 2, 3)])
-    assert lines[0] == "4 campaigns, 2 of them are there already"
+    assert lines[0] == "4 campaigns, 2 finished before"
     assert len(counted) == 3  # One before the first interrupt, two now.
 
 

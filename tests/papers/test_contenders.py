@@ -56,7 +56,7 @@ def test_labels_and_what_stands_for_one() -> None:
     [
         ("random,gredy", UserError, "unknown search 'gredy'.*Did you mean 'greedy'"),
         ("x=", UserError, "unknown search ''"),
-        (" , ", ValueError, "names no search"),
+        (" , ", ValueError, "must name at least one search"),
     ],
 )
 def test_searches_that_are_none(text: str, error: type[Exception], message: str) -> None:

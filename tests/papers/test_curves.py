@@ -38,7 +38,8 @@ def test_curves_at_equal_calls(place: Path, capsys: pytest.CaptureFixture[str]) 
     out, _ = capsys.readouterr()
     assert out == (place / "out" / "curves.md").read_text(encoding="utf-8")
     for part in (
-        "of 72 dialogues right at every turn those that no agent was trained on, at most 3 by seed",
+        "from 72 dialogues right at every turn, without those that an agent was trained on; at",
+        "; at most 3, drawn by seed",
         "- profile natural",
         "## 4 calls a turn",
         "| search | k | way | calls a turn | distinct weaknesses | near-value / search |",
@@ -47,7 +48,7 @@ def test_curves_at_equal_calls(place: Path, capsys: pytest.CaptureFixture[str]) 
     ):
         assert part in out
     # Nothing was trained that could pay.
-    assert "Trained in" not in out
+    assert "The training of" not in out
 
     points = read(place / "out" / "curves.csv")
     lines: dict[tuple[str, ...], list[dict[str, str]]] = {}
@@ -117,8 +118,9 @@ def test_trainings_and_the_dialogues_that_they_never_saw(
     arguments += ["random,agent:one,agent:two", "--leave-out", IDS[0], "--keep", "ids.txt"]
     assert curves.main(arguments) == 0
     out = capsys.readouterr().out
-    assert ", without 1 that are named, only some that are named: 8 dialogues, " in out
-    assert "Trained in 2,000 calls, agent has broken" in out
+    assert "; 8 dialogues with " in out
+    assert "; without 1 by --leave-out; only those of --keep\n" in out
+    assert "The training of agent took 2,000 calls." in out
     assert "| 2 | agent | `agent:two` | 0 | 3,000 |" in out
     assert "| random | 1 |" in out
     assert "| agent | 3 |" in out
@@ -137,10 +139,13 @@ def test_all_right_dialogues_where_no_policy_has_one_of_its_own(
     ("arguments", "message"),
     [
         (["--subject", "agent"], "unknown search 'agent'.*near-value, random"),
-        (["--each-operator-out", "--searches", "near-value"], "name it in --searches"),
-        (["--each-operator-out", "--subject", "random"], "compares 'random' with another"),
+        (
+            ["--each-operator-out", "--searches", "near-value"],
+            "needs 'random': add it to --searches",
+        ),
+        (["--each-operator-out", "--subject", "random"], "needs a --subject other than 'random'"),
         (["--k", "random=7"], "--k: 'random=7' must be numbers from 1 to 6"),
-        (["--keep", "NOBODY"], "the ids to keep and to leave out leave none"),
+        (["--keep", "NOBODY"], "--keep and --leave-out leave none"),
     ],
 )
 def test_mistakes(arguments: list[str], message: str) -> None:

@@ -35,7 +35,7 @@ def test_the_experiment_trains_plays_and_goes_on(
     assert row["figures"]["games"] == 2
     bytes_before = (output / "rl" / MODEL_FILE).read_bytes()
     assert dstfuzz([*words, "--steps", "2"]) == 2
-    assert "is of other trainings: steps was 1, is now 2" in capsys.readouterr().err
+    assert "other training settings: steps was 1, is now 2." in capsys.readouterr().err
     assert dstfuzz([*words, "--targets", "sv,hardened", "--rows", "no-attack,lookahead"]) == 0
     assert (output / "rl" / MODEL_FILE).read_bytes() == bytes_before
     assert "Against `hardened`" in capsys.readouterr().out

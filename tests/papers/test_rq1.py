@@ -112,10 +112,10 @@ def test_files(table: rq1.Rq1Table) -> None:
         "`dstfuzz x`",
         "tracker: memory",
         "split test (original layout): 72 dialogues",
-        "perturbed: 8 dialogues right at every turn (at most 8, by seed)",
+        "perturbed: 8 dialogues right at every turn (at most 8, drawn by seed)",
         "## Validity profile `edit-rate`",
         "| TRADE, MultiWOZ 2.1 | 7.51 % |",
-        "- inertia: of what has an effect",
+        "- inertia: of the coordinates",
     ):
         assert part in text
     rows = list(csv.DictReader(texts["rq1.csv"].splitlines()))
