@@ -370,7 +370,7 @@ def changes(
             called = _NAMES.get(name, name.replace("_", "-"))
             if name not in {**after, **BY_NAME}:
                 found.append(
-                    f"{called}: the baseline is of a version with this setting, which is gone now"
+                    f"{called}: an earlier pytest-dstfuzz with this setting wrote the baseline"
                 )
                 continue
             found.append(f"{called}: {_shown(old)} in the baseline, {_shown(new)} now")
@@ -504,7 +504,7 @@ def read_baseline(path: Path) -> Baseline:
     """Read a file with the baseline of exactly one tracker."""
     found = read_baselines(path)
     if len(found) > 1:
-        raise DataError(f"{path} has the baselines of {len(found)} trackers, and one is wanted")
+        raise DataError(f"{path} has the baselines of {len(found)} trackers, but must have one")
     return next(iter(found.values()))
 
 
@@ -563,24 +563,25 @@ class _ModelsFile:
 
     def __post_init__(self) -> None:
         if not self.models:
-            raise ValueError("it names no tracker")
+            raise ValueError("it has no tracker")
 
 
 def _baseline(content: _File) -> Baseline:
     names = content.groups
     if len(set(names)) != len(names):
-        raise ValueError("two groups have one name")
+        raise ValueError("two groups have the same name")
     groups: dict[str, dict[tuple[str, int], TurnOutcomes]] = {name: {} for name in names}
     for entry in content.turns:
         if not 0 <= entry.group < len(names):
             raise ValueError(f"there is no group {entry.group}")
         group = groups[names[entry.group]]
         if (entry.dialogue, entry.turn) in group:
-            raise ValueError(f"turn {entry.turn} of {entry.dialogue!r} is there twice")
+            raise ValueError(f"turn {entry.turn} of {entry.dialogue!r} occurs twice")
         if len({variant.number for variant in entry.variants}) < len(entry.variants):
-            raise ValueError(f"two variants of turn {entry.turn} of {entry.dialogue!r} are one")
+            place = f"turn {entry.turn} of {entry.dialogue!r}"
+            raise ValueError(f"two variants of {place} have the same number")
         if entry.failures is not None and entry.failures < 0:
-            raise ValueError(f"turn {entry.turn} of {entry.dialogue!r} fails less than never")
+            raise ValueError(f"turn {entry.turn} of {entry.dialogue!r} has negative failures")
         group[entry.dialogue, entry.turn] = TurnOutcomes(
             *(entry.dialogue, entry.turn, entry.key, entry.state, entry.variants, entry.failures),
             own=entry.own,
@@ -880,7 +881,7 @@ def idle(gates: Gates, found: Sequence[Tested]) -> LimitFinding:
     """Return an inconclusive finding if none of the limits concerns the tested relations."""
     of = listed([str(part) for part in gates.parts], _MOST_NAMES)
     names = listed([one.name for one in found], _MOST_NAMES)
-    reason = f"no limit judged anything: there are limits of {of}, none of {names}"
+    reason = f"no limit applies to this run: there are limits for {of}, but none for {names}"
     return LimitFinding(None, "max-failure-rate", None, "inconclusive", reason)
 
 
@@ -889,8 +890,8 @@ def unnamed(gate: str, limit: float, found: Sequence[Tested]) -> LimitFinding:
     names = [one.name for one in found]
     each = names[0] if len(names) == 1 else f"each of {listed(names, _MOST_NAMES)}"
     reason = (
-        f"{gate} of the session is a limit of relations under which nothing may change: give "
-        f"{each} one of its own, {own_tables(names)}"
+        f"{gate} of the session is a limit for relations that expect no change: set a limit for "
+        f"{each}, {own_tables(names)}"
     )
     return LimitFinding(None, gate, limit, "inconclusive", reason)
 
@@ -934,7 +935,7 @@ def update_all(
         known = _known_as(name, one, old)
         if known is None:
             if narrowed:
-                reason = "it has no turn of the tests that were selected. Run all tests"
+                reason = "the old file has no turn of the selected tests. Run all tests"
                 return Update(new, refused=reason)
             found[name] = one
             continue
@@ -975,9 +976,9 @@ def _update(
         if not narrowed:
             return new, 0
         reason = (
-            f"this run tested {counted(_count(new), 'turn')}, and {kept:,} others of the baseline "
-            f"cannot stay beside them, as they were made in another way ({'; '.join(unlike)}). "
-            "Run all tests, or repeat the settings of the baseline"
+            f"this run tested {counted(_count(new), 'turn')}, and {counted(kept, 'other turn')} of "
+            f"the baseline cannot be combined with them ({'; '.join(unlike)}). Run all tests, or "
+            "use the settings of the baseline"
         )
         return reason, 0
     groups = {
@@ -1018,11 +1019,11 @@ def _unlike(old: Baseline, new: Baseline) -> list[str]:
     """Return why turns of both baselines cannot share a file; empty if they can."""
     found = changes(old.campaign, new.campaign)
     if old.hidden != new.hidden:
-        found.append("--dst-redact was given for one of the two")
+        found.append("--dst-redact differs")
     if {old.shrunk, new.shrunk} == {True, False}:
         found.append("--dst-shrink differs")
     if old.weaknesses is None:
-        found.append("the baseline is of an earlier pytest-dstfuzz")
+        found.append("an earlier pytest-dstfuzz wrote the baseline")
     return found
 
 

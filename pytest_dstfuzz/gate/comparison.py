@@ -102,12 +102,12 @@ def _expectations_not_comparable(baseline: Baseline, session: Session, pairing: 
     """Return why two builds have no comparable estimates, or ``""``."""
     if all(turn.failures is None for turns in baseline.groups.values() for turn in turns):
         return (
-            "the baseline is not of a search that estimates them, such as noise, or of an earlier "
-            "pytest-dstfuzz"
+            "the baseline has no estimates: its search did not make them (use --dst-search=noise), "
+            "or an earlier pytest-dstfuzz wrote it"
         )
     if others := other_estimates(baseline.campaign, session.campaign):
         return "; ".join(others)
-    return "" if pairing.failing else "there is no turn of which both builds have an estimate"
+    return "" if pairing.failing else "no turn has an estimate in both builds"
 
 
 #: Default limit of new violations, for a deterministic bot.
@@ -154,17 +154,17 @@ def judge_new_violations(given: float | None, found: dict[str, Any]) -> tuple[Li
         return ()
     limit = DEFAULT_MAX_NEW if given is None else given
     if found["reason"]:
-        reason = f"new violations were not looked for: {found['reason']}"
+        reason = f"the violations are not compared with the baseline: {found['reason']}"
         return (LimitFinding(None, "max-new-violations", limit, "inconclusive", reason),)
     new = found["new"]
     names = f" ({listed(new, _MOST_NAMES)})" if new else ""
     subject = f"{counted(len(new), 'variant')} that held in the baseline"
-    verb = "breaks" if len(new) == 1 else "break"
+    verb = "is broken" if len(new) == 1 else "are broken"
     reason = f"{subject} {verb} now{names}"
     if new:
-        reason += ", and the clean answers to the same turns did not change"
+        reason += ", but the clean answers to these turns did not change"
     verdict: Verdict = "regression" if len(new) > limit else "pass"
-    reason = f"{reason}; {limit:g} may"
+    reason = f"{reason}; {_allowed(limit)}"
     return (LimitFinding(None, "max-new-violations", limit, verdict, reason, len(new)),)
 
 
@@ -178,10 +178,10 @@ def compare_weaknesses(
     """
     figures: dict[str, Any] = {"reason": "", "caveat": "", "new": [], "fixed": [], "common": []}
     if baseline.weaknesses is None:
-        reason = "the baseline is of an earlier pytest-dstfuzz, which kept none"
+        reason = "an earlier pytest-dstfuzz, which did not store weaknesses, wrote the baseline"
         return figures | {"reason": reason}
     if any(key_of_id(each.id) is None for each in baseline.weaknesses):
-        reason = "the baseline is of another pytest-dstfuzz, which grouped violations otherwise"
+        reason = "a pytest-dstfuzz that groups violations differently wrote the baseline"
         return figures | {"reason": reason}
     known = _shared(baseline, pairing)
     now = [KnownWeakness.of(each) for each in pairing.weaknesses.weaknesses]
@@ -248,10 +248,14 @@ def judge_new_weaknesses(limit: float, found: Mapping[str, Any]) -> LimitFinding
         verdict = "regression" if len(new) - unsure > limit else "inconclusive"
     names = f" ({listed([each['id'] for each in new], _MOST_NAMES)})" if new else ""
     many = "1 weakness is" if len(new) == 1 else f"{len(new)} weaknesses are"
-    reason = f"{many} new since the baseline{names}; {limit:g} may be"
+    reason = f"{many} new since the baseline{names}; {_allowed(limit)}"
     if unsure:
-        reason += f"; {unsure} of them may not have been looked for in it: {found['caveat']}"
+        reason += f"; the baseline may not have tested {unsure} of them: {found['caveat']}"
     return LimitFinding(None, gate, limit, verdict, reason, len(new))
+
+
+def _allowed(limit: float) -> str:
+    return f"{limit:g} {'is' if limit == 1 else 'are'} allowed"
 
 
 def _only(
@@ -282,10 +286,11 @@ def _caveat(pairing: Pairing, others: Sequence[str], *, otherwise: bool) -> str:
     if others:
         return "; ".join(others)
     if otherwise:
-        return "violations were shrunk in one of the builds alone, which groups them otherwise"
+        return "--dst-shrink differs between the builds, which changes the groups of violations"
     if pairing.share is not None and pairing.share < 1:
-        return f"{percent(pairing.share)} of the variants are the same and were answered in both"
-    return "not all turns are in both builds, under the names that they had"
+        share = percent(pairing.share)
+        return f"{share} of the variants are the same and were answered in both builds"
+    return "not all turns are in both builds under the same names"
 
 
 #: Minimum share of identical variants. With fewer, the rest may be a biased sample.
@@ -374,13 +379,13 @@ def _by_what(baseline: Baseline, session: Session) -> str:
         return ""
     if baseline.hidden:
         return (
-            "the baseline keeps replies back (--dst-redact), so they are compared by equality "
-            "alone: the same in other words counts as changed"
+            "the baseline hides replies (--dst-redact), so they are compared only by equality: a "
+            "rephrased reply counts as changed"
         )
     if others := sorted(session.compared - {session.comparison.name}):
         return (
-            f"clean replies are compared by {session.comparison.name}, as the options say, and not "
-            f"by {'; or '.join(others)}, which a test of the suite gives: name it as "
+            f"clean replies are compared by {session.comparison.name} of the options, and not by "
+            f"{'; or '.join(others)} of a test: set the comparison with "
             "--dst-compare=module:function"
         )
     return ""
@@ -449,7 +454,7 @@ def _undecided_parts(relation: Tested, gates: Gates, ways: Sequence[str]) -> Ite
     """Yield inconclusive findings for limits of parts whose relation is not compared."""
     why = "; ".join(ways)
     for part, margin in _margins(gates).items():
-        reason = f"{part} is not compared, as the relation {relation.name} is not: {why}"
+        reason = f"{part} is not compared, because the relation {relation.name} is not: {why}"
         yield LimitFinding(part, "max-regression", margin, "inconclusive", reason)
 
 
@@ -486,7 +491,7 @@ def _not_comparable(pairing: Pairing, relation: Tested | None, session: Session)
         return ["the baseline and this run have no turn in common"]
     if not pairing.asked:
         before, now = map(", ".join, (pairing.only_baseline_relations, pairing.only_run_relations))
-        return [f"the baseline is of the relation {before}, this run of {now}"]
+        return [f"the builds share no relation: {before} in the baseline, {now} now"]
     share = pairing.share
     if share is None or not pairing.variants:
         return ["no variant was answered in both builds"]
@@ -494,10 +499,10 @@ def _not_comparable(pairing: Pairing, relation: Tested | None, session: Session)
         return []
     search, hint = session.campaign["search"], ""
     if relation is not None and relation.own_edits:
-        hint = "; which rewrites there are depends on the clean answers"
+        hint = "; the rewrites depend on the clean answers"
     elif search != "random":
         hint = (
-            f"; what the search {search} makes may depend on predictions: compare with "
+            f"; the variants of the search {search} may depend on predictions: compare with "
             "--dst-search=random"
         )
     reason = (

@@ -76,7 +76,7 @@ def judge(
     """
     troubles, missing = session.totals.troubles, session.missing
     every = tested_relations(session, gates)
-    unrun = f"{missing:,} selected turns have no result" if missing else ""
+    unrun = no_result_text(missing) if missing else ""
     found = troubles.troubles(session.ended or unrun)
     gated = gates.given or baseline is not None
     short = troubles.cut_short(missing, session.ended) if gated else ""
@@ -110,6 +110,16 @@ def judge(
     compared = compare(baseline, session, gates, every)
     every_finding = (*compared.findings, *rates)
     return replace(compared, findings=every_finding, **beside)
+
+
+def no_result_text(missing: int) -> str:
+    """Return a text on the selected turns that have no result.
+
+    >>> no_result_text(1), no_result_text(2)
+    ('1 selected turn has no result', '2 selected turns have no result')
+    """
+    turns = "turn has" if missing == 1 else "turns have"
+    return f"{missing:,} selected {turns} no result"
 
 
 def judge_answers(totals: Totals) -> tuple[LimitFinding, ...]:

@@ -283,16 +283,17 @@ class OwnAnswersTally:
         turns = int(paired.variants.sum())
         was, now = (float(side.sum()) / turns for side in (paired.before, paired.after))
         reason = (
-            f"{percent(now)} of the answers to the very same turns are not the usual one, "
+            f"{percent(now)} of the repeated answers to a turn differ from the most frequent one, "
             f"{percent(was)} in the baseline ({turns:,} turns in {len(rows):,} dialogues), and "
-            f"{percent(limit)} more are allowed: it answers differently from call to call"
+            f"{percent(limit)} more are allowed: the same question is answered differently each "
+            "time"
         )
         bounds = interval(paired, rng, LEVEL)
         verdict: Verdict = "inconclusive"
         if bounds is None:
-            reason += f"; it takes {fewest_dialogues(LEVEL)} dialogues to tell that from chance"
+            reason += f"; this may be chance: an interval needs {fewest_dialogues(LEVEL)} dialogues"
         elif not over(bounds[0], limit):
-            reason += "; that may be chance"
+            reason += "; this may be chance"
         else:
             verdict = "drift"
         return LimitFinding(
@@ -304,7 +305,7 @@ class OwnAnswersTally:
 DEFAULT_MAX_DRIFT: Final = 0.0
 #: Maximum number of slots of each kind in a sentence.
 _MOST_SLOTS: Final = 5
-_KINDS: Final = ("lost", "gained", "with another value")
+_KINDS: Final = ("lost", "gained", "changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +377,7 @@ class Drift:
             "answers": [_answer(pair, hidden) for pair in self.moved],
             "lost": dict(self.slots.get("lost", {})),
             "gained": dict(self.slots.get("gained", {})),
-            "other_value": dict(self.slots.get("with another value", {})),
+            "other_value": dict(self.slots.get("changed", {})),
             "labelled": self.labelled,
             "accuracy_before": self.right_before / self.labelled if self.labelled else None,
             "accuracy_after": self.right_after / self.labelled if self.labelled else None,
@@ -446,7 +447,7 @@ def judge_drift(
     if not drift.turns:
         reason = "no turn was answered in both builds"
     elif not drift.changed:
-        reason = f"the clean answers to all {drift.turns:,} turns are those of the baseline"
+        reason = f"no clean answer changed ({drift.turns:,} turn{'' if drift.turns == 1 else 's'})"
     else:
         reason = f"clean answers changed at {len(drift.changed):,} of {drift.turns:,} turns"
         reason += f": {_slots_text(drift.slots, what)}" if words.values else ""
@@ -456,25 +457,26 @@ def judge_drift(
         )
         right, labels = words.right, words.labels
         reason += (
-            f"; {right} on the {drift.labelled:,} turns with {labels}: {before} in the baseline, "
-            f"{after} now"
+            f"; {right} on the {drift.labelled:,} turn{'' if drift.labelled == 1 else 's'} with "
+            f"{labels}: {before} in the baseline, {after} now"
         )
         if drift.excused:
-            reason += f", and where answers changed the {labels} speak for the new ones"
+            reason += f", and by the {labels} the changed answers are not worse"
     drifted = over(share, limit)
     reason += _silenced_text(drift, words)
     if drift.silenced or (drift.changed and (drifted or not drift.excused or drift.unlabelled)):
-        without = ", without a label" if drift.excused and drift.labelled else ""
+        without = " without a label" if drift.excused and drift.labelled else ""
         reason += f"; {percent(share)} of the turns{without}, {allowed}"
     if drifted and disagreement:
         reason += (
-            f"; two answers of this tracker to one clean turn differ in {percent(disagreement)} "
-            "of cases, so some changes may be chance: dst_max_clean_drift allows a share"
+            f"; two answers to the same clean turn differ in {percent(disagreement)} of cases, so "
+            "some changes may be chance: allow a share with dst_max_clean_drift"
         )
     if drift.changed and compared:
         reason += f"; {compared}"
     if others := unanswered - drift.silenced:
-        reason += f"; {others:,} more had no answer in one of the builds"
+        turns = "turn" if others == 1 else "turns"
+        reason += f"; {others:,} more {turns} had no answer in one of the builds"
     verdict: Verdict = "drift" if drifted else "pass"
     if drifted and not over(drift.changed_share, limit):
         # There is no new answer that the user could accept.
@@ -487,7 +489,8 @@ def _silenced_text(drift: Drift, words: Words) -> str:
     if not drift.silenced:
         return ""
     named = f" ({'; '.join(drift.failures)})" if drift.failures else ""
-    return f"; at {drift.silenced:,} that the baseline answers {words.who} failed{named}"
+    turns = "turn" if drift.silenced == 1 else "turns"
+    return f"; {words.who} failed on {drift.silenced:,} {turns} that the baseline answers{named}"
 
 
 def _excused(changed: Iterable[CleanPair], known: Collection[str]) -> bool:

@@ -17,6 +17,7 @@ from pytest_dstfuzz.dialogue.dialogues import domains_of_slots
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.printable import describe
 from pytest_dstfuzz.registry import blamed
 from pytest_dstfuzz.transformations import transformation_names
 
@@ -30,7 +31,7 @@ Kind = Literal["domain", "slot", "transformation", "relation"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 #: Default limit of the rise of the failure rate over the baseline.
 DEFAULT_MAX_REGRESSION: Final = 0.02
-NO_ESTIMATE: Final = "the search does not estimate them, --dst-search=noise does"
+NO_ESTIMATE: Final = "the search does not estimate them: use --dst-search=noise"
 _TABLE: Final = "[tool.dstfuzz.gates]"
 
 
@@ -73,7 +74,7 @@ def _number(text: str) -> float:
     """Read a plain non-negative number."""
     found = float(text)
     if not 0 <= found < math.inf:
-        raise ValueError("must be a number from 0")
+        raise ValueError("must be a number of at least 0")
     return found
 
 
@@ -125,14 +126,14 @@ class Limit:
         if isinstance(found, Figure):
             return found
         if found is None:
-            return Figure(None, f"there is no figure of {self.what}")
+            return Figure(None, f"there is no figure for {self.what}")
         return Figure(found, f"{self.what} {UNITS[self.unit].show(found)}")
 
     def parse(self, value: object, at: str) -> float:
         """Parse a value of the table, in the same way as the option with this name, if any."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            message = f"{at}: {self.name} must be a number or a text such as '5%', not {value!r}"
-            raise UserError(message)
+            message = f"{at}: {self.name} must be a number or a text such as '5%', not "
+            raise UserError(f"{message}{describe(value)}")
         text, shown_as = str(value), f"{at}: {self.name}"
         if any(item.name == self.key for item in OPTIONS):
             found: float = parse_option(self.key, text, shown_as)
@@ -147,7 +148,7 @@ def right_answers(right: int, labelled: int, kind: AnswerKind) -> Figure:
     """Return the share of labelled turns with a correct clean answer."""
     what, of, label = kind.words.accuracy
     if not labelled:
-        return Figure(None, f"there is no {what}: no turn that was tested has a {label}")
+        return Figure(None, f"there is no {what}: no tested turn has a {label}")
     share, counts = right / labelled, f"{right:,} of {labelled:,} turns with {label}s"
     return Figure(share, f"the {what} of the {of} {percent(share)} ({counts})")
 
@@ -156,7 +157,7 @@ def failing_turns(found: ExpectedFailures | None, dialogues: int) -> Figure:
     """Return the expected failures per 1,000 user turns, if the search estimates them."""
     if found is None or found.per_1000 is None:
         why = NO_ESTIMATE if found is None else found.reason
-        return Figure(None, f"there is no figure of expected failures: {why}")
+        return Figure(None, f"there is no figure for expected failures: {why}")
     text = f"{parsers.per_1000(found.per_1000)} of 1,000 user turns are expected to fail"
     return Figure(found.per_1000, text, found.interval, dialogues, ", which")
 
@@ -197,9 +198,9 @@ def check_added(limits: Sequence[Limit]) -> None:
     for limit in limits:
         hook = f"pytest_dstfuzz_limits: the limit {limit.name!r}"
         if limit.name in names:
-            raise UserError(f"{hook} is there already: give it another name")
+            raise UserError(f"{hook} exists already: give it another name")
         if limit.figure is None or limit.of_parts:
-            raise UserError(f"{hook} judges nothing: give it a figure, and leave out of_parts")
+            raise UserError(f"{hook} cannot judge a run: give it a figure, and leave of_parts out")
         names.append(limit.name)
 
 
@@ -309,7 +310,7 @@ def _limits(
 
 def _entries(value: object, at: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise UserError(f"{at} must be a table, not {value!r}")
+        raise UserError(f"{at} must be a table, not {describe(value)}")
     return value
 
 
@@ -538,7 +539,7 @@ def _needed(verdict: Verdict, dialogues: int | None) -> tuple[int | None, str]:
     if verdict != "inconclusive":
         return None, ""
     if dialogues is None:
-        return None, "; a difference right at the margin is never decided"
+        return None, "; no number of dialogues would decide, as the difference equals the limit"
     return dialogues, f"; about {dialogues:,} dialogues would decide"
 
 

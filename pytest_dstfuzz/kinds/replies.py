@@ -23,7 +23,7 @@ class Replies(AnswerKind):
         answers="replies",
         labels="recorded answers",
         right="right replies",
-        accuracy=("share of right replies", "unchanged questions", "recorded answer"),
+        accuracy=("share of right replies", "clean questions", "recorded answer"),
         identifier="reply",
         nothing="says nothing",
         values=False,

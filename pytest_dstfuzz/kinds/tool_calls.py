@@ -81,7 +81,7 @@ class ToolCalls(AnswerKind):
         answers="answers",
         labels="recorded calls",
         right="right calls",
-        accuracy=("share of right messages", "unchanged turns", "recorded message"),
+        accuracy=("share of right messages", "clean turns", "recorded message"),
         identifier="tool_calls",
         nothing="calls nothing",
         slot="argument",

@@ -35,6 +35,7 @@ from pytest_dstfuzz.config import (
 from pytest_dstfuzz.dialogue.load import data_files
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import check_apart, check_writable
+from pytest_dstfuzz.gate.judge import no_result_text
 from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE, STATUSES
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext, TrackerFacts, TrackerPool
@@ -282,9 +283,7 @@ class SessionEnd:
             self._print_figures(terminalreporter)
             if self._collector.missing:
                 why = f" ({self._ended})" if self._ended else ""
-                number = self._collector.missing
-                have = "turn has" if number == 1 else "turns have"
-                text = f"dstfuzz: {number:,} selected {have} no result{why}"
+                text = f"dstfuzz: {no_result_text(self._collector.missing)}{why}"
                 text += self._unseen_relations()
                 terminalreporter.write_line(printable(text), yellow=True)
             if hint := self._shorter(terminalreporter):

@@ -17,7 +17,7 @@ from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option, parse_opti
 from pytest_dstfuzz.config.options import rule_lines
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.plugin.options import Given
-from pytest_dstfuzz.printable import describe, listed
+from pytest_dstfuzz.printable import listed
 
 #: In place of the path in the ids of the plugin's tests: the same on every machine.
 NODE = "dstfuzz"
@@ -190,7 +190,7 @@ def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
         spelled: object = rule_lines(value, where) if name == "arguments" else value
         text = option(name).text_of(spelled)
         if text is None:
-            raise UserError(f"{where}: {describe(value)} has the wrong type")
+            raise UserError(f"{where}: {value!r} has the wrong type ({type(value).__name__})")
         values[name] = parse_option(name, text, where)
     return values
 

@@ -243,7 +243,7 @@ def applied_text(name: str, applied: int, reasons: Mapping[str, int], unit: str)
         unit: ``turn`` or ``dialogue``: the unit of its results.
 
     >>> applied_text("repair", 12, {"too long": 20, "said twice": 8}, "turn")
-    'repair applied to 12 of 40 turns; of the others 20 because: too long'
+    'repair applied to 12 of 40 turns; main reason for the others (20): too long'
     >>> applied_text("repair", 12, {}, "turn")
     ''
     """
@@ -252,8 +252,8 @@ def applied_text(name: str, applied: int, reasons: Mapping[str, int], unit: str)
     asked, (reason, count) = applied + sum(reasons.values()), next(iter(reasons.items()))
     units = unit if asked == 1 else f"{unit}s"
     share = f"{applied:,} of {asked:,} {units}" if applied else f"none of {asked:,} {units}"
-    others = f"of the others {count:,} because" if applied else f"{count:,} because"
-    return f"{name} applied to {share}; {others}: {reason}"
+    others = f"for the others ({count:,})" if applied else f"({count:,})"
+    return f"{name} applied to {share}; main reason {others}: {reason}"
 
 
 class SpreadTally:

@@ -58,7 +58,7 @@ def test_the_same_calls_in_another_order_or_spelling_are_no_drift() -> None:
     drift = pair_up(saved(old), new, Contents(new), ANY).clean.drift()
     assert len(drift.changed) == 1
     reason = judge_drift(drift, 0.0).reason
-    assert "arguments with another value book_table.people (1)" in reason
+    assert "arguments changed book_table.people (1)" in reason
     assert "slot" not in reason
 
 
@@ -66,9 +66,9 @@ def test_labels_speak_of_recorded_calls() -> None:
     old, new = called([table(2)], right=[table(3)]), called([table(3)], right=[table(3)])
     drift = pair_up(saved(old), new, Contents(new), ANY).clean.drift()
     reason = judge_drift(drift, 1.0).reason
-    assert "right calls on the 1 turns with recorded calls" in reason
+    assert "right calls on the 1 turn with recorded calls" in reason
     assert judged_figure("min-accuracy", 0.5, right_answers(1, 4, TOOL_CALLS)).reason.startswith(
-        "the share of right messages of the unchanged turns 25.00 % (1 of 4 turns with recorded"
+        "the share of right messages of the clean turns 25.00 % (1 of 4 turns with recorded"
     )
 
 

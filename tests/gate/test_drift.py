@@ -47,7 +47,7 @@ def test_what_changed_is_named_the_most_frequent_first() -> None:
     ]
     assert judge_drift(clean_drift(pairs), 0.0).reason == (
         "clean answers changed at 3 of 4 turns: slots lost origin (2), date (1); gained seats (1); "
-        "with another value date (1); 75.00 % of the turns, 0.00 % are allowed"
+        "changed date (1); 75.00 % of the turns, 0.00 % are allowed"
     )
 
 
@@ -106,7 +106,7 @@ def test_labels_may_speak_for_the_new_answers(
     met = pair({"a": "1"}, {"a": "1"}, {"a": "1"})
     finding = judge_drift(clean_drift([pair(before, after, label), met]), 0.0)
     assert finding.verdict == ("pass" if excused else "drift")
-    assert ("the labels speak for the new ones" in finding.reason) == excused
+    assert ("by the labels the changed answers are not worse" in finding.reason) == excused
 
 
 @pytest.mark.parametrize("after", [{}, {"y": "2"}])
@@ -132,7 +132,7 @@ def test_labels_speak_for_their_own_turns_alone() -> None:
     better = [pair({}, {"a": "1"}, {"a": "1"})] * 9
     finding = judge_drift(clean_drift([*better, pair({"a": "1"}, {})]), 0.05)
     assert finding.verdict == "drift"
-    assert finding.reason.endswith("10.00 % of the turns, without a label, 5.00 % are allowed")
+    assert finding.reason.endswith("10.00 % of the turns without a label, 5.00 % are allowed")
     assert "accuracy on the 9 turns with labels: 0.00 % in the baseline, 100.00 % now" in (
         finding.reason
     )
@@ -226,7 +226,7 @@ def test_a_turn_that_the_baseline_had_no_answer_to_is_not_compared() -> None:
     assert judged.comparison is not None
     assert judged.comparison["clean"]["turns"] == 1
     assert judged.comparison["clean"]["silenced"] == 0
-    assert judged.findings[0].reason.endswith("; 1 more had no answer in one of the builds")
+    assert judged.findings[0].reason.endswith("; 1 more turn had no answer in one of the builds")
     assert judged.findings[0].verdict == "pass"
 
 
@@ -241,9 +241,11 @@ def test_a_turn_that_the_tracker_fails_at_now_is_named_and_fails(
     judged = judge(session(failing(groups)), gates, saved(groups, {"search": "random"}))
     finding = judged.findings[0]
     assert (finding.gate, finding.verdict, finding.value) == ("max-clean-drift", verdict, 0.025)
-    failed = "; at 1 that the baseline answers the tracker failed (sample-test-D000-t0: ValueError"
+    failed = (
+        "; the tracker failed on 1 turn that the baseline answers (sample-test-D000-t0: ValueError"
+    )
     assert failed in finding.reason
-    assert "more had no answer" not in finding.reason
+    assert "had no answer" not in finding.reason
     assert judged.comparison is not None
     assert judged.comparison["clean"]["silenced"] == 1
 

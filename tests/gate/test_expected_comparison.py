@@ -139,7 +139,7 @@ def test_estimates_of_other_failures_are_not_compared_and_what_differs_is_named(
 
 def test_what_has_no_estimate_is_not_compared() -> None:
     density, none = run(["hhhhv"] * 10), run(["hhhhv"] * 10, sampled=False)
-    assert "not of a search that estimates them" in figures(compared(none, density))["reason"]
+    assert "the baseline has no estimates: its search" in figures(compared(none, density))["reason"]
     assert figures(compared(density, none)) is None
     few = figures(compared(run(["hv"]), run(["hv"])))
     assert "the effective sample size is 2.0" in few["reason"]
@@ -214,7 +214,7 @@ def test_a_rise_of_other_failures_is_not_judged() -> None:
     )
     none = compared(old, run(["hhhvv"] * 10, sampled=False), limits).findings[1]
     assert none.reason.endswith(
-        "baseline: the search does not estimate them, --dst-search=noise does"
+        "baseline: the search does not estimate them: use --dst-search=noise"
     )
 
 

@@ -53,7 +53,7 @@ def test_without_a_figure_nothing_is_decided_and_the_reason_is_named() -> None:
     none = replace(FOUND, per_1000=None, interval=None, reason="the sample is too small")
     found = judge_expected(5.0, none)
     assert (found.verdict, found.value) == ("inconclusive", None)
-    assert found.reason == "there is no figure of expected failures: the sample is too small"
+    assert found.reason == "there is no figure for expected failures: the sample is too small"
     assert judge_expected(5.0, None).verdict == "inconclusive"
 
 
@@ -132,7 +132,7 @@ def test_one_variant_alone_is_repeated_whatever_the_limit(bot: pytest.Pytester) 
     assert result.ret == 0
     passes = "dstfuzz: an inconclusive gate does not fail the run (with dst_inconclusive=fail: *"
     result.stdout.fnmatch_lines(
-        ["dstfuzz: inconclusive: there is no figure of expected failures*", passes]
+        ["dstfuzz: inconclusive: there is no figure for expected failures*", passes]
     )
     fails = run(bot, *NATURAL, "--dst-variant=1", "-odst_inconclusive=fail")
     assert fails.ret == 7
@@ -149,5 +149,5 @@ def test_markers_that_draw_otherwise_leave_no_figure(bot: pytest.Pytester) -> No
     result = run(bot, *NATURAL, "-odst_max_expected_failures=5", "--dst-suite=no")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["*inconclusive: *: the search does not estimate them, --dst-search=noise does"]
+        ["*inconclusive: *: the search does not estimate them: use --dst-search=noise"]
     )

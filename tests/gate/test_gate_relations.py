@@ -100,7 +100,8 @@ def test_a_relation_may_have_a_limit_of_its_own_and_one_that_expects_change_has_
 def test_limits_of_what_is_not_tested_judge_nothing_and_say_so() -> None:
     own = Gates(parts={SWAP: Limits(max_failure_rate=0.5)})
     (found,) = judged(run(plain="hhhv"), own).findings
-    why = "no limit judged anything: there are limits of relation value-swap, none of metamorphic"
+    why = "there are limits for relation value-swap, but none for metamorphic"
+    why = f"no limit applies to this run: {why}"
     assert (found.verdict, found.reason) == ("inconclusive", why)
     assert judged(run(plain="hhhv"), own).verdict == "inconclusive"
 
@@ -216,7 +217,7 @@ def test_edits_of_another_search_are_not_compared_beside_own_ones() -> None:
         "slot hotel-area": "inconclusive",
     }
     assert "search: random in the baseline, greedy now" in found["relation metamorphic"].reason
-    assert "as the relation metamorphic is not" in found["slot hotel-area"].reason
+    assert "because the relation metamorphic is not" in found["slot hotel-area"].reason
 
 
 def test_limits_of_parts_say_why_a_relation_with_other_variants_is_not_compared() -> None:
@@ -232,15 +233,15 @@ def test_limits_of_parts_say_why_a_relation_with_other_variants_is_not_compared(
     ]
     assert found[0].reason.endswith("is not compared: no variant was answered in both builds")
     assert found[2].reason == (
-        "slot hotel-area is not compared, as the relation metamorphic is not: no variant was "
-        "answered in both builds"
+        "slot hotel-area is not compared, because the relation metamorphic is not: no "
+        "variant was answered in both builds"
     )
 
 
 def test_without_a_relation_in_common_the_clean_answers_are_compared() -> None:
     judgement = judged(run(swap="hhhhh"), old=run(plain="hhhhh"))
     assert judgement.not_compared == (
-        "the baseline is of the relation metamorphic, this run of value-swap",
+        "the builds share no relation: metamorphic in the baseline, value-swap now",
     )
     assert judgement.comparison is not None
     assert judgement.comparison["clean"]["turns"] == 40
@@ -334,7 +335,7 @@ def test_reports_have_each_relation_of_the_comparison() -> None:
     assert re.findall(r">([^<>]+ %|[^<>]+pp)<", row) == ["0.00 %", "20.00 %", "+20.00 pp"]
 
 
-PARTLY = "value-swap applied to 12 of 40 turns; of the others 28"
+PARTLY = "value-swap applied to 12 of 40 turns; main reason for the others (28)"
 
 
 def partly_applied(relation: str, applied: int) -> dict[str, list[TurnResult]]:
@@ -351,7 +352,7 @@ def partly_applied(relation: str, applied: int) -> dict[str, list[TurnResult]]:
     ("applied", "verdict", "partly"),
     [
         (40, "pass", ()),
-        (12, "pass", (f"{PARTLY} because: the value is said twice",)),
+        (12, "pass", (f"{PARTLY}: the value is said twice",)),
         (0, "inconclusive", ()),
     ],
 )

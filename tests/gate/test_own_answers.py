@@ -36,7 +36,7 @@ def test_a_build_that_begins_to_vary_drifts() -> None:
     assert found is not None
     assert (found.gate, found.verdict) == ("max-clean-drift", "drift")
     assert found.value == pytest.approx(1 / 6)
-    assert "16.67 % of the answers" in found.reason
+    assert "16.67 % of the repeated answers" in found.reason
 
 
 def test_randomness_that_the_baseline_has_is_not_new() -> None:

@@ -75,7 +75,7 @@ def test_a_limit_that_judges_nothing_is_refused(suite: pytest.Pytester) -> None:
     )
     found = suite.runpytest_inprocess("--dst-model=quietbot:quiet", "--dst-turns=8")
     assert found.ret == pytest.ExitCode.USAGE_ERROR
-    found.stderr.fnmatch_lines(["ERROR: *'max-nothing' judges nothing*"])
+    found.stderr.fnmatch_lines(["ERROR: *'max-nothing' cannot judge a run*"])
 
 
 def test_a_section_of_a_suite_is_in_every_report(

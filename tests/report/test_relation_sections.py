@@ -153,7 +153,10 @@ def test_what_a_budget_left_out_is_said_by_relation(mixed: list[TurnResult]) -> 
         ]
         for verbosity in (-1, 0)
     )
-    assert "stuck 45.45 %; applied to 6 of 8 turns; of the others 2 because: the slot" in quiet[1]
+    assert (
+        "stuck 45.45 %; applied to 6 of 8 turns; main reason for the others (2): the slot"
+        in quiet[1]
+    )
     assert quiet[1].endswith("; 2 turns not tested")
     assert quiet[-2:] == [
         f"dstfuzz: not tested: 2 turns of 2 dialogues: {why}",
@@ -212,8 +215,8 @@ def test_quiet_is_a_line_each(mixed: list[TurnResult]) -> None:
     assert len(lines(mixed, verbosity=-1)) == 3
     assert lines(mixed, verbosity=-1)[1] == (
         "dstfuzz: value-swap: 6 violations in 6 of 6 turns; failure rate 54.55 % (13.4 to "
-        "91.3 %), stuck 45.45 %; applied to 6 of 8 turns; of the others 2 because: the slot "
-        "already had the value"
+        "91.3 %), stuck 45.45 %; applied to 6 of 8 turns; main reason for the others (2): the "
+        "slot already had the value"
     )
 
 

@@ -122,7 +122,7 @@ def test_each_relation_stands_by_itself_and_nothing_is_added_up() -> None:
     )
 
 
-PARTLY = "value-swap applied to 1 of 2 turns; of the others 1"
+PARTLY = "value-swap applied to 1 of 2 turns; main reason for the others (1)"
 
 
 def test_the_headline_says_what_came_of_each() -> None:
@@ -131,7 +131,7 @@ def test_the_headline_says_what_came_of_each() -> None:
     assert view.verdict.reasons == (
         "duplicate (the state may not change): failure rate 100.00 % (1 of 1).",
         "value-swap (the state must change): failure rate 50.00 % (1 of 2).",
-        f"{PARTLY} because: no value of the state is mentioned.",
+        f"{PARTLY}: no value of the state is mentioned.",
     )
     # The figures above the fold are those of the first relation.
     assert view.summary.violations == 0
