@@ -66,7 +66,7 @@ Each command has its own --help."""
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line, by default that of the process, and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    kept = "nothing was begun"
+    kept = "nothing was started"
     try:
         command = _command(words)
         kept = command.kept
@@ -85,8 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception:  # noqa: BLE001 - shown in full, with advice
         traceback.print_exc()
         print(
-            "\ndstfuzz: this is a fault of dstfuzz. Please report it with the lines above and what "
-            "`dstfuzz doctor` prints",
+            "\n"
+            "dstfuzz: this is a bug in dstfuzz. Please report it with the lines above and the "
+            "output of `dstfuzz doctor`",
             file=sys.stderr,
         )
         return EXIT_FAULT
@@ -100,15 +101,22 @@ def _command(words: Sequence[str]) -> Command:
     listed = "\n".join(f"  {name:<14} {_summary(name)}" for name in COMMANDS.names)
     parser = Parser(
         "dstfuzz",
-        "Robustness tests of dialogue state trackers; the tests themselves are run by pytest.\n\n"
-        f"commands:\n{listed}",
+        "Tools for robustness tests of dialogue systems. The tests themselves are run by pytest.\n"
+        "\n"
+        "commands:\n"
+        f"{listed}",
         _EXAMPLES,
     )
-    parser.add_argument("command", metavar="COMMAND", nargs="?", help="one of those above")
-    parser.option("--version", action="version", version=f"dstfuzz {__version__}", help="show it")
+    parser.add_argument("command", metavar="COMMAND", nargs="?", help="one of the commands above")
+    parser.option(
+        "--version",
+        action="version",
+        version=f"dstfuzz {__version__}",
+        help="show the version and exit",
+    )
     name = parser.parse_all(words[:1]).command
     if name is None:
-        parser.error(f"a command is missing: {', '.join(COMMANDS.names)}")
+        parser.error(f"no command was given: choose one of {', '.join(COMMANDS.names)}")
     raise unknown_name("command", name, COMMANDS.names)
 
 

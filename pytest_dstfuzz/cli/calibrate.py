@@ -22,10 +22,10 @@ _READ: Final = (
     *("history", *ADAPTER),
 )
 _EXAMPLES = """\
-  dstfuzz calibrate --data questions.jsonl               the embedding that ships, no call
+  dstfuzz calibrate --data questions.jsonl               the shipped embedding, without calls
   dstfuzz calibrate --data questions.jsonl --model my_bot:reply
   dstfuzz calibrate --data questions.jsonl --embedding all-MiniLM-L6-v2
-It takes 50 recorded replies. With a bot, each clean question is asked --votes times."""
+It needs 50 recorded replies. With --model, the bot is asked each clean question --votes times."""
 
 
 def _options(parser: Parser) -> None:
@@ -34,8 +34,8 @@ def _options(parser: Parser) -> None:
         "--embedding",
         default="shipped",
         metavar="NAME",
-        help="whose distances: the one that ships (default), or a model of sentence-transformers, "
-        "by name or folder (needs the extra 'similarity')",
+        help="embedding that gives the distances: shipped (default), or a model of "
+        "sentence-transformers, by name or folder (needs the extra 'similarity')",
     )
 
 
@@ -69,7 +69,10 @@ def _own_replies(settings: Settings, data: DialogueSet) -> list[tuple[str, str]]
 
     votes = settings.tracker.votes
     if votes < 2:
-        raise UserError("--votes 1 asks each question once: own replies take two, such as 3")
+        raise UserError(
+            "--votes 1 asks each question once, but a comparison of the bot's own replies needs "
+            "at least two: use a larger number, such as 3"
+        )
     sampled = sample_set(data, settings.data.turns, settings.variant.seed, None)
     contexts = [d.context(turn.index) for d in sampled.dialogues for turn in d.turns]
     asked = [one.again(number) for one in contexts for number in range(votes)]
@@ -92,12 +95,13 @@ def _own_replies(settings: Settings, data: DialogueSet) -> list[tuple[str, str]]
 COMMANDS = (
     Command(
         name="calibrate",
-        summary="say up to which distance two replies of your bot say the same",
-        kept="nothing is kept",
+        summary="suggest the largest distance of two replies of your bot that mean the same",
+        kept="no results were saved",
         examples=_EXAMPLES,
         options=_options,
         work=_calibrate,
-        about="Print how far recorded replies to different questions lie apart by an embedding,\n"
-        "with --model also the bot's own replies to one question, and the threshold between.",
+        about="Print the distances by an embedding between recorded replies to different\n"
+        "questions, with --model also between the bot's own replies to one question, and a\n"
+        "threshold between the two.",
     ),
 )

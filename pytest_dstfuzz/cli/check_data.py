@@ -25,7 +25,7 @@ _EXAMPLES = """\
   dstfuzz check-data conversations.jsonl                 your own dialogues
   dstfuzz check-data sgd/test.zip --outcome tool-calls   with the schema as tools
   dstfuzz check-data multiwoz21 --outcome state          belief states
-No assistant is asked."""
+No assistant is called."""
 
 
 def _options(parser: Parser) -> None:
@@ -33,8 +33,10 @@ def _options(parser: Parser) -> None:
     from pytest_dstfuzz.dialogue.readers.registry import forms, known_readers  # noqa: PLC0415
 
     listed = "\n".join(f"  {line}" for line in forms(known_readers()))
-    parser.description = f"{parser.description}\n\nlayouts that are known:\n{listed}"
-    parser.add_argument("file", nargs="?", metavar="FILE", help="dialogues; the same as --data")
+    parser.description = f"{parser.description}\n\nknown layouts:\n{listed}"
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="file of dialogues; the same as --data"
+    )
     parser.shared(*_READ)
 
 
@@ -54,7 +56,7 @@ def _check(given: Namespace) -> None:
     kind = KINDS[outcome]
     if kind.has_tools and _is_of_states(data):
         kind = KINDS["state"]
-    page.line(f"{data.name}, split {data.split}, read in the layout {data.layout!r}", "heading")
+    page.line(f"{data.name}, split {data.split}, layout {data.layout!r}", "heading")
     _dialogues(page, data)
     _speakers(page, data)
     _tools(page, data)
@@ -85,8 +87,8 @@ def _dialogues(page: TerminalPage, data: DialogueSet) -> None:
     ids = ", ".join(dialogue.id for dialogue in data.dialogues[:3])
     more = ", ..." if len(counts) > 3 else ""
     _field(page, "dialogues", f"{len(counts):,}, called {ids}{more}")
-    spread = f"{min(counts)} to {max(counts)} a dialogue, {mean:.1f} on average"
-    _field(page, "turns", f"{sum(counts):,} of the user; {spread}")
+    spread = f"{min(counts)} to {max(counts)} per dialogue, {mean:.1f} on average"
+    _field(page, "turns", f"{sum(counts):,} in all, {spread}")
 
 
 def _speakers(page: TerminalPage, data: DialogueSet) -> None:
@@ -102,11 +104,15 @@ def _speakers(page: TerminalPage, data: DialogueSet) -> None:
         for text in chain(*blocks, dialogue.closing):
             message = decoded(text)
             kind = " with calls" if message.calls else ""
-            roles[f"{message.role}{kind}" if message.role != "user" else "user, no text"] += 1
+            roles[f"{message.role}{kind}" if message.role != "user" else "user without text"] += 1
     said = ", ".join(f"{role} {count:,}" for role, count in roles.items() if count)
-    _field(page, "who speaks", said)
+    _field(page, "speakers", said)
     if not roles["assistant"]:
-        _field(page, "", "nothing of the assistant's is recorded: each turn is asked for alone")
+        _field(
+            page,
+            "",
+            "no messages of the assistant: each turn is asked without its replies",
+        )
 
 
 def _tools(page: TerminalPage, data: DialogueSet) -> None:
@@ -117,9 +123,9 @@ def _tools(page: TerminalPage, data: DialogueSet) -> None:
     calls = Counter(call.name for dialogue in data.dialogues for call in recorded(dialogue))
     without = sum(not dialogue.tools for dialogue in data.dialogues)
     if not tools and not calls:
-        _field(page, "tools", "none: an assistant is asked with the tools that it has itself")
+        _field(page, "tools", "none: the assistant uses its own tools")
         return
-    lacking = f"; {_several(without, 'dialogue')} without any" if without else ""
+    lacking = f"; {_several(without, 'dialogue')} without tools" if without else ""
     _field(page, "tools", f"{len(tools):,}, {_several(calls.total(), 'call')}{lacking}")
     rows = [["tool", "arguments", "required", "calls"]]
     names = sorted({*tools, *calls}, key=lambda name: (-calls[name], name))
@@ -139,13 +145,13 @@ def _labels(page: TerminalPage, data: DialogueSet, kind: AnswerKind) -> None:
     if not kind.words.values:
         places = ((one, turn.index) for one in data.dialogues for turn in one.turns)
         count = sum(kind.label(*place) is not None for place in places)
-        _field(page, "replies", f"recorded at {count:,} of {_several(turns, 'turn')}")
+        _field(page, "replies", f"recorded for {count:,} of {_several(turns, 'turn')}")
         return
     known = Counter(bool(turn.calls) for turn in data.turns() if turn.calls is not None)
     if known:
         unknown = turns - known.total()
-        text = f"in the next message at {_several(known[True], 'turn')}, none at {known[False]:,}"
-        text += f", not known of {unknown:,}" if unknown else ""
+        text = f"in the next message for {_several(known[True], 'turn')}, none for {known[False]:,}"
+        text += f", unknown for {unknown:,}" if unknown else ""
         _field(page, "calls", text)
     states = sum(turn.state is not None for turn in data.turns())
     if states:
@@ -153,7 +159,9 @@ def _labels(page: TerminalPage, data: DialogueSet, kind: AnswerKind) -> None:
         text = f"{states:,} of {turns:,} turns, with {_several(len(slots), 'slot')}"
         _field(page, "states", text)
     if not known and not states:
-        _field(page, "labels", "none: answers are compared with those to the clean turns alone")
+        _field(
+            page, "labels", "none: answers are compared only with the answers to the clean turns"
+        )
 
 
 def _locks(page: TerminalPage, data: DialogueSet, kind: AnswerKind, user: tuple[str, ...]) -> None:
@@ -172,13 +180,13 @@ def _locks(page: TerminalPage, data: DialogueSet, kind: AnswerKind, user: tuple[
     share = percent(found.said / found.values, 1)
     text = (
         f"{share} of {_several(found.values, 'value')} in the labels of "
-        f"{_several(found.turns, 'turn')} stand word by word in what the user said ({found.here:,} "
-        f"at that turn, {found.before:,} before)"
+        f"{_several(found.turns, 'turn')} occur word for word in the user's utterances "
+        f"({found.here:,} in that turn, {found.before:,} before)"
     )
     if found.said:
         text += (
             f"; {percent(found.locked / found.said, 1)} of these are locked, and "
-            f"{percent(found.by_form / found.said, 1)} would be by their form alone"
+            f"{percent(found.by_form / found.said, 1)} would be locked by their form alone"
         )
     _field(page, "calibration", text)
     if found.loose:
@@ -189,12 +197,12 @@ def _locks(page: TerminalPage, data: DialogueSet, kind: AnswerKind, user: tuple[
 COMMANDS = (
     Command(
         name="check-data",
-        summary="say what was understood of your dialogues, tools and labels",
+        summary="show how your dialogues, tools and labels are read",
         kept="nothing was written",
         examples=_EXAMPLES,
         options=_options,
         work=_check,
-        about="Read dialogues, and print who speaks, which tools there are, which turns have\n"
-        "labels, and what share of the labels' values is locked where users say them.",
+        about="Read dialogues and print their speakers, tools and labels, and the share of the\n"
+        "labels' values that is locked in the users' utterances.",
     ),
 )

@@ -15,13 +15,13 @@ from pytest_dstfuzz.printable import printable
 _READ: Final = ("data", "tools", "split", "outcome")
 _EXAMPLES = """\
   dstfuzz convert --data sgd --split test --output sgd.jsonl      with tools and calls
-  dstfuzz convert --data claude.json --output chat.jsonl          from Anthropic's form
+  dstfuzz convert --data claude.json --output chat.jsonl          from Anthropic's format
   dstfuzz convert --data talks.csv --tools tools.json --output talks.jsonl"""
 
 
 def _options(parser: Parser) -> None:
     parser.shared(*_READ, required=("data",))
-    parser.option("--output", required=True, metavar="PATH", help="the JSON Lines to write")
+    parser.option("--output", required=True, metavar="PATH", help="file to write, in JSON Lines")
 
 
 def _convert(given: Namespace) -> None:
@@ -38,14 +38,14 @@ def _convert(given: Namespace) -> None:
     data = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
     write_lines(path, json_lines(data.dialogues))
     count, turns = len(data.dialogues), data.turn_count()
-    told = [f"wrote {count:,} dialogues with {turns:,} turns to {path}", *data.notes]
+    told = [f"wrote {path} (dialogues: {count:,}, turns: {turns:,})", *data.notes]
     print(printable("\n".join(told)))
 
 
 COMMANDS = (
     Command(
         name="convert",
-        summary="write dialogues of any form as messages and tools, one dialogue a line",
+        summary="convert dialogues of any layout to JSON Lines with messages and tools",
         kept="nothing was written",
         examples=_EXAMPLES,
         options=_options,

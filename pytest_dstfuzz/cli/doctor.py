@@ -80,7 +80,7 @@ _GUARDED_TEXT = re.compile(rf"((?:{_GUARDED})[\w-]*[\"']?\s*[=:\s]\s*).+", re.IG
 
 
 def _options(parser: Parser) -> None:
-    parser.option("--json", action="store_true", help="print it as JSON")
+    parser.option("--json", action="store_true", help="print the result as JSON")
 
 
 def _doctor(given: Namespace) -> int:
@@ -138,8 +138,8 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
         required = metadata.requires(_NAME) or []
     except metadata.PackageNotFoundError:
         problems.append(
-            f"{_NAME} is not installed (its source alone is on Python's path), so that pytest does "
-            "not find the plugin: pip install pytest-dstfuzz, or pip install -e . in a checkout"
+            f"{_NAME} is not installed (only its source is on Python's path), so pytest does not "
+            "find the plugin: pip install pytest-dstfuzz, or pip install -e . in a checkout"
         )
         return []
     wanted: dict[str, str] = {}
@@ -159,7 +159,7 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
         if version is None and "" in of:
             problems.append(f"the package {name} is missing: pip install {_NAME} again")
         elif version is not None and _older(version, least):
-            problems.append(f"{name} {version} is too old: {name}{least} is needed")
+            problems.append(f"{name} {version} is too old: install {name}{least}")
         install = "" if version or "" in of else f'pip install "{_NAME}[{of[0]}]"'
         item = {"name": name, "needs": least, "installed": version}
         found.append({**item, "extras": [] if "" in of else of, "install": install})
@@ -196,12 +196,14 @@ def _resources(package: Path, problems: list[str]) -> list[dict[str, Any]]:
     found, missing = [], []
     for name, path in sorted(files.items()):
         if not path.is_file():
-            missing.append(f"the shipped file {name} is missing: install again")
+            missing.append(f"the shipped file {name} is missing: install {_NAME} again")
             continue
         digest = hashlib.sha256(path.read_bytes())
         known = recorded.get(path.resolve())
         if known not in (None, urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()):
-            problems.append(f"the shipped file {name} is not as it was installed: install again")
+            problems.append(
+                f"the shipped file {name} is not as it was installed: install {_NAME} again"
+            )
         fingerprint = digest.hexdigest()[:12]
         found.append({"name": name, "bytes": path.stat().st_size, "sha256": fingerprint})
     problems += missing
@@ -243,7 +245,7 @@ def _registered(problems: list[str]) -> list[dict[str, str]]:
                 # Show messages of import errors only. Messages of other errors may contain secrets.
                 said = f": {error}" if isinstance(error, ImportError | AttributeError) else ""
                 problem = abbreviated(f"{type(error).__name__}{said}{raised_at(error)}")
-                problems.append(f"{kind}: {point.name} ({point.value}) does not load: {problem}")
+                problems.append(f"{kind}: {point.name} ({point.value}) cannot be loaded: {problem}")
             brought = _named(point.dist) if point.dist else ""
             item = {"group": kind, "name": point.name, "value": point.value, "from": brought}
             found.append({**item, "problem": problem})
@@ -361,7 +363,10 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, path in found["paths"].items():
         yield f"{name.replace('_', ' '):<16}", path
     yield "fetched data    ", ", ".join(found["data_sets"]) or "none"
-    yield "environment     ", f"{', '.join(found['environment']) or 'nothing of note'} (names only)"
+    yield (
+        "environment     ",
+        f"{', '.join(found['environment']) or 'no relevant variables'} (names only)",
+    )
     yield "other plugins   ", ", ".join(found["plugins"]) or "none"
     yield "", "packages"
     for item in found["packages"]:
@@ -369,7 +374,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         version = item["installed"] or f"absent: {item['install']}"
         yield f"  {item['name']:<14}", f"{version}  (needs {item['needs']}){extras}"
     config = found["config"]
-    yield "settings        ", config["file"] or "no configuration file of pytest was found"
+    yield "settings        ", config["file"] or "no configuration file for pytest found"
     for name, value in config["settings"].items():
         yield f"  {name:<14}", f"= {json.dumps(value)}"
     if config["table"]:
@@ -379,7 +384,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"  {item['sha256']}  ", f"{item['name']} ({item['bytes']:,} bytes)"
     yield "", "registered by packages" if found["registered"] else "no package registers anything"
     for item in found["registered"]:
-        status = f"does not load: {item['problem']}" if item["problem"] else "loads"
+        status = f"cannot be loaded: {item['problem']}" if item["problem"] else "loads"
         yield f"  {item['group']}  ", f"{item['name']} ({item['from']}): {status}"
     yield "", "problems" if found["problems"] else "no problem found"
     for problem in found["problems"]:
@@ -389,16 +394,17 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 COMMANDS = (
     Command(
         "doctor",
-        "print versions, paths and what is registered, for an issue; no secrets",
-        "nothing was kept",
+        "print versions, paths and registered objects for a bug report, without secrets",
+        "nothing was saved",
         """\
-  dstfuzz doctor                 to be pasted into an issue
-  dstfuzz doctor --json          the same for a program
-It exits with 0 when nothing is wrong, with 1 when something is (the last lines say what), and
-with 2 when the command line is not understood.""",
+  dstfuzz doctor                 text to paste into an issue
+  dstfuzz doctor --json          the same as JSON
+It exits with 0 if there is no problem, with 1 if there is one (named in the last lines), and
+with 2 if the command line is wrong.""",
         _options,
         _doctor,
-        about="Print versions, paths, settings of the configuration file and what is registered.\n"
-        "Tokens, values of headers and of the environment are left out: paste it into an issue.",
+        about="Print versions, paths, settings of the configuration file and registered objects,\n"
+        "to paste into an issue. Tokens, and values of headers and of the environment, are\n"
+        "left out.",
     ),
 )

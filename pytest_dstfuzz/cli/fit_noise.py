@@ -21,25 +21,27 @@ _FEW: Final = 100
 #: Most kinds and slips that are shown.
 _SHOWN: Final = 10
 _EXAMPLES = """\
-  dstfuzz fit-noise logs.jsonl --output noise.json       {"text": "i need a taxi"} a line
+  dstfuzz fit-noise logs.jsonl --output noise.json       a line: {"text": "i need a taxi"}
   dstfuzz fit-noise conversations.jsonl --output noise.json
   dstfuzz fit-noise MultiWOZ_2.1 --split train --output noise.json
-LOGS are what users typed, as they typed it: not corrected, not in small letters. Either JSON Lines
-with a text a line ("..." or {"text": "..."}), one turn of a user each, or dialogues in any layout
-that --dst-data reads, of which the users' turns are taken. 1,000 turns tell of capitals and marks,
-100,000 of letters; what they do not tell stays as in the shipped models. The file holds words and
-counts, no turn; but words that two dialogues or more misspell alike are in it: look it through
-before you share it."""
+LOGS are texts exactly as users typed them: not corrected, and not in lower case. They are either
+JSON Lines with one user turn per line ("..." or {"text": "..."}), or dialogues in any layout that
+--dst-data reads, of which the user turns are used. 1,000 turns are enough to estimate habits of
+capitals and punctuation, 100,000 for letters. Everything else stays as in the shipped models. The
+file contains words and counts, but no turns. It does contain the words that at least two dialogues
+misspell in the same way: read it before you share it."""
 
 
 def _options(parser: Parser) -> None:
-    parser.add_argument("logs", type=Path, metavar="LOGS", help="what users typed: see below")
-    parser.option("--output", type=Path, metavar="FILE", required=True, help="the file to write")
+    parser.add_argument(
+        "logs", type=Path, metavar="LOGS", help="texts that users typed (see below)"
+    )
+    parser.option("--output", type=Path, metavar="FILE", required=True, help="file to write")
     parser.option(
         "--split",
         default="test",
         metavar="NAME",
-        help="of dialogues that have splits: train, val or test (default: test)",
+        help="split of the dialogues, if they have splits: train, val or test (default: test)",
     )
 
 
@@ -62,26 +64,26 @@ def _fit(given: Namespace) -> None:
 
 
 def _lines(found: LogModel, turns: int, output: Path) -> Iterator[str]:
-    slips = f"{len(found.slips):,} slips of typing found"
-    yield f"{turns:,} turns of users, {found.words:,} words; {slips}"
+    slips = len(found.slips)
+    yield f"user turns: {turns:,}; words: {found.words:,}; typing slips found: {slips:,}"
     casual = sum(kind.share for kind in found.file.kinds if kind.name in found.habits)
     yield (
-        f"with what is known of others {found.file.slip_rate:.4f} slips per word, {casual:.0%} of "
-        "them casual writing:"
+        f"combined with the shipped models: {found.file.slip_rate:.4f} slips per word, "
+        f"{casual:.0%} of them casual writing:"
     )
     kinds = sorted(found.file.kinds, key=lambda kind: -kind.share)
     for kind in kinds[:_SHOWN]:
         yield f"  {kind.name:<16} {kind.share:6.1%}"
     counted = Counter((slip.word, slip.typed) for slip in found.slips).most_common(_SHOWN)
     if counted:
-        yield f"most often: {', '.join(f'{typed} ({word})' for (word, typed), _ in counted)}"
-        yield "Is one of them a name or a word of yours? It is no slip: leave its turns out."
+        yield f"most frequent: {', '.join((f'{typed} ({word})' for (word, typed), _ in counted))}"
+        yield "If one of them is a name or a word of yours, it is not a slip: leave out its turns."
     for note in found.notes:
         yield f"note: {note}"
-    if len(found.slips) < _FEW:
+    if slips < _FEW:
         yield (
-            f"note: with {len(found.slips)} slips found, which letters slip is mostly as in the "
-            "shipped model"
+            f"note: fewer than {_FEW} typing slips were found, so the letters that slip are mostly "
+            "those of the shipped model"
         )
     yield f"written to {output}"
 
@@ -89,7 +91,7 @@ def _lines(found: LogModel, turns: int, output: Path) -> Iterator[str]:
 COMMANDS = (
     Command(
         "fit-noise",
-        "fit a model of typing errors and casual writing to your own logs",
+        "fit a noise model of typing errors and casual writing to your own logs",
         "nothing was written",
         _EXAMPLES,
         _options,

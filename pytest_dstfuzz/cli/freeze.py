@@ -19,9 +19,9 @@ _READ: Final = ("data", "split", "domains", "slots", "turns", "lock", "seed")
 _EXAMPLES = """\
   dstfuzz freeze --data mine.jsonl --source phrase-table --output frozen.jsonl
   dstfuzz freeze --data mine.jsonl --source retrieval --pool multiwoz21 --output frozen.jsonl
-  (read the file: "verdict": "keeps" or "changes", and your name as "reviewer")
+  (review the file: "verdict": "keeps" or "changes", and your name as "reviewer")
   pytest --dst-model=trade --dst-data=mine.jsonl --dst-relation=frozen:frozen.jsonl
-A file that is there gets more candidates; what it holds already stays as it is, verdicts too."""
+If the file exists, new candidates are added. Its candidates and verdicts do not change."""
 
 
 def _options(parser: Parser) -> None:
@@ -30,8 +30,9 @@ def _options(parser: Parser) -> None:
         "--source",
         required=True,
         metavar="SOURCE",
-        help="who says the turns otherwise: a relation such as phrase-table, masked-replacement or "
-        "retrieval; t5:MODEL, or marian:THERE,BACK, two translators (needs the extra 'simpletod')",
+        help="source of the rewritten turns: a relation such as phrase-table, masked-replacement "
+        "or retrieval; t5:MODEL; or marian:THERE,BACK, two translation models (both need the "
+        "extra 'simpletod')",
     )
     parser.option(
         "--pool",
@@ -43,14 +44,22 @@ def _options(parser: Parser) -> None:
         parsers.canonical_split,
         "SPLIT",
         default="train",
-        help="of it (default: train)",
+        help="split of the data of --pool (default: train)",
     )
     each = parsers.count(1, 100)
     parser.value(
-        "--each", each.parse, each.metavar, default=3, help="candidates for a turn (default: 3)"
+        "--each",
+        each.parse,
+        each.metavar,
+        default=3,
+        help="maximum number of candidates for each turn (default: 3)",
     )
     parser.option(
-        "--output", type=Path, required=True, metavar="FILE", help="JSON Lines, made or added to"
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="JSON Lines file to write, or to extend if it exists",
     )
 
 
@@ -81,11 +90,11 @@ def _freeze(given: Namespace) -> None:
     broken = Counter(row.lock for row in new if row.lock)
     told = ", ".join(f"{count:,} x {lock}" for lock, count in sorted(broken.items()))
     print(
-        f"{len(new):,} new candidates of {source.name} for {len({row.key for row in new}):,} of "
-        f"{len(turns):,} turns; {broken.total():,} break a lock{f' ({told})' if told else ''}"
+        f"new candidates of {source.name}: {len(new):,}, for {len({row.key for row in new}):,} of "
+        f"{len(turns):,} turns; break a lock: {broken.total():,}{f' ({told})' if told else ''}"
     )
     unread = sum(not row.verdict and not row.lock for row in file.rows)
-    print(f"{given.output}: {len(file.rows):,} candidates, {unread:,} to be read by a person")
+    print(f"candidates in {given.output}: {len(file.rows):,}; to be reviewed: {unread:,}")
 
 
 def _source(given: Namespace) -> CandidateSource:
@@ -95,7 +104,7 @@ def _source(given: Namespace) -> CandidateSource:
 
     if given.pool is not None:
         if given.source != "retrieval":
-            raise UserError(f"--pool is for --source retrieval, not for {given.source!r}")
+            raise UserError(f"--pool applies only to --source retrieval, not to {given.source!r}")
         return pool_source(load_dialogues(given.pool, given.pool_split))
     if ":" in given.source:
         return generative_source(given.source)
@@ -105,8 +114,8 @@ def _source(given: Namespace) -> CandidateSource:
 COMMANDS = (
     Command(
         name="freeze",
-        summary="write turns in other words to a file, for a person to read and to commit",
-        kept="the file is as it was",
+        summary="write rewritten turns to a file, for a person to review and commit",
+        kept="the file is unchanged",
         examples=_EXAMPLES,
         options=_options,
         work=_freeze,

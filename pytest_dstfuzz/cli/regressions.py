@@ -24,14 +24,20 @@ _STATES = ("open", "accepted")
 
 def _list_options(parser: Parser) -> None:
     _ids(parser, "*")
-    parser.option("--status", choices=_STATES, help="only those that are open, or accepted")
-    parser.option("--weakness", metavar="ID", help="only those of this weakness, or its start")
+    parser.option("--status", choices=_STATES, help="show only violations with this status")
+    parser.option(
+        "--weakness",
+        metavar="ID",
+        help="show only violations of the weakness with this id, or with this beginning of its id",
+    )
     _folder(parser)
 
 
 def _accept_options(parser: Parser) -> None:
-    parser.add_argument("id", metavar="ID", help="of the violation or of a weakness, or its start")
-    parser.option("--reason", metavar="TEXT", required=True, help="why it may stay")
+    parser.add_argument(
+        "id", metavar="ID", help="id of a violation or of a weakness, or the beginning of the id"
+    )
+    parser.option("--reason", metavar="TEXT", required=True, help="why the violation is acceptable")
     _folder(parser)
 
 
@@ -43,13 +49,19 @@ def _retire_options(parser: Parser) -> None:
 def _promote_options(parser: Parser) -> None:
     _ids(parser)
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="PATH", help="add it to this file, or make the file"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="add the tests to this file; it is created if it does not exist",
     )
     _folder(parser)
 
 
 def _ids(parser: Parser, count: str = "+") -> None:
-    parser.add_argument("ids", metavar="ID", nargs=count, help="of a violation, or its start")
+    parser.add_argument(
+        "ids", metavar="ID", nargs=count, help="id of a violation, or the beginning of the id"
+    )
 
 
 def _folder(parser: Parser) -> None:
@@ -58,7 +70,7 @@ def _folder(parser: Parser) -> None:
         type=Path,
         metavar="PATH",
         default=Path(".dstfuzz", "regressions"),
-        help="folder of remembered violations (default: .dstfuzz/regressions)",
+        help="folder of the remembered violations (default: .dstfuzz/regressions)",
     )
 
 
@@ -86,7 +98,7 @@ def _accept(given: Namespace) -> None:
         )
         count = sum(entry.weakness == name for entry in after.values())
         print(printable(f"accepted the weakness {name} in {path}: {counted(count, 'violation')}"))
-    print("accepted too is what a later build does wrong in the same way, at any turn and slot")
+    print("violations of this weakness in later builds are accepted too, at any turn and slot")
 
 
 def _retire(given: Namespace) -> None:
@@ -103,7 +115,7 @@ def _promote(given: Namespace) -> None:
     """Write tests to a file, or to the terminal if no file is given."""
     # Otherwise tests could be added to a file in JSON Lines, whose lines are valid Python too.
     if given.output is not None and given.output.suffix != ".py":
-        raise UserError(f"{given.output}: it is no Python file: the name must end in .py")
+        raise UserError(f"{given.output} is not a Python file: its name must end in .py")
     corpora = _read_corpora(given.regressions)
     found = _find_ids(corpora, given.ids)
     # A violation stored for several data sets always has the same test.
@@ -184,7 +196,7 @@ def _described(weakness: str) -> str:
     )
 
     key = key_of_id(weakness)
-    return f"{weakness}: {description(key)}" if key else weakness or "of a weakness not known"
+    return f"{weakness}: {description(key)}" if key else weakness or "unknown weakness"
 
 
 def _weaknesses(corpora: Mapping[Path, Corpus]) -> dict[str, list[Path]]:
@@ -216,8 +228,8 @@ def _read_corpora(folder: Path) -> dict[Path, Corpus]:
     paths = sorted(folder.glob("*.jsonl"))
     if not paths:
         raise UserError(
-            f"no regressions in {folder}: pytest --dst-remember writes them, --regressions PATH "
-            "names another folder"
+            f"no remembered violations in {folder}: write some with pytest --dst-remember, or "
+            "name another folder with --regressions PATH"
         )
     return {path: read_corpus(path) for path in paths}
 
@@ -233,15 +245,19 @@ def _find_ids(corpora: Mapping[Path, Corpus], starts: Sequence[str]) -> dict[Pat
 
 
 def _report_options(parser: Parser) -> None:
-    parser.add_argument("report", type=Path, metavar="REPORT", help="the file of --dst-report")
-    parser.option("--html", type=Path, metavar="PATH", help="write the page to this file")
-    parser.option("--markdown", type=Path, metavar="PATH", help="write the summary to this file")
+    parser.add_argument(
+        "report", type=Path, metavar="REPORT", help="JSON report, as written by pytest --dst-report"
+    )
+    parser.option("--html", type=Path, metavar="PATH", help="write an HTML page to this file")
+    parser.option(
+        "--markdown", type=Path, metavar="PATH", help="write a Markdown summary to this file"
+    )
 
 
 def _report(given: Namespace) -> None:
     if given.html is None and given.markdown is None:
         raise UserError(
-            "nothing to write: give --html PATH, --markdown PATH, or both (see dstfuzz report "
+            "nothing to write: add --html PATH, --markdown PATH, or both (see dstfuzz report "
             "--help)"
         )
     # Imported late so that help and usage errors do not wait for numpy.
@@ -267,54 +283,54 @@ def _report(given: Namespace) -> None:
 COMMANDS = (
     Command(
         "report",
-        "a page, or a summary in Markdown, from a JSON report",
-        "files that were there are as they were",
+        "make an HTML page or a Markdown summary from a JSON report",
+        "existing files are unchanged",
         """\
   pytest --dst-model=trade --dst-report=report.json      writes the JSON report
-  dstfuzz report report.json --html report.html          a page that opens anywhere
-  dstfuzz report report.json --markdown summary.md       as in a job summary""",
+  dstfuzz report report.json --html report.html          a page in a single file
+  dstfuzz report report.json --markdown summary.md       for a job summary""",
         _report_options,
         _report,
-        about="Make a page, or a summary in Markdown, from a JSON report.",
+        about="Make an HTML page or a Markdown summary from a JSON report.",
     ),
     Command(
         "regressions",
         "list the remembered violations, or show some of them",
-        "nothing is written",
+        "nothing was written",
         """\
-  dstfuzz regressions                                    all of them, a line each
+  dstfuzz regressions                                    all of them, one per line
   dstfuzz regressions --status open                      those that fail the build
   dstfuzz regressions --weakness cue-word                those of one weakness
-  dstfuzz regressions 3f2a                               what was said at one, and what changed""",
+  dstfuzz regressions 3f2a                               one with its utterances and changes""",
         _list_options,
         _list,
     ),
     Command(
         "accept",
-        "keep a remembered violation, or a weakness, from failing the build, for a reason",
-        "the regressions are as they were",
+        "accept a remembered violation or a weakness, so that it does not fail the build",
+        "the regressions are unchanged",
         """\
   dstfuzz accept 3f2a9c0b1d --reason 'nobody types this to our bot'
-  dstfuzz accept offer-wavers --reason 'we confirm'      all of a weakness, found later as well""",
+  dstfuzz accept offer-wavers --reason 'we confirm'      a whole weakness, also in later builds""",
         _accept_options,
         _accept,
     ),
     Command(
         "retire",
         "remove remembered violations that are fixed",
-        "those named before are retired, the others are as they were",
+        "the violations named before are retired, the others are unchanged",
         """\
-  dstfuzz retire 3f2a9c0b1d 77aa01c2de                   as pytest names those that are fixed""",
+  dstfuzz retire 3f2a9c0b1d 77aa01c2de                   ids that pytest lists as fixed""",
         _retire_options,
         _retire,
     ),
     Command(
         "promote",
-        "write a plain pytest test of a remembered violation",
-        "files that were there are as they were",
+        "write a pytest test for a remembered violation",
+        "existing files are unchanged",
         """\
   dstfuzz promote 3f2a9c0b1d                             prints the test
-  dstfuzz promote 3f2a 77aa -o tests/test_students.py    adds two tests to a file, or makes it""",
+  dstfuzz promote 3f2a 77aa -o tests/test_students.py    adds two tests to a file""",
         _promote_options,
         _promote,
     ),

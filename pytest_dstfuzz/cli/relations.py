@@ -30,15 +30,15 @@ _READ: Final = (
 )
 _EXAMPLES = """\
   dstfuzz relations                                      all of them
-  dstfuzz relations drop                                 what one edits, expects and needs
-  dstfuzz relations --data multiwoz21                    of how many turns each says something
-  dstfuzz relations value-swap --data multiwoz21         and why not of the others
-No tracker is asked: with --data the labels stand for its answers. What a relation says of the
-answers of a tracker, a run with --dst-relation shows."""
+  dstfuzz relations drop                                 one, with its edits and conditions
+  dstfuzz relations --data multiwoz21                    to how many turns each applies
+  dstfuzz relations value-swap --data multiwoz21         and why it does not apply to others
+No tracker is called: with --data, the labels take the place of its answers. To see to which
+answers of a tracker a relation applies, run pytest with --dst-relation."""
 
 _OWN: Final = (
-    "This command reads no conftest.py: of a relation that yours registers, "
-    "pytest_dstfuzz.testing.check_relation() says to how many turns it applies."
+    "This command reads no conftest.py: for a relation that yours registers, "
+    "pytest_dstfuzz.testing.check_relation() counts the turns to which it applies."
 )
 
 
@@ -47,7 +47,7 @@ def _options(parser: Parser) -> None:
         "name",
         nargs="?",
         metavar="NAME",
-        help="of a relation, or several: a,b; with its keys, as --dst-relation takes it",
+        help="name of a relation, or several: a,b; with its keys, as for --dst-relation",
     )
     parser.shared(*_READ)
 
@@ -139,7 +139,7 @@ def _table(
     from pytest_dstfuzz.relations.registry import spoken_of  # noqa: PLC0415 - as above
 
     figures = ["applicable", "of", "share"] if counts else []
-    rows = [["relation", "side", "edits", *figures, "speaks of"]]
+    rows = [["relation", "side", "edits", *figures, "tests"]]
     for number, relation in enumerate(relations):
         edited = relation.unit if relation.edits == "own" else "search"
         row = [relation.name, relation.side, edited]
@@ -180,11 +180,11 @@ def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | Non
     if isinstance(found, str):
         page.field("  applies  ", f"to no turn of the data: {found}")
     elif found is None:
-        page.line("  does not apply where")
+        page.line("  does not apply if")
         for reason in relation.reasons:
             page.field("    - ", reason)
     elif not found:
-        page.field("  applies  ", f"to nobody knows how many {relation.unit}s: they have no labels")
+        page.field("  applies  ", f"to an unknown number of {relation.unit}s: they have no labels")
     else:
         applicable, total, share = _figures(found)
         page.field("  applies  ", f"to {applicable} of {total} {relation.unit}s ({share})")
@@ -196,7 +196,7 @@ def _reasons(page: TerminalPage, relation: Relation, found: Counter[str]) -> Non
     left = found.total()
     listed = [reason for reason in relation.reasons if found[reason]]
     others = sorted(reason for reason in found if reason and reason not in relation.reasons)
-    rows = [["  where not, in the order in which it looks", "turns", "left"]]
+    rows = [["  does not apply if (in the order of the checks)", "turns", "left"]]
     for reason in (*others, *listed):
         left -= found[reason]
         rows.append([f"  {reason}", f"{found[reason]:,}", f"{left:,}"])
@@ -211,20 +211,20 @@ def _counted(data: DialogueSet, outcome: OutcomeKind) -> str:
 
     calls = (turn.calls is not None for one in data.dialogues for turn in one.turns)
     if KINDS[outcome].has_tools and any(calls):
-        return f"Counted over {named}, the recorded calls taken for the assistant's."
+        return f"Counted over {named}, with the recorded calls in place of the assistant's."
     if any(all(turn.state is not None for turn in one.turns) for one in data.dialogues):
-        return f"Counted over {named}, the labels taken for the tracker's answers."
+        return f"Counted over {named}, with the labels in place of the tracker's answers."
     return (
-        f"{named} has no dialogue with a label at each turn: nothing was counted. Without labels "
-        "only a run can tell, of a tracker's answers: pytest --dst-model=ADDRESS --dst-relation=all"
-        " --dst-max-turns=20 --dst-fail-on=gate"
+        f"{named} has no dialogue with a label at each turn, so nothing was counted. Without "
+        "labels, only a run can count, by the answers of a tracker: pytest --dst-model=ADDRESS "
+        "--dst-relation=all --dst-turns=20 --dst-fail-on=gate"
     )
 
 
 COMMANDS = (
     Command(
         name="relations",
-        summary="list the relations, and of how much of your data each says something",
+        summary="list the relations, and the share of your data to which each applies",
         kept="nothing was written",
         examples=_EXAMPLES,
         options=_options,

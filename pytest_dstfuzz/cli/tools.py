@@ -14,7 +14,7 @@ from pytest_dstfuzz.printable import counted
 
 _EXAMPLES = """\
   dstfuzz tools "python server.py" --output tools.json   a server that the command starts
-  dstfuzz tools http://localhost:8000/mcp                one that is there
+  dstfuzz tools http://localhost:8000/mcp                a running server
   pytest --dst-model=my_bot:answer --dst-outcome=tool-calls --dst-data=talks.jsonl \\
          --dst-tools=tools.json"""
 
@@ -23,17 +23,21 @@ def _options(parser: Parser) -> None:
     parser.add_argument(
         "server",
         metavar="SERVER",
-        help="the command that starts the MCP server, in quotes, or its address, http://...",
+        help="command that starts the MCP server, in quotes, or the address of the server, "
+        "http://...",
     )
     parser.option(
-        "--output", type=Path, metavar="FILE", help="where they go (default: they are printed)"
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="file to write the tools to (default: print them)",
     )
     parser.value(
         "--timeout",
         parsers.SECONDS.parse,
         "SECONDS",
         default=60.0,
-        help="that the server may take in all (default: 60)",
+        help="maximum seconds for all answers of the server (default: 60)",
     )
 
 
@@ -46,7 +50,7 @@ def _tools(given: Namespace) -> None:
 
     listed = list_tools(given.server, given.timeout)
     # Only validate: the file contains the server's own text.
-    tools = read_tools(listed, "what the server lists")
+    tools = read_tools(listed, "the list of the server")
     if given.output is None:
         print(json.dumps({"tools": listed}, indent=2, ensure_ascii=False))
         return
@@ -57,12 +61,12 @@ def _tools(given: Namespace) -> None:
 COMMANDS = (
     Command(
         "tools",
-        "list the tools of an MCP server, for --dst-tools",
+        "write the tools of an MCP server to a file, for --dst-tools",
         "nothing was written",
         _EXAMPLES,
         _options,
         _tools,
         about="List the tools of a server of the Model Context Protocol as JSON, so that\n"
-        "conversations that bring no tools can be tested with --dst-tools=FILE.",
+        "conversations without tools can be tested with --dst-tools=FILE.",
     ),
 )

@@ -23,7 +23,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
 from pytest_dstfuzz.errors import UserError, needs_extra
-from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.printable import counted, printable
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -52,8 +52,8 @@ _SHOWN: dict[str, tuple[str, Style]] = {
 }
 #: Warning if anyone can ask the tracker.
 _OPEN = (
-    "dstfuzz: warning: whoever reaches {host} can ask the tracker: --token-env NAME answers only "
-    "those who send the token in that environment variable"
+    "dstfuzz: warning: anyone who can reach {host} can use the tracker: add --token-env NAME to "
+    "require the token in that environment variable"
 )
 
 
@@ -132,15 +132,16 @@ def _evaluate_options(parser: Parser) -> None:
         "--layout",
         choice("layout", READERS.single),
         "NAME",
-        help=f"read the data in this layout: {', '.join(READERS.single)} (default: the first of "
-        "them that holds the split)",
+        help=f"layout of the data: {', '.join(READERS.single)} (default: the first of them that "
+        "has the split)",
     )
     parser.value(
         "--normalisation",
         check_normalisation,
         "NAME",
-        help=f"compare values in this form: {', '.join(NORMALISATIONS)} (default: plain for JSON "
-        "Lines, else multiwoz; multiwoz-codes leaves all values but codes as the labels have them)",
+        help=f"normalisation of values before they are compared: {', '.join(NORMALISATIONS)} "
+        "(default: plain for JSON Lines, otherwise multiwoz; multiwoz-codes changes only "
+        "codes)",
     )
     parser.option("--json", action="store_true", help="print the figures as JSON")
 
@@ -191,9 +192,9 @@ def _check_options(parser: Parser) -> None:
         "--turns",
         lambda text: parse_option("turns", text, "--turns"),
         "N|all",
-        help="turns to ask for, of dialogues drawn by seed (default: all)",
+        help="number of turns to test, from dialogues drawn by the seed, or all (default: all)",
     )
-    parser.option("--json", action="store_true", help="print findings and figures as JSON")
+    parser.option("--json", action="store_true", help="print the findings and figures as JSON")
 
 
 def _check(given: Namespace) -> int:
@@ -205,7 +206,7 @@ def _check(given: Namespace) -> int:
     settings = given_settings(given, _CHECKED)
     data, how = _dialogues(settings, given.turns), settings.tracker
     tracker = tracker_for(settings, data)
-    with closing(ProgressLine("contexts asked for")) as progress:
+    with closing(ProgressLine("contexts predicted")) as progress:
         found = check_tracker(
             tracker,
             data,
@@ -232,7 +233,8 @@ def _check(given: Namespace) -> int:
 
 def _print_findings(about: dict[str, Any], found: Conformance) -> None:
     page = terminal_page()
-    where = "{data}, split {split}: {dialogues} dialogues, {turns} turns".format_map(about)
+    sizes = f"{counted(about['dialogues'], 'dialogue')}, {counted(about['turns'], 'turn')}"
+    where = f"{about['data']}, split {about['split']}: {sizes}"
     page.field("tracker      ", about["tracker"])
     page.field("data         ", where)
     for note in about["notes"]:
@@ -246,10 +248,10 @@ def _print_findings(about: dict[str, Any], found: Conformance) -> None:
     page.gap()
     rates = "   ".join(f"{size}: {rate:,.1f}" for size, rate in found.throughput.items())
     if rates:
-        page.field("contexts a second by batch size   ", rates)
+        page.field("contexts per second by batch size ", rates)
     for name, figure in found.evaluation.figures() if found.evaluation else ():
         page.field(f"{name:<34}", figure)
-    page.field("contexts asked for                ", f"{found.asked:,}")
+    page.field("contexts predicted                ", f"{found.asked:,}")
     page.gap()
     page.line(found.headline(), "good" if found.passed else "bad")
     print_page(page)
@@ -258,27 +260,29 @@ def _print_findings(about: dict[str, Any], found: Conformance) -> None:
 def _serve_options(parser: Parser) -> None:
     parser.shared("model", "tracker", *_SERVED, required=("model",))
     host, port = "127.0.0.1", 8765
-    parser.value("--host", str, "HOST", default=host, help=f"to listen on (default: {host})")
+    parser.value(
+        "--host", str, "HOST", default=host, help=f"address to listen on (default: {host})"
+    )
     parser.value(
         "--port",
         integer(0, 65535),
         "PORT",
         default=port,
-        help=f"0 takes a free one (default: {port})",
+        help=f"port to listen on; 0 chooses a free port (default: {port})",
     )
     parser.value(
         "--token-env",
         str,
         "NAME",
-        help="answer only those who send the bearer token in this environment variable; "
-        "pytest sends that in DSTFUZZ_TOKEN",
+        help="environment variable with the bearer token that requests must have; pytest sends "
+        "the token in DSTFUZZ_TOKEN",
     )
 
 
 def _serve(given: Namespace) -> None:
     name: str = given.model
     if "://" in name:
-        raise UserError(f"{name} is a service already: test it with pytest --dst-model={name}")
+        raise UserError(f"{name} is already a service: test it with pytest --dst-model={name}")
     token = _token(given.token_env)
     with needs_extra("dstfuzz serve", "serve", "starlette", "uvicorn"):
         from pytest_dstfuzz.trackers.web.contract import About  # noqa: PLC0415 - needs the extra
@@ -297,7 +301,7 @@ def _serve(given: Namespace) -> None:
     keys = {key.name: key.read() for key in given.tracker or ()}
     for item in TRACKER_KEYS:
         if getattr(given, item.name, None) is not None:
-            raise UserError(f"{item.flag} is for a service at an address, not for {name}")
+            raise UserError(f"{item.flag} applies only to a service at an address, not to {name}")
     with listen(given.host, given.port) as listening:
         tracker = resolve_tracker(name, keys=keys, **how)
         about = About(name, fingerprint_of(tracker), repeatable=says_repeatable(tracker))
@@ -328,7 +332,7 @@ def _token(variable: str | None) -> str:
 def _fetch_options(parser: Parser) -> None:
     from pytest_dstfuzz.dialogue.load import DATASETS  # noqa: PLC0415 - keeps other commands fast
 
-    parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(sorted(DATASETS))}")
+    parser.add_argument("name", metavar="NAME", help=f"data set: {', '.join(sorted(DATASETS))}")
 
 
 def _fetch(given: Namespace) -> None:
@@ -350,8 +354,8 @@ def _fetch(given: Namespace) -> None:
 COMMANDS = (
     Command(
         "evaluate",
-        "joint goal accuracy, slot accuracy and figures by domain of a tracker",
-        "nothing was kept",
+        "measure the accuracy of a tracker or bot against the labels",
+        "no results were saved",
         """\
   dstfuzz evaluate --model trade                         on the shipped dialogues
   dstfuzz evaluate --model trade --data multiwoz21 --split val
@@ -360,48 +364,48 @@ COMMANDS = (
   dstfuzz evaluate --model my_bot:reply --outcome reply --data questions.jsonl""",
         _evaluate_options,
         _evaluate,
-        about="Print joint goal accuracy, slot accuracy and figures by domain of a tracker; with\n"
-        "--outcome reply, how many replies say what was recorded.",
+        about="Print the joint goal accuracy, the slot accuracy and figures by domain of a\n"
+        "tracker. With --outcome reply, print how many replies agree with the recorded ones.",
     ),
     Command(
         "check-tracker",
-        "check that a tracker can be tested, and say what is wrong with it",
-        "nothing was kept",
+        "check whether a tracker can be tested, and report its problems",
+        "no results were saved",
         """\
   dstfuzz check-tracker --model my_bot:track             on the shipped dialogues
   dstfuzz check-tracker --model my_bot:track --data conversations.jsonl
   dstfuzz check-tracker --model http://localhost:8000 --turns 100 --json
   dstfuzz check-tracker --model my_bot:reply --outcome reply --data questions.jsonl
-It exits with 0 when all checks passed (a warning is no failure), with 1 when one failed, and
-with 2 when the tracker cannot be made.""",
+It exits with 0 if all checks passed (a warning is not a failure), with 1 if a check failed, and
+with 2 if the tracker cannot be loaded.""",
         _check_options,
         _check,
-        about="Ask a tracker for clean and odd dialogues, alone, in batches and in other orders,\n"
-        "and print what is wrong with its answers, and what to do about it.",
+        about="Test a tracker with clean and unusual dialogues, singly, in batches and in other\n"
+        "orders, and print problems of its answers with advice.",
     ),
     Command(
         "serve",
-        "answer for a tracker over HTTP, so that it can be tested from elsewhere",
-        "every request that had come was answered",
+        "serve a tracker over HTTP, so that it can be tested from another machine",
+        "all received requests were answered",
         """\
   dstfuzz serve --model trade --tracker device=cuda --host 0.0.0.0 --token-env SERVE_TOKEN
   dstfuzz serve --model mybot.tracker:track --port 9000
   dstfuzz serve --model my_bot:reply --outcome reply     for --dst-outcome=reply
   dstfuzz serve --model my_bot:answer --outcome tool-calls
-  pytest --dst-model=http://127.0.0.1:9000               tests what answers there""",
+  pytest --dst-model=http://127.0.0.1:9000               tests the served tracker""",
         _serve_options,
         _serve,
     ),
     Command(
         "fetch",
-        "download a MultiWOZ version, verified, into the cache folder",
-        "what was downloaded is kept, and the same command goes on from there",
+        "download a version of MultiWOZ to the cache folder, and verify it",
+        "downloaded parts are kept, and the same command continues the download",
         """\
   dstfuzz fetch multiwoz21
-  pytest --dst-model=trade --dst-data=multiwoz21         uses what was fetched""",
+  pytest --dst-model=trade --dst-data=multiwoz21         uses the downloaded data""",
         _fetch_options,
         _fetch,
-        about="Download a named data set from where it is published. The cache folder is\n"
+        about="Download a named data set from its publisher. The cache folder is\n"
         "$DSTFUZZ_CACHE, or else 'dstfuzz' in the user's cache folder.",
     ),
 )

@@ -984,9 +984,10 @@ _OUTPUT = (
     _written(
         "regressions",
         _PATH,
-        "folder of the stored violations (default: .dstfuzz/regressions in pytest's root folder)",
+        "folder of the remembered violations (default: .dstfuzz/regressions in pytest's root "
+        "folder)",
     ),
-    _shown("replay", Value(parsers.text, "ID"), "test only the stored violation with this id"),
+    _shown("replay", Value(parsers.text, "ID"), "test only the remembered violation with this id"),
 )
 #: Every option, by part and in the order of the help.
 OPTIONS: tuple[Option, ...] = tuple(

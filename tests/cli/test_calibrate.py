@@ -90,7 +90,7 @@ def test_too_few_replies_and_votes_are_one_message_each(
     few.write_text(data.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")
     for words, message in (
         (["--data", str(few)], "have 6 recorded replies, and it takes 50 to find a threshold"),
-        (["--data", str(data), "--model", "x:y", "--votes", "1"], "own replies take two"),
+        (["--data", str(data), "--model", "x:y", "--votes", "1"], "own replies needs at least two"),
     ):
         assert cli.main(["calibrate", *words]) == 2
         assert message in capsys.readouterr().err

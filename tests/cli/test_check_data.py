@@ -52,17 +52,17 @@ def check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
 
 def test_what_was_understood_of_a_conversation_with_calls(check: Any) -> None:
     shown = check({"id": "first", "messages": MESSAGES, "tools": [TOOL]})
-    assert "own, split test, read in the layout 'messages'" in shown
+    assert "own, split test, layout 'messages'" in shown
     assert "dialogues 1, called first" in shown
-    assert "turns 3 of the user" in shown
-    assert "who speaks user 3, assistant 2, assistant with calls 1, tool 1" in shown
+    assert "turns 3 in all" in shown
+    assert "speakers user 3, assistant 2, assistant with calls 1, tool 1" in shown
     assert "tools 1, 1 call" in shown
     assert "book 2 1 1" in shown
-    assert "calls in the next message at 1 turn, none at 1, not known of 1" in shown
+    assert "calls in the next message for 1 turn, none for 1, unknown for 1" in shown
     assert "locked 2 known values of 2 slots" in shown
     # The number is said as a word.
-    assert "50.0 % of 2 values in the labels of 1 turn stand word by word" in shown
-    assert "(0 at that turn, 1 before); 100.0 % of these are locked" in shown
+    assert "50.0 % of 2 values in the labels of 1 turn occur word for word" in shown
+    assert "(0 in that turn, 1 before); 100.0 % of these are locked" in shown
 
 
 def test_what_looks_like_a_fault_is_told(check: Any) -> None:
@@ -73,8 +73,8 @@ def test_what_looks_like_a_fault_is_told(check: Any) -> None:
 def test_plain_dialogues_and_users_alone_are_described_too(check: Any) -> None:
     line = {"dialogue_id": "a", "users": ["a pizza", "hawaii"], "states": [{}, {"top": "hawaii"}]}
     shown = check(line)
-    assert "tools none: an assistant is asked with the tools that it has itself" in shown
-    assert "nothing of the assistant's is recorded" in shown
+    assert "tools none: the assistant uses its own tools" in shown
+    assert "no messages of the assistant" in shown
     assert "states 2 of 2 turns, with 1 slot" in shown
     assert "100.0 % of 1 value in the labels of 1 turn" in shown
     assert "labels none" in check({"dialogue_id": "a", "users": ["a pizza"]})
@@ -82,7 +82,7 @@ def test_plain_dialogues_and_users_alone_are_described_too(check: Any) -> None:
 
 def test_another_outcome_is_described_by_its_own_labels(check: Any) -> None:
     entry = {"messages": MESSAGES, "tools": [TOOL]}
-    assert "replies recorded at 2 of 3 turns" in check(entry, "--outcome", "reply")
+    assert "replies recorded for 2 of 3 turns" in check(entry, "--outcome", "reply")
     shown = check(entry, "--outcome", "state")
     assert "1 of 3 turns have recorded tool calls, but this run tests belief states" in shown
 

@@ -82,7 +82,7 @@ def test_a_sound_tracker_passes(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert "tracker      checked_bot:track\n" in shown
     assert "data         talks, split test: 6 dialogues, 17 turns\n" in shown
-    assert re.search(r"^contexts a second by batch size   1: [\d,.]+   2: ", shown, re.MULTILINE)
+    assert re.search(r"^contexts per second by batch size 1: [\d,.]+   2: ", shown, re.MULTILINE)
     assert re.search(r"^joint goal accuracy +100\.00 % of 17 turns$", shown, re.MULTILINE)
     assert shown.endswith("\n13 checks: 12 passed, 1 skipped\n")
     assert "\x1b" not in shown
@@ -198,7 +198,7 @@ def test_what_the_tracker_has_to_say_is_shown(capsys: pytest.CaptureFixture[str]
 
 def test_an_interrupt_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--model", "checked_bot:stopped", *DATA) == 130
-    assert "dstfuzz: interrupted; nothing was kept" in capsys.readouterr().err
+    assert "dstfuzz: interrupted; no results were saved" in capsys.readouterr().err
 
 
 def test_the_tracker_of_the_readme_passes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

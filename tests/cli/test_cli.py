@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", f"a command is missing: {', '.join(cli.COMMANDS.names)}"),
+        ("", f"no command was given: choose one of {', '.join(cli.COMMANDS.names)}"),
         ("evalute", "unknown command 'evalute'. Did you mean 'evaluate'?"),
         ("--verson", "unknown argument '--verson'; did you mean --version?"),
         ("evaluate", "required: --model (see dstfuzz evaluate --help)"),

@@ -22,7 +22,7 @@ def test_candidates_are_added_and_verdicts_stay(
     head, *lines = path.read_text(encoding="utf-8").splitlines()
     assert json.loads(head)["sources"]["phrase-table"].endswith("(MIT)")
     rows = [json.loads(line) for line in lines]
-    assert f"{len(rows)} new candidates of phrase-table" in capsys.readouterr().out
+    assert f"new candidates of phrase-table: {len(rows):,}" in capsys.readouterr().out
     judged = json.dumps({**rows[0], "verdict": "keeps", "reviewer": "ann"})
     path.write_text("\n".join([head, judged, *lines[1:]]) + "\n", encoding="utf-8")
     assert freeze(path, "--source", "phrase-table", "--each", "2") == 0

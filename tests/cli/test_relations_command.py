@@ -49,7 +49,7 @@ def test_the_table_counts_turns_and_dialogues(capsys: pytest.CaptureFixture[str]
     assert rows["restart"][2:] == ["20", "20", "100.0", "%", "slots,", "replies"]
     assert "tools-order" not in rows
     assert rows["metamorphic"][2:5] == ["102", "102", "100.0"]
-    assert said.endswith("the labels taken for the tracker's answers.\n")
+    assert said.endswith("the labels in place of the tracker's answers.\n")
 
 
 def test_data_without_labels_count_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -57,8 +57,8 @@ def test_data_without_labels_count_nothing(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "own.jsonl").write_text(json.dumps({"dialogue_id": "a", "turns": turns}) + "\n")
     said = run(f"drop --data {tmp_path / 'own.jsonl'}", capsys)
     said = " ".join(said.split())
-    assert "applies to nobody knows how many dialogues: they have no labels" in said
-    assert "no dialogue with a label at each turn: nothing was counted. Without labels only" in said
+    assert "applies to an unknown number of dialogues: they have no labels" in said
+    assert "no dialogue with a label at each turn, so nothing was counted. Without labels" in said
     rows = run(f"--data {tmp_path / 'own.jsonl'}", capsys).splitlines()
     assert next(row.split()[-4:] for row in rows if row.split()[:1] == ["drop"])[:3] == ["-"] * 3
     said = " ".join(run(f"value-swap --data {tmp_path / 'own.jsonl'}", capsys).split())
@@ -73,7 +73,7 @@ def test_labelled_data_of_which_a_relation_says_nothing_are_not_called_unlabelle
     said = run(f"role-swap --data {tmp_path / 'own.jsonl'}", capsys)
     assert "applies  to no turn of the data" in said
     assert "no dialogue with a label" not in said
-    assert "the labels taken for the tracker's answers." in said
+    assert "the labels in place of the tracker's answers." in said
 
 
 def test_a_relation_of_a_conftest_is_known_to_be_out_of_reach(capsys: pytest.CaptureFixture[str]):

@@ -46,7 +46,7 @@ def test_both_are_written_and_named(folder: Path, capsys: pytest.CaptureFixture[
     ("line", "message"),
     [
         ("report", "required: REPORT"),
-        ("report report.json", "nothing to write: give --html PATH, --markdown PATH, or both"),
+        ("report report.json", "nothing to write: add --html PATH, --markdown PATH, or both"),
         ("report report.json --htlm x", "did you mean --html?"),
         ("report missing.json --html x.html", "cannot read the report missing.json"),
         ("report half.json --html x.html", "this is no whole report: data, run missing"),

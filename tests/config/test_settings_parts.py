@@ -76,7 +76,7 @@ def test_a_value_of_python_is_read_as_the_option_is(name: str, value: Any, held:
             "--dst-compare applies only to bots that reply: add --dst-outcome=reply",
         ),
         ({"outcome": "reply", "cited": "K[0-9]+"}, "add --dst-compare=ids, alone or in a list"),
-        ({"outcome": "reply", "compare": ","}, "compare: ',' names nothing"),
+        ({"outcome": "reply", "compare": ","}, "compare: ',' contains no name"),
         ({"outcome": "reply", "compare": "a, b,a"}, "names 'a' twice"),
         ({"tracker": {"timeout": 0}}, "tracker timeout: '0' must be a number of seconds above 0"),
     ],
@@ -101,7 +101,7 @@ def test_keys_of_a_tracker_are_split_into_their_options() -> None:
 def test_settings_of_a_report_are_read() -> None:
     read = settings_of_json({"shrink": False, "gone": 1, "variants": 2})
     assert read == Settings.of(shrink=False, variants=2)
-    with pytest.raises(DataError, match="the setting 'variants' is 'x'"):
+    with pytest.raises(DataError, match="the setting 'variants' has the value 'x'"):
         settings_of_json({"variants": "x"})
 
 

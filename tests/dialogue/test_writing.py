@@ -118,7 +118,7 @@ def test_the_command_writes_what_the_reader_reads(
     tools.write_text(json.dumps(TOOLS))
     line = ["convert", "--data", str(source), "--tools", str(tools), "--output", str(target)]
     assert cli.main(line) == 0
-    assert "wrote 2 dialogues with 2 turns to" in capsys.readouterr().out
+    assert "(dialogues: 2, turns: 2)" in capsys.readouterr().out
     dialogues = load_dialogues(source, outcome="tool-calls", tools=tools).dialogues
     assert load_dialogues(target, outcome="tool-calls").dialogues == dialogues
     assert cli.main(["convert", "--data", str(source), "--output", str(source)]) == 2

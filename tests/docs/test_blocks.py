@@ -43,7 +43,7 @@ NOT_MADE_AGAIN = {
     "gate/test_new_weaknesses.py makes such lines",
     ".dstfuzz/regressions/*.jsonl": "a line of .gitattributes, read by git alone",
     "1 of 2 rewrites is not followed": "report/test_relation_sections.py makes it of a result",
-    "conversations, split test, read in the layout 'messages'": "docs/test_data_guide.py makes it",
+    "conversations, split test, layout 'messages'": "docs/test_data_guide.py makes it",
     "i want a hotel in the north | How": "a file that the example reads",
     "        readers ──> Dialogue": "a drawing of how data flows",
 }

@@ -36,7 +36,7 @@ def test_a_model_of_logs_is_one_to_use(
     write_lines(folder / "logs.jsonl", [{"text": turn.text, "user": 7} for turn in turns])
     assert run("logs.jsonl --output own.json") == 0
     said = capsys.readouterr().out
-    assert "400 turns of users" in said
+    assert "user turns: 400;" in said
     assert "written to own.json" in said
     model = NoiseModel.load("own.json")
     assert model.name == "own"
@@ -55,11 +55,11 @@ def test_dialogues_are_read_too(folder: Path, capsys: pytest.CaptureFixture[str]
     write_lines(folder / "talks.jsonl", [dialogue])
     assert run("talks.jsonl --output own.json") == 0
     said = capsys.readouterr().out
-    assert "1 turns of users, 2 words" in said
+    assert "user turns: 1; words: 2; typing slips found: 0" in said
     assert "in small letters" in said
     assert "no marks" in said
     assert "no apostrophes" in said
-    assert "with 0 slips found" in said
+    assert "fewer than 100 typing slips" in said
 
 
 def test_what_logs_do_not_tell_is_left_out(folder: Path):
@@ -122,7 +122,7 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]):
         run("--help")
     said = capsys.readouterr().out
     assert "examples:\n  dstfuzz fit-noise" in said
-    assert "as they typed it" in said
+    assert "exactly as users typed them" in said
 
 
 GOOD = {

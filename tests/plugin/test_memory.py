@@ -215,7 +215,7 @@ def test_accepting_takes_a_reason_and_a_violation(
     assert main(["accept", name[:-1] + "_", "--reason", "x"]) == 2
     assert f"Did you mean '{name}'" in capsys.readouterr().err
     assert main(["accept", name, "--reason", "x", "--regressions", "nowhere"]) == 2
-    assert "no regressions in nowhere" in capsys.readouterr().err
+    assert "no remembered violations in nowhere" in capsys.readouterr().err
 
 
 def test_one_can_be_replayed_alone(remembered: pytest.Pytester) -> None:
@@ -411,7 +411,9 @@ def test_a_file_that_is_no_python_is_not_added_to(
     for path in (Path("notes.py"), corpus):
         before = path.read_text()
         assert main(["promote", name, "-o", str(path)]) == 2
-        assert f"{path}: it is no Python" in capsys.readouterr().err
+        shown = capsys.readouterr().err
+        assert str(path) in shown
+        assert "Python" in shown
         assert path.read_text() == before
     assert main(["promote", name]) == 0
     compile(capsys.readouterr().out, "printed", "exec")

@@ -272,7 +272,7 @@ def test_the_port_is_taken() -> None:
     [
         (["--model", "trade", "--port", "70000"], "must be a whole number from 0 to 65535"),
         (["--model", "trade", "--token-env", "NOT_THERE"], "'NOT_THERE' is not set"),
-        (["--model", "http://u:marker@h"], "http://***@h is a service already"),
+        (["--model", "http://u:marker@h"], "http://***@h is already a service"),
         (["--model", "trdae", "--port", "0"], "Did you mean 'trade'?"),
     ],
 )
@@ -315,8 +315,10 @@ def test_the_command_serves_until_ctrl_c(tmp_path: Path, host: str) -> None:
         finally:
             # It serves until it is told to end: a test that failed would wait for ever.
             process.kill()
-    bye = "\ndstfuzz: interrupted; every request that had come was answered\n"
-    warning = "dstfuzz: warning: whoever reaches 0.0.0.0 can ask the tracker: --token-env NAME "
+    bye = "\ndstfuzz: interrupted; all received requests were answered\n"
+    warning = (
+        "dstfuzz: warning: anyone who can reach 0.0.0.0 can use the tracker: add --token-env NAME "
+    )
     assert process.returncode == 130
     assert err.endswith(bye)
     said = err.removesuffix(bye)
