@@ -316,7 +316,7 @@ def check_answer(
 
 
 #: Why a turn is not tested if the system gives a different reply each time.
-UNSTABLE: Final = "unstable: its replies to the very same messages agree in no two"
+UNSTABLE: Final = "unstable: no two answers to the same messages agree"
 
 
 def all_answers(context: Context, answers: Mapping[Context, Answer]) -> list[Answer]:

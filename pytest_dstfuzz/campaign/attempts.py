@@ -457,7 +457,7 @@ def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) 
 
 
 #: Why dialogues are not started again if the tracker is not repeatable.
-_VARIES: Final = "the tracker need not give the same answer twice"
+_VARIES: Final = "the tracker may answer the same question differently each time"
 
 
 def begin_own(

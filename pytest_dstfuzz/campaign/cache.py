@@ -228,8 +228,8 @@ class Store:
         except OSError:
             return False
         self.problems.append(
-            f"the cache of predictions {self.path} was damaged ({_reason(error)}): it was set "
-            f"aside as {aside.name}, and a new one was begun"
+            f"the cache of predictions {self.path} was damaged ({_reason(error)}): it was renamed "
+            f"to {aside.name}, and a new one was started"
         )
         return True
 
@@ -251,7 +251,7 @@ class Store:
             if row is not None:
                 found[key] = _checked(key, row[0])
                 if not isinstance(row[1], int):
-                    raise _DamagedError("a day is no number")
+                    raise _DamagedError("a day is not a number")
                 if row[1] < today:
                     old.append((today, key))
         if old:
@@ -324,7 +324,7 @@ def _prepare(base: sqlite3.Connection) -> None:
             application, version = (_number(base, question) for question in identity)
             tables = _number(base, "SELECT count(*) FROM sqlite_master")
             if application != _APPLICATION and tables:
-                raise _ForeignError("it is a database of something else")
+                raise _ForeignError("it is a database of another program")
             if [application, version] != ours:
                 for statement in _SCHEMA:
                     base.execute(statement)
@@ -370,7 +370,7 @@ def _while_alive(method: Callable[[], None]) -> Callable[[], object]:
 
 def _checked(key: bytes, stored: object) -> bytes:
     if not isinstance(stored, bytes) or stored[:_CHECKSUM] != _checksum(key, stored[_CHECKSUM:]):
-        raise _DamagedError("a value is not the one that was written")
+        raise _DamagedError("a value differs from the one that was written")
     return stored[_CHECKSUM:]
 
 

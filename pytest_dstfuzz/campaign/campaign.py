@@ -161,7 +161,7 @@ class Campaign:
         if len(self._relations) > 1:
             raise UserError(
                 f"this campaign has {len(self._relations)} relations, and their figures are not "
-                "added up: summaries() has those of each by its name"
+                "added up: summaries() has the figures of each relation by its name"
             )
         return summarise(self.results)
 
@@ -262,8 +262,7 @@ def _comparison(given: object, settings: ReplySettings, data: DialogueSet) -> Co
     if KINDS[settings.outcome].words.values:
         if given is not None:
             raise UserError(
-                "compare says when two replies say the same: add outcome='reply' to the settings, "
-                "or leave it out"
+                "compare is for replies: add outcome='reply' to the settings, or leave compare out"
             )
         return comparison_of_values(data, settings)
     chosen = (settings.compare or DEFAULT) if given is None else given
@@ -283,7 +282,7 @@ def _relations(given: object, data: DialogueSet, outcome: OutcomeKind) -> tuple[
     if not found:
         raise UserError("a campaign needs a relation, such as 'metamorphic'")
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"two relations of the campaign are called {twice!r}")
+        raise UserError(f"two relations of the campaign have the name {twice!r}")
     return tuple(found)
 
 
@@ -300,12 +299,12 @@ def _dialogues(given: object, settings: Settings) -> DialogueSet:
             found = with_call_values(found)
     else:
         raise UserError(
-            "the dialogues of a campaign are a name or a path, as --dst-data takes them, or what "
-            f"load_dialogues() returns, or some Dialogue: not {describe(given)}"
+            "the dialogues of a campaign must be a name or a path as for --dst-data, the result of "
+            f"load_dialogues(), or a list of Dialogue objects, not {describe(given)}"
         )
     if not found.dialogues:
-        raise UserError("there is no dialogue to test a tracker with")
+        raise UserError("there is no dialogue to test")
     counted = Counter(found.ids)
     if twice := next((name for name, count in counted.items() if count > 1), None):
-        raise UserError(f"two of the dialogues have the id {twice!r}: ids tell results apart")
+        raise UserError(f"two dialogues have the id {twice!r}: give each its own id")
     return found

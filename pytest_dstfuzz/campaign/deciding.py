@@ -457,8 +457,8 @@ def idle_test(settings: TrackerSettings, who: str) -> str:
     asked = {"dst_noise_floor": settings.noise_floor, "--dst-error-rate": settings.error_rate}
     names = [name for name, value in asked.items() if value is not None]
     return (
-        f"{' and '.join(names)} did nothing: {who} says that it repeats itself, so nothing is put "
-        "to a test; if its answers vary, say --dst-repeatable=no"
+        f"{' and '.join(names)} had no effect, because {who} declares that it is repeatable: if "
+        "its answers vary, set --dst-repeatable=no"
     )
 
 

@@ -537,8 +537,8 @@ class ExpectedTally:
             reason = "tests have different noise models or slip rates"
         elif size < FEWEST:
             reason = (
-                f"the effective sample size is {size:.1f}, and below {FEWEST} a figure says too "
-                "little: it takes more turns, or more variants of each"
+                f"the effective sample size is {size:.1f}, and a figure needs at least {FEWEST}: "
+                "test more turns, or more variants of each"
             )
         interval = None
         if not reason and distorted:

@@ -25,7 +25,7 @@ __all__ = ["JudgedVariant", "changes_before", "judge_attempt", "seen"]
 
 
 #: Why a variant has no verdict if its answers vary.
-UNDECIDED: Final = "unstable: its answers decide neither for a change nor against one"
+UNDECIDED: Final = "unstable: the answers do not decide whether there is a change"
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,15 +106,15 @@ class Budget:
             return
         limit = "--dst-max-tokens" if self._limits.max_tokens is not None else "--dst-max-cost"
         if usage is None:
-            raise UserError(f"{limit} cannot be kept: the tracker does not count tokens")
+            raise UserError(f"{limit} cannot be enforced: the tracker does not count tokens")
         if usage.uncounted == usage.answers > 0:
             raise UserError(
-                f"{limit} cannot be kept: the service does not say how many tokens its answers took"
+                f"{limit} cannot be enforced: the service does not report the tokens of its answers"
             )
         if self._limits.max_cost is not None and usage.cost is None:
             raise UserError(
-                "--dst-max-cost cannot be kept: the tracker knows no prices; of a chat model "
-                "(openai+http://...), --dst-tracker prices=IN,OUT says them"
+                "--dst-max-cost cannot be enforced: the tracker has no prices; for a chat model "
+                "(openai+http://...), set them with --dst-tracker prices=IN,OUT"
             )
 
     @property
@@ -153,7 +153,7 @@ class Budget:
 
     def overrun(self) -> None:
         """Record that the deadline interrupted a call of a tracker."""
-        self._overrun = " in the middle of a call of the tracker"
+        self._overrun = " during a call of the tracker"
 
     def stop(self, reason: str) -> None:
         """Grant no more contexts. ``reason`` is a clause without a full stop."""
@@ -209,7 +209,7 @@ class Budget:
         if self._limits.max_tokens is not None:
             yield self._limits.max_tokens, usage.tokens, "tokens"
         if self._limits.max_cost is not None and usage.cost is not None:
-            yield self._limits.max_cost, usage.cost, "of money"
+            yield self._limits.max_cost, usage.cost, "(max-cost)"
 
     def _affordable(self) -> float:
         """Return the number of answers that the remaining tokens and money allow."""
@@ -396,7 +396,7 @@ class Predictor:
                 self._tries += granted
                 if self._tries >= LAST_TRIES and not self._answered:
                     self._given_up = (
-                        f"not asked: {self._kind.words.who} had failed on all of the first "
+                        f"not called: {self._kind.words.who} failed on all of the first "
                         f"{self._failed} contexts, the last time with: {self._last_failure}"
                     )
         return answers

@@ -97,7 +97,7 @@ class CampaignSpec:
             search = search_by_name(settings.search, seed=settings.seed, k=k)
         if search.by_density and not own and not PROFILES[settings.validity].noise:
             raise UserError(
-                f"the search {search.name} draws what people make of a turn: it needs the profile "
+                f"the search {search.name} samples the slips of people: it needs the profile "
                 f"natural (--dst-validity=natural), not {settings.validity}"
             )
         perturber = Perturber.of(settings, data, lexicon, order=search.order)

@@ -53,7 +53,7 @@ def promoted(regression: Regression, existing: str = "") -> str:
     if regression.history == "own":
         raise UserError(
             f"{regression.id} was found with the system's own messages in the history, which a "
-            f"plain test does not have: ask for it with --dst-replay={regression.id} "
+            f"plain test does not have: replay it with --dst-replay={regression.id} "
             "--dst-history=own"
         )
     verb = "follow" if regression.expected else "survive"
@@ -61,9 +61,9 @@ def promoted(regression: Regression, existing: str = "") -> str:
     try:
         module = ast.parse(existing)
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise UserError(f"it is no Python that a test could be added to: {error}") from None
+        raise UserError(f"a test can be added only to valid Python: {error}") from None
     if any(isinstance(node, ast.FunctionDef) and node.name == name for node in module.body):
-        raise UserError(f"the test of {regression.id} is there already")
+        raise UserError(f"the test of {regression.id} exists already")
     imports = [*_IMPORTS, _EXPECTED_IMPORT] if regression.expected else list(_IMPORTS)
     if regression.transcript is not None:
         imports.append(_TRANSCRIPT_IMPORT)

@@ -36,7 +36,7 @@ from pytest_dstfuzz.files import locked, read_text, write_text
 from pytest_dstfuzz.json_data import from_json, parse_json, to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.kinds.kind import AnswerKind
-from pytest_dstfuzz.printable import counted, listed
+from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expected, Relation, Verdict
 from pytest_dstfuzz.report.answers import remembered_lines
@@ -398,17 +398,17 @@ class Regression:
         if not line.dialogue:
             raise ValueError("'dialogue' is empty")
         if not line.changed:
-            raise ValueError("'changed' is empty: there is no slot that could be mended")
+            raise ValueError("'changed' is empty: it must have the slots that changed")
         deltas = (delta.slot for delta in line.expected)
         for slot in (*(change.slot for change in line.changed), *deltas, *(line.label or ())):
             # A tracker may answer with any other slot name.
             if not slot.strip():
-                raise ValueError(f"{slot!r} is no name of a slot")
+                raise ValueError(f"{slot!r} is not the name of a slot")
         wanted = {delta.slot for delta in line.expected}
         for change in line.changed:
             if change.before == change.after and change.slot not in wanted:
                 raise ValueError(
-                    f"the slot {change.slot!r} is among those that changed and did not"
+                    f"'changed' has the slot {change.slot!r}, whose value did not change"
                 )
         found = cls(
             turn=line.turn,
@@ -441,7 +441,7 @@ class Regression:
             weakness = weakness_of(len(line.edits), said, line.changed)
         found = replace(found, weakness=weakness)
         if found.id != line.id:
-            raise ValueError(f"the texts are not those of {line.id!r}: they make {found.id!r}")
+            raise ValueError(f"the id {line.id!r} does not fit the texts, whose id is {found.id!r}")
         return found
 
 
@@ -492,13 +492,13 @@ def read_corpus(path: Path) -> Corpus:
     for number, line in enumerate(lines, start=1):
         if line.startswith(_MERGE_MARKS):
             raise DataError(
-                f"{path}, line {number} is left from a merge: keep the lines of both branches and "
-                "remove those that git added"
+                f"{path}, line {number} is a merge marker of git: keep the lines of both branches "
+                "and remove the markers"
             )
         try:
             found += [Regression.from_json(parse_json(line))] if line.strip() else []
         except (ValueError, UserError) as error:
-            raise DataError(f"{path}, line {number} is no remembered violation: {error}") from None
+            raise DataError(f"{path}, line {number} is not a violation: {error}") from None
     return _merged(sorted(found, key=lambda entry: json.dumps(entry.to_json())))
 
 
@@ -608,7 +608,7 @@ def accepted_weakness(corpus: Corpus, weakness: str, reason: str) -> Corpus:
 
 def _check_reason(reason: str) -> None:
     if not reason.strip():
-        raise UserError("accepting a violation takes a reason: --reason 'why it may stay'")
+        raise UserError("accepting a violation needs a reason: add --reason '...'")
 
 
 def reasons_by_weakness(corpus: Corpus) -> dict[str, str]:
@@ -637,8 +637,8 @@ def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
     found = [name for name in names if start and name.startswith(start)]
     if len(found) > 1 and start not in found:
         raise UserError(
-            f"{start!r} is the start of {counted(len(found), kind)}, give more of it: "
-            f"{listed(found, _MOST_NAMES)}"
+            f"{len(found)} ids of {'weaknesses' if kind == 'weakness' else 'regressions'} begin "
+            f"with {start!r}, write more of the id: {listed(found, _MOST_NAMES)}"
         )
     if not found:
         if len(names) <= _MOST_NAMES:

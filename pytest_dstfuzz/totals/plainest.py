@@ -14,7 +14,7 @@ from pytest_dstfuzz.weaknesses.groups import member_id
 MOST_ON_PAGE: Final = 2_000
 _MOST_OF_WEAKNESS: Final = 50
 #: The note on a violation that is also in the baseline.
-KNOWN: Final = "known: the baseline has it"
+KNOWN: Final = "known: also in the baseline"
 #: Sort key of violations: simplicity, dialogue, turn, and order of appearance.
 PlainKey = tuple[tuple[int, int, float, int], str, int, int]
 

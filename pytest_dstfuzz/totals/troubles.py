@@ -84,14 +84,15 @@ class TroublesTally:
             return [f"no turn was tested ({nothing})"]
         found: list[str] = []
         if not self._any_tested:
-            found.append("no valid variant was made of any turn, so nothing was tested")
+            found.append("no turn has a valid variant, so nothing was tested")
         for name, turns in self._ranked():
             own, errors = _asked(turns), turns["error"]
             if errors > MOST_ERRORS * own:
                 under = "" if len(self._relations) == 1 else f" (relation {name})"
                 found.append(
                     f"{self._kinds[name].words.who} failed on {errors} of {own} turns{under}, "
-                    f"more than {percent(MOST_ERRORS, 0)}; the first is {self._failures[name][1]}"
+                    f"more than {percent(MOST_ERRORS, 0)}; the first failure: "
+                    f"{self._failures[name][1]}"
                 )
         if text := self.unstable_text:
             found.append(text)
@@ -105,7 +106,7 @@ class TroublesTally:
         """Return a text for each relation with failures on too few turns to fail a session."""
         return tuple(
             f"{self._kinds[name].words.who} failed on {errors} of {own} turns, and a gate "
-            f"allows {percent(MOST_ERRORS, 0)}; the first is {self._failures[name][1]}"
+            f"allows {percent(MOST_ERRORS, 0)}; the first failure: {self._failures[name][1]}"
             for name, turns in self._ranked()
             if 0 < (errors := turns["error"]) <= MOST_ERRORS * (own := _asked(turns))
         )
@@ -123,14 +124,14 @@ class TroublesTally:
         )
         if self._calls:
             return (
-                f"{untested}: there, the assistant's calls to the very same messages differ each "
-                "time. Say with --dst-arguments when two values of an argument say the same, or "
-                "lower the temperature of its model"
+                f"{untested}: the assistant's calls for the same messages differ each time. Set "
+                "with --dst-arguments which values of an argument are equal, or lower the "
+                "temperature of its model"
             )
         return (
-            f"{untested}: there, the bot's replies to the very same messages differ each time. Say "
-            "with --dst-compare when two replies say the same, or with its threshold how far "
-            "apart they may lie; dstfuzz calibrate finds a threshold"
+            f"{untested}: the bot's replies to the same messages differ each time. Choose another "
+            "comparison with --dst-compare, or a larger threshold; dstfuzz calibrate finds a "
+            "threshold"
         )
 
     def cut_short(self, missing: int, ended: str) -> str:
@@ -141,11 +142,11 @@ class TroublesTally:
         if self._done == selected:
             return (
                 f"{self._unfinished:,} of {selected:,} turns lack some of their variants "
-                f"({ended}): a part never passes a gate"
+                f"({ended}): an incomplete run never passes a gate"
             )
         return (
-            f"only {self._done:,} of {selected:,} turns were run ({ended}): a part never passes a "
-            "gate"
+            f"only {self._done:,} of {selected:,} turns were run ({ended}): an incomplete run "
+            "never passes a gate"
         )
 
     def enough(self, missing: int) -> bool:
@@ -211,7 +212,7 @@ class AnswersTally:
         what = f"the same: {', '.join(self._first)}" if self._first else "empty"
         words = (self._kind or BELIEF_STATES).words
         if not words.values:
-            what = f"one and the same {words.short}"
+            what = f"the same {words.short}"
         return (
             f"the clean answers to all {self._answered.value:,} turns are {what}; {words.some} "
             "that understands nothing cannot be broken, so nothing was tested"
@@ -231,5 +232,5 @@ class AnswersTally:
         turns = "1 turn" if recorded == 1 else f"all {recorded:,} turns"
         return (
             f"at {turns} with recorded calls the assistant calls nothing, so nothing was tested: "
-            "does it get the tools?"
+            "check that it gets the tools"
         )

@@ -384,7 +384,7 @@ def test_a_tracker_that_stops_answering_ends_the_run(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pytest_dstfuzz.campaign.predictor.GIVE_UP_AFTER", 10)
-    with pytest.raises(TrackerError, match=r"not asked: the tracker had failed on all .*out of br"):
+    with pytest.raises(TrackerError, match=r"not called: the tracker failed on all .*out of br"):
         train_agent(run_of(data, tmp_path), silent, FailingBot(data, 1))
 
 

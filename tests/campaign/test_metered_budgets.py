@@ -58,7 +58,7 @@ def test_a_budget_of_tokens_is_kept_to_the_last_answer(
 def test_money_is_limited_by_what_was_paid_so_far() -> None:
     budget = Budget(BudgetSettings(max_cost=1.0))
     assert asked(Paid(price=0.005), budget, 64) == 20
-    assert budget.ended == "the budget of 1 of money ended"
+    assert budget.ended == "the budget of 1 (max-cost) ended"
 
 
 def test_what_a_preflight_took_is_part_of_it() -> None:
@@ -93,10 +93,10 @@ def test_a_tracker_that_counts_nothing_cannot_be_limited(limit: dict[str, int]) 
         Budget(BudgetSettings(**limit)).watch(WordBot())
     uncounted = Paid()
     uncounted.usage = Usage(answers=24, uncounted=24)
-    with pytest.raises(UserError, match="the service does not say how many tokens"):
+    with pytest.raises(UserError, match="the service does not report the tokens"):
         Budget(BudgetSettings(**limit)).watch(uncounted)
     with pytest.raises(
-        UserError, match=r"max-cost cannot be kept: .* --dst-tracker prices=IN,OUT says them"
+        UserError, match=r"max-cost cannot be enforced: .* --dst-tracker prices=IN,OUT"
     ):
         Budget(BudgetSettings(max_cost=1.0)).watch(Paid())
     Budget().watch(WordBot())

@@ -170,7 +170,7 @@ def test_a_dialogue_that_is_begun_once_more_is_asked_once_more() -> None:
     (varied,) = run(Restart(), bot, repeatable="no")
     assert (varied.outcome, varied.reason) == (
         "inapplicable",
-        "the tracker need not give the same answer twice",
+        "the tracker may answer the same question differently each time",
     )
 
 

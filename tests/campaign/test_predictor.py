@@ -273,7 +273,7 @@ def test_a_tracker_that_always_fails_is_not_asked_for_ever(monkeypatch: pytest.M
     assert all(isinstance(answer, TrackerFailure) for answer in answers.values())
     assert bot.calls == 4 * 15  # three batches, and one spread over what is left
     unasked = TrackerFailure(
-        "not asked: the tracker had failed on all of the first 32 contexts, "
+        "not called: the tracker failed on all of the first 32 contexts, "
         f"the last time with: ZeroDivisionError: division by zero (test_predictor.py:{line})",
         asked=False,
     )

@@ -130,9 +130,9 @@ def test_a_relation_of_ones_own(whole: Campaign) -> None:
     ("given", "message"),
     [
         ((track, "no-such-data"), "no-such-data"),
-        ((track, 7), "the dialogues of a campaign are a name or a path, .* not int 7"),
-        ((track, [track]), "the dialogues of a campaign are a name or a path"),
-        ((track, DATA.dialogues[:1] * 2), "two of the dialogues have the id"),
+        ((track, 7), "the dialogues of a campaign must be a name or a path, .* not int 7"),
+        ((track, [track]), "the dialogues of a campaign must be a name or a path"),
+        ((track, DATA.dialogues[:1] * 2), "two dialogues have the id"),
         ((7, DATA), "int"),
         (("no-such-tracker", DATA), "unknown tracker 'no-such-tracker'"),
         (
@@ -218,7 +218,10 @@ class ClosedAlone(Relation):
     [
         ("metamorphic,goldd", r"unknown relation 'goldd'. Did you mean 'gold'"),
         ("metamorphic,metamorphic", "the relation 'metamorphic' is named twice"),
-        (["metamorphic", "metamorphic"], "two relations of the campaign are called 'metamorphic'"),
+        (
+            ["metamorphic", "metamorphic"],
+            "two relations of the campaign have the name 'metamorphic'",
+        ),
         ("metamorphic,,gold", "is not a list of relations"),
         ("metamorphic,gold", "'gold' does not apply to the data 'toy'"),
         ([], "a campaign needs a relation"),

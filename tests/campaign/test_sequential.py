@@ -132,7 +132,7 @@ def test_what_is_undecided_is_said_and_not_counted() -> None:
     assert item.votes is not None
     # What could not be decided by as many answers as one context may get is not asked for.
     assert 16 <= item.votes.asked <= MOST
-    assert item.reason == "unstable: its answers decide neither for a change nor against one"
+    assert item.reason == "unstable: the answers do not decide whether there is a change"
     summary = summarise(results)
     assert (summary.valid, summary.violations) == (0, 0)
     assert summary.unstable == summary.generated == 5 * len(others)

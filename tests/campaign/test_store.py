@@ -174,7 +174,7 @@ def test_the_database_of_something_else_is_left_alone(path: Path) -> None:
     assert store.get([b"a"]) == {}
     assert not store.usable
     assert path.read_bytes() == before
-    reason = "it is a database of something else"
+    reason = "it is a database of another program"
     assert store.problems == [
         f"predictions are not cached: the cache {path} cannot be used ({reason})"
     ]

@@ -83,7 +83,7 @@ def test_who_never_calls_anything_is_never_green() -> None:
     assert finding.verdict == "regression"
     assert finding.reason == (
         "at all 4 turns with recorded calls the assistant calls nothing, so nothing was tested: "
-        "does it get the tools?"
+        "check that it gets the tools"
     )
     assert one_answer(called([], [], [], [TAXI], right=[table(2)])["only"]) == ""
     assert one_answer(called(*[[]] * 4, right=[])["only"]) == ""
@@ -105,7 +105,7 @@ def test_calls_that_differ_each_time_are_told() -> None:
         for turn in called([TAXI], [TAXI])["only"]
     ]
     assert (
-        "the assistant's calls to the very same messages"
+        "the assistant's calls for the same messages"
         in tallied(TroublesTally(), turns).unstable_text
     )
 

@@ -262,7 +262,7 @@ def test_failures_of_the_tracker_do_not_hide_behind_turns_without_a_rewrite() ->
     assert tallied(TroublesTally(), [*few, *none * 10]).troubles() == [
         (
             "the tracker failed on 6 of 6 turns (relation metamorphic), more than 5 %; the first "
-            "is sample-test-D000-t0: no answer"
+            "failure: sample-test-D000-t0: no answer"
         )
     ]
 

@@ -256,7 +256,7 @@ def results(letters: str) -> list[TurnResult]:
     return [turn("D", number, letter) for number, letter in enumerate(letters)]
 
 
-FIRST = "the first is sample-test-D"
+FIRST = "the first failure: sample-test-D"
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ FIRST = "the first is sample-test-D"
         ),
         ([], ["no turn was tested (none was selected, or all were skipped)"]),
         ([replace(turn("D", 0, ""), outcome="skipped")], ["no turn was tested (1 skipped)"]),
-        (results("d"), ["no valid variant was made of any turn, so nothing was tested"]),
+        (results("d"), ["no turn has a valid variant, so nothing was tested"]),
     ],
 )
 def test_what_makes_figures_mean_nothing(turns: list[TurnResult], expected: list[str]) -> None:
@@ -303,7 +303,8 @@ def test_a_run_that_ended_early_is_told(done: int, missing: int, ended: str, sho
     run = [*results("h" * done), *skipped]
     seen = tallied(TroublesTally(), run)
     assert seen.cut_short(missing - missing // 2, ended) == (
-        f"only {done} of 10 turns were run (the budget ended): a part never passes a gate"
+        f"only {done} of 10 turns were run (the budget ended): an incomplete run never passes a "
+        "gate"
         if short
         else ""
     )

@@ -75,7 +75,7 @@ def test_the_deadline_ends_a_call_that_hangs(hanging: pytest.Pytester, way: str)
     )
     # The time of the machine is not ours alone.
     assert seconds < 60
-    why = "the budget of 4 seconds ended in the middle of a call of the tracker"
+    why = "the budget of 4 seconds ended during a call of the tracker"
     assert why in " ".join(result.stdout.str().split())
     report = json.loads((hanging.path / "out.json").read_text(encoding="utf-8"))
     assert report["summary"]["valid"] > 0

@@ -211,7 +211,7 @@ def test_accepting_takes_a_reason_and_a_violation(
 ) -> None:
     name = lines()[0]["id"]
     assert main(["accept", name, "--reason", " "]) == 2
-    assert "takes a reason" in capsys.readouterr().err
+    assert "needs a reason" in capsys.readouterr().err
     assert main(["accept", name[:-1] + "_", "--reason", "x"]) == 2
     assert f"Did you mean '{name}'" in capsys.readouterr().err
     assert main(["accept", name, "--reason", "x", "--regressions", "nowhere"]) == 2
@@ -280,11 +280,14 @@ def test_a_suite_with_a_tracker_of_its_own_replays_with_it(remembered: pytest.Py
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda line: line[:-9], "line 1 is no remembered violation"),
+        (lambda line: line[:-9], "line 1 is not a violation"),
         (lambda line: line.replace('"open"', '"opne"'), "'status' is 'opne'"),
-        (lambda line: line.replace("quiet", "loud"), "the texts are not those of"),
+        (lambda line: line.replace("quiet", "loud"), "does not fit the texts"),
         (lambda line: line.replace('"status"', '"stat"'), "lacks 'status'"),
-        (lambda line: line.replace('"slot": "hotel-name"', '"slot": " "'), "no name of a slot"),
+        (
+            lambda line: line.replace('"slot": "hotel-name"', '"slot": " "'),
+            "not the name of a slot",
+        ),
         (lambda line: line.replace('"slot": "hotel-name"', '"slot": 7'), "7 where a text is"),
         (lambda line: line.replace('"slot"', '"slots"'), "changed[[]0]: lacks 'slot'"),
         # As a merge by hand leaves it: accepted by the second of two keys.

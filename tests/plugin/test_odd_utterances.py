@@ -141,7 +141,9 @@ def test_what_is_too_long_is_not_edited_and_said_so(odd: pytest.Pytester) -> Non
         *("--dst-model=oddbot:track", "--dst-data=odd.jsonl", "--dst-turns=all", "-rs"),
         *("--dst-report=out.json", "--dst-fail-on=gate"),
     )
-    reason = "the utterance has 164,500 characters, and only those of at most 10,000 are edited"
+    reason = (
+        "the utterance has 164,500 characters, and only utterances of at most 10,000 are edited"
+    )
     result.stdout.fnmatch_lines([f"SKIPPED*{reason}"])
     report = read_report(odd.path / "out.json")
     long = [turn for turn in report["turns"] if turn["dialogue_id"].startswith("164")]

@@ -99,7 +99,7 @@ def test_what_is_found_of_an_accepted_weakness_is_accepted() -> None:
     found = remembered(known, [second, replace(entry("c"), weakness="v")])
     states = {one.exchanges[0].seen: (one.status, one.reason) for one in found.values()}
     assert states == {"a": ("accepted", "why"), "b": ("accepted", "why"), "c": ("open", "")}
-    with pytest.raises(UserError, match="takes a reason"):
+    with pytest.raises(UserError, match="needs a reason"):
         accepted_weakness(known, "w", " ")
 
 
@@ -187,7 +187,7 @@ def test_a_folder_that_cannot_be_made_is_no_traceback(tmp_path: Path) -> None:
 def test_marks_of_a_merge_are_called_by_their_name(tmp_path: Path) -> None:
     path = written(tmp_path / "talks.jsonl", entry("a"))
     path.write_text(f"<<<<<<< HEAD\n{path.read_text()}=======\n>>>>>>> branch\n")
-    with pytest.raises(DataError, match=r"line 1 is left from a merge: keep the lines of both"):
+    with pytest.raises(DataError, match=r"line 1 is a merge marker of git: keep the lines of both"):
         read_corpus(path)
 
 
@@ -196,7 +196,7 @@ def test_the_start_of_an_id_names_it() -> None:
     assert full_id(names, "7") == "77aa"
     assert full_id(names, "3f2") == "3f2a"
     assert full_id([*names, "3f"], "3f") == "3f"
-    with pytest.raises(UserError, match=r"'3f' is the start of 2 regressions.*: 3f2a, 3f9b"):
+    with pytest.raises(UserError, match=r"2 ids of regressions begin with '3f'.*: 3f2a, 3f9b"):
         full_id(names, "3f")
     with pytest.raises(UserError, match="unknown regression ''"):
         full_id(names, "")
@@ -205,7 +205,7 @@ def test_the_start_of_an_id_names_it() -> None:
     many = [f"{number:04x}" for number in range(100)]
     with pytest.raises(UserError, match=r"'zz'. Valid: 0000, .*, 0009 and 90 more \(dstfuzz regr"):
         full_id(many, "zz")
-    with pytest.raises(UserError, match=r"give more of it: 0000, .*, 0009 and 90 more$"):
+    with pytest.raises(UserError, match=r"write more of the id: 0000, .*, 0009 and 90 more$"):
         full_id(many, "00")
 
 

@@ -81,8 +81,8 @@ def test_the_reason_stands_where_there_is_no_figure(sampled: list[TurnResult]) -
     few = sampled[:8]
     line = starting(lines(few), "expected failures")
     assert line.text == (
-        "expected failures  n/a: the effective sample size is 16.0, and below 30 a figure says too "
-        "little: it takes more turns, or more variants of each"
+        "expected failures  n/a: the effective sample size is 16.0, and a figure needs at least "
+        "30: test more turns, or more variants of each"
     )
     assert line.style == "warning"
     assert "expected failures" not in lines(few, verbosity=-1)[0].text

@@ -188,7 +188,7 @@ def test_a_service_that_disagrees_with_itself_is_put_to_the_vote(
         (("--dst-max-tokens=1800",), "the budget of 1,800 tokens ended"),
         (
             ("--dst-max-cost=0.00084", "--dst-tracker=prices=0.3,0.8"),
-            "the budget of 0.00084 of money ended",
+            "the budget of 0.00084 (max-cost) ended",
         ),
     ],
 )
@@ -261,13 +261,13 @@ def test_a_budget_that_cannot_be_kept_is_refused(pytester: pytest.Pytester) -> N
         result = run(pytester, service, "--dst-max-tokens=900")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --dst-max-tokens cannot be kept: the service does not say how many tokens*"]
+        ["ERROR: --dst-max-tokens cannot be enforced: the service does not report the tokens*"]
     )
     pytester.makepyfile(mybot="def track(context):\n    return {'hotel-area': 'north'}")
     result = pytester.runpytest("--dst-model=mybot:track", "--dst-max-tokens=900", *FEW)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --dst-max-tokens cannot be kept: the tracker does not count tokens"]
+        ["ERROR: --dst-max-tokens cannot be enforced: the tracker does not count tokens"]
     )
 
 

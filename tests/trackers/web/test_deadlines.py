@@ -25,7 +25,7 @@ Serve = Callable[[Callable[[Asked], Says]], Service]
 SLACK = 30.0
 #: Where even the first batch did not come back in time, the message says where the budget ended.
 UNTESTED = "the tracker was not tested: (it had not come back when )?the budget of 3 seconds ended"
-RUN_OUT = "the budget of 3 seconds ended( in the middle of a call of the tracker)? before this turn"
+RUN_OUT = "the budget of 3 seconds ended( during a call of the tracker)? before this turn"
 
 
 def run_pytest(folder: Path, *options: str) -> tuple[float, int, str]:
