@@ -284,15 +284,14 @@ def admissible(values: Sequence[object]) -> Rule:
     groups = [list(one) for one in values if isinstance(one, Sequence) and not isinstance(one, str)]
     if groups and len(groups) != len(values):
         raise UserError(
-            f"{canonical(list(values))} has values and groups of them: give either the values "
-            'that say the same, ["NYC", "New York"], or groups of them, '
+            f"{canonical(list(values))} mixes values and groups: give either equivalent values, "
+            '["NYC", "New York"], or groups of them, '
             '[["NYC", "New York"], ["LA", "Los Angeles"]]'
         )
     groups = groups or [list(values)]
     if any(len(group) < 2 for group in groups):
         raise UserError(
-            f"{canonical(list(values))}: it takes at least two admissible values, any of which "
-            "will do for another"
+            f"{canonical(list(values))} needs at least two equivalent values in each list"
         )
 
     def same(one: object, other: object, kind: ArgumentKind) -> bool:
@@ -311,7 +310,9 @@ def own_rule(function: Any, name: str) -> Rule:
         UserError: the object is not callable.
     """
     if not callable(function):
-        raise UserError(f"{name} is no function of two values, but {type(function).__name__}")
+        raise UserError(
+            f"{name} is of type {type(function).__name__}: give a function of two values"
+        )
 
     def same(one: object, other: object, kind: ArgumentKind) -> bool:
         del kind
@@ -321,8 +322,8 @@ def own_rule(function: Any, name: str) -> Rule:
             answer = answer.item()
         if not isinstance(answer, bool):
             raise UserError(
-                f"the rule of arguments {name!r} returned {answer!r}: it must return True, where "
-                "both values say the same, or False"
+                f"the rule of arguments {name!r} returned {answer!r}: it must return True if both "
+                "values say the same, else False"
             )
         return answer
 
@@ -346,8 +347,8 @@ def rule_of(given: object, search_path: tuple[str, ...] = ()) -> Rule:
         return own_rule(load_attribute(text, search_path, "rule of arguments"), text)
     error = unknown_name("rule of arguments", text or str(given), RULES)
     raise UserError(
-        f'{error} Admissible values are a list, ["NYC", "New York"], and a function of your own '
-        "is package.module:function."
+        f'{error} Write equivalent values as a list, ["NYC", "New York"], and your own function '
+        "as package.module:function."
     )
 
 

@@ -416,5 +416,5 @@ def _recorded(data: DialogueSet) -> Iterable[str]:
 def _unknown(where: str, pattern: str, slots: list[str]) -> UserError:
     guess = nearest(pattern, slots)
     shown = ", ".join(slots[:_SHOWN]) + (", ..." if len(slots) > _SHOWN else "")
-    hint = f"Did you mean {guess!r}?" if guess else f"There are: {shown}."
+    hint = f"Did you mean {guess!r}?" if guess else f"Valid: {shown}."
     return UserError(f"{where}: no tool of the data has an argument {pattern!r}. {hint}")

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from pytest_dstfuzz.dialogue.calls import REPLY, Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import DstFuzzError, UserError
-from pytest_dstfuzz.printable import shortened
+from pytest_dstfuzz.printable import counted, shortened
 from pytest_dstfuzz.registry import blamed
 from pytest_dstfuzz.trackers.calls import CallJudge
 
@@ -172,7 +172,8 @@ class ComparisonCheck:
         if self.findings:
             told = "\n".join(f"  {finding}" for finding in self.findings[:_SHOWN])
             count = len(self.findings)
-            raise AssertionError(f"the comparison {self.name!r} breaks {count} rules:\n{told}")
+            rules = counted(count, "rule")
+            raise AssertionError(f"the comparison {self.name!r} breaks {rules}:\n{told}")
 
 
 def check_comparison_laws(comparison: Comparison, texts: Sequence[str]) -> ComparisonCheck:
@@ -197,13 +198,13 @@ def check_comparison_laws(comparison: Comparison, texts: Sequence[str]) -> Compa
             continue
         same += there.same
         if (there.same, there.distance) != (again.same, again.distance):
-            findings.append(f"{_both(one, other)} are compared otherwise the second time")
+            findings.append(f"{_both(one, other)} get another verdict the second time")
         if there.same != back.same:
-            told = "the same in one order alone: which of them is clean would decide"
+            told = "the same in one order only: the verdict depends on which of them is clean"
             findings.append(f"{_both(one, other)} are {told}")
     outcome = Outcome({REPLY: "It is open."})
     if dict(comparison.align(outcome, outcome)) != dict(outcome):
-        findings.append("align() changes an answer that is held against itself")
+        findings.append("align() changes an answer that is compared with itself")
     return ComparisonCheck(comparison.name, len(pairs), same, tuple(dict.fromkeys(findings)))
 
 
@@ -278,8 +279,9 @@ class OwnFunction(Comparison):
         distance = float(answer)
         if self._threshold is None:
             raise UserError(
-                f"the comparison {self._called!r} returned {distance:g}, a distance: say up to "
-                "which one two replies are the same, such as NAME:threshold=0.5"
+                f"the comparison {self._called!r} returned a distance, {distance:g}, but has no "
+                "threshold: give the largest distance of equivalent replies, as in "
+                "NAME:threshold=0.5"
             )
         allowed = f"{distance:.2f} apart, {self._threshold:g} allowed"
         same = distance <= self._threshold
@@ -294,8 +296,8 @@ class CheckedComparison(Comparison):
         self._name = str(comparison.name)
         if any(mark in self._name for mark in ", '\"\n"):
             raise UserError(
-                f"{where}: the name {self._name!r} has a blank, a comma or a quote: a list of "
-                "comparisons needs one without"
+                f"{where}: the name {self._name!r} has a space, a comma or a quote, which lists of "
+                "comparisons do not allow: choose another name"
             )
 
     @property

@@ -360,7 +360,7 @@ class Calibration:
     def lines(self) -> Iterator[str]:
         """Yield the percentiles, the threshold and its error rates as lines of text."""
         heads = "".join(f"{f'{share} %':>7}" for share in SHOWN)
-        yield f"{'distance below which lie':<46}{heads}"
+        yield f"{'percentiles of the distance':<46}{heads}"
         rows = [
             (f"recorded replies to different questions ({len(self.different):,})", self.different)
         ]
@@ -371,10 +371,10 @@ class Calibration:
         eps = self.threshold
         taken = np.mean(np.array(self.different) <= eps)
         yield f"--dst-compare=embedding:threshold={eps:g}"
-        yield f"  different questions: {taken:.1%} of the pairs are taken for the same"
+        yield f"  different questions: {taken:.1%} of the pairs count as the same"
         if self.own:
             apart = np.mean(np.array(self.own) > eps)
-            yield f"  one question: {apart:.1%} of the pairs are told apart"
+            yield f"  one question: {apart:.1%} of the pairs count as different"
 
 
 def different_replies(data: DialogueSet, seed: int) -> list[tuple[str, str]]:
@@ -396,8 +396,8 @@ def different_replies(data: DialogueSet, seed: int) -> list[tuple[str, str]]:
     replies = [*chain.from_iterable(by_dialogue)]
     if len(replies) < LEAST:
         raise UserError(
-            f"the data {data.name!r} (split {data.split}) have {len(replies)} recorded replies, "
-            f"and it takes {LEAST} to find a threshold: give one as "
+            f"a threshold needs at least {LEAST} recorded replies, and the data {data.name!r} "
+            f"(split {data.split}) has {len(replies)}: give the threshold as "
             "--dst-compare=embedding:threshold=DISTANCE"
         )
     rng = stream(seed, "calibrate")

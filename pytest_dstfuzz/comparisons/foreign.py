@@ -34,7 +34,7 @@ class SentenceEmbedding:
         looks_like_a_path = name.startswith((".", "/", "~")) or "\\" in name
         folder = Path(name).expanduser()
         if looks_like_a_path and not folder.is_dir():
-            raise UserError(f"embedding:{name}: there is no folder {str(folder)!r}")
+            raise UserError(f"embedding:{name}: the folder {str(folder)!r} does not exist")
         with needs_extra(f"embedding:{name}", "similarity", *_NEEDED):
             from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
         try:
@@ -45,8 +45,8 @@ class SentenceEmbedding:
             if passes_through(error):
                 raise
             raise UserError(
-                f"embedding:{name} cannot be loaded: {cause_of(error)}. Write the folder of a "
-                "model, or a name under which Hugging Face has one"
+                f"embedding:{name} cannot be loaded: {cause_of(error)}. Give the folder of a "
+                "model, or the name of a model on Hugging Face"
             ) from error
         self._vectors: dict[str, Vector] = {}
 

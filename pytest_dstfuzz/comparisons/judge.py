@@ -90,8 +90,8 @@ class Judge(Comparison):
         """
         if settings.judge is None:
             raise UserError(
-                f"the comparison {JUDGE!r} asks a chat model, and none is named: add "
-                "--dst-compare=judge:openai+http://..., the address of one"
+                f"the comparison {JUDGE!r} needs a chat model: give its address, as in "
+                "--dst-compare=judge:openai+http://..."
             )
         self._settings = settings
         self._address = Address(settings.judge.full.partition("+")[2])
@@ -141,8 +141,8 @@ class Judge(Comparison):
             raise
         except TrackerError as error:
             raise NoAnswerError(
-                f"the judge of --dst-compare does not answer: {error}. It takes the address of an "
-                "OpenAI-compatible chat model that is up, such as openai+http://localhost:8000/v1"
+                f"the judge of --dst-compare does not answer: {error}. Give the address of a "
+                "running OpenAI-compatible chat model, such as openai+http://localhost:8000/v1"
             ) from None
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
@@ -163,7 +163,7 @@ class Judge(Comparison):
         same = self._judged.get(pair)
         if same is None:
             return Compared(same=True, unsure=True)
-        return Compared(same, why="" if same else "the judge, in both orders: not the same")
+        return Compared(same, why="" if same else "not the same by the judge, in both orders")
 
     def _judge(self, pairs: Sequence[_Pair]) -> None:
         """Judge the pairs without a verdict, within the budget."""

@@ -196,9 +196,9 @@ def comparison_by_name(
         name in COMPARISONS.shipped and name not in _MEASURES for name in listed
     ):
         raise UserError(
-            f"a threshold is for comparisons that have distances, and {', '.join(listed)} "
-            f"{'have' if len(listed) > 1 else 'has'} none: add {' or '.join(_MEASURES)}, or a "
-            "function of yours that returns one"
+            f"a threshold needs a comparison with distances, and {', '.join(listed)} "
+            f"{'have' if len(listed) > 1 else 'has'} none: add {' or '.join(_MEASURES)}, or your "
+            "own function that returns a distance"
         )
     ships = (name in COMPARISONS.shipped or name.startswith(_FOREIGN) for name in listed)
     if listed == ["exact"] or not all(ships):
@@ -227,7 +227,7 @@ def _named(name: str, settings: ReplySettings, search_path: tuple[str, ...]) -> 
     if name not in COMPARISONS.names:
         error = unknown_name("comparison", name, COMPARISONS.names)
         hint = "" if is_word(name) else f" Or {QUOTES}."
-        raise UserError(f"{error} Your own is named as package.module:function.{hint}")
+        raise UserError(f"{error} Write your own comparison as package.module:function.{hint}")
     found = COMPARISONS.find(name)
     return _own(found, COMPARISONS.where(name), settings.threshold, name)
 
@@ -237,9 +237,9 @@ def _foreign(name: str, settings: ReplySettings) -> Comparison:
         return SameMeaning(None, settings.threshold)
     if settings.threshold is None:
         raise UserError(
-            f"embedding:{name} has no threshold of its own: give one as "
+            f"embedding:{name} has no default threshold: give one as "
             f"embedding:{name}:threshold=DISTANCE; "
-            f"`dstfuzz calibrate --embedding={name} --data=...` says which"
+            f"`dstfuzz calibrate --embedding={name} --data=...` finds it"
         )
     from pytest_dstfuzz.comparisons.foreign import SentenceEmbedding  # noqa: PLC0415 - torch
 

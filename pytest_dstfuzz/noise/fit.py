@@ -42,6 +42,7 @@ from pytest_dstfuzz.noise.tables import (
 )
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.words import take_apart, word_list
+from pytest_dstfuzz.printable import counted
 
 #: Factors closer to 1 are dropped, by the absolute value of their natural logarithm.
 _NEGLIGIBLE: Final = 0.03
@@ -343,8 +344,8 @@ def read_log(path: Path, split: str) -> Log:
         data = load_dialogues(path, split)
     except DataError as error:
         raise DataError(
-            f"{error}. Logs without dialogues are JSON Lines with a turn of a user a line, "
-            '"i need a taxi" or {"text": "i need a taxi"}, in a file that ends in .jsonl'
+            f"{error}. For logs without dialogues, give a .jsonl file with one user turn a line: "
+            '"i need a taxi" or {"text": "i need a taxi"}'
         ) from None
     known = data.ontology.values if data.ontology else {}
     values = (value for values in known.values() for value in values)
@@ -367,7 +368,7 @@ def _text(path: Path, number: int, value: object) -> str:
     text = value.get("text") if isinstance(value, dict) else value
     if not isinstance(text, str):
         raise DataError(
-            f'{path}: line {number} needs the key "text" with a text, as the first line has'
+            f'{path}: line {number} has no text: it needs the key "text", like the first line'
         )
     return text
 
@@ -375,7 +376,7 @@ def _text(path: Path, number: int, value: object) -> str:
 def _log(path: Path, turns: Iterable[Text], values: Iterable[str]) -> Log:
     kept = tuple(turn for turn in turns if word_list(turn.text))
     if not kept:
-        raise DataError(f"{path} holds no text of a user with a word in it")
+        raise DataError(f"{path} has no user turn with a word")
     return Log(kept, frozenset(values) | _names(turn.text for turn in kept))
 
 
@@ -414,7 +415,7 @@ def fit_log(
     seen, forms = find_habits(texts, casual.tables.words, known=True)
     notes = list(_not_told(texts, seen))
     if words < _PRIOR_WORDS:
-        notes.append(f"{words:,} words tell little: how often people slip is mostly as shipped")
+        notes.append(f"few words ({words:,}): the slip rates come mostly from the shipped models")
     rest = {kind: table for kind, table in casual.tables.words.items() if kind not in forms}
     merged = replace(tables, words={**tables.words, **rest, **forms})
     sample = texts[:: max(1, len(texts) // _ENOUGH)]
@@ -426,8 +427,8 @@ def fit_log(
     shares = [NoiseKind(k.name, k.share * typed / total, k.per_word) for k in kinds]
     shares += [NoiseKind(k.name, k.share * habits / total, k.per_word) for k in casually]
     rate = float(f"{min(total / words, 1.0):.3g}")
-    noted = (f"{len(log.turns)} turns of users, {words} words",)
-    file = model_file(name, rate, (*noted, "what they do not tell: shipped models"), shares, merged)
+    noted = f"{counted(len(log.turns), 'user turn')}, {counted(words, 'word')}"
+    file = model_file(name, rate, (noted, "the rest: shipped models"), shares, merged)
     return LogModel(file, words, tuple(slips), seen, tuple(notes))
 
 
@@ -446,15 +447,15 @@ def _not_told(texts: Sequence[str], seen: dict[str, float]) -> Iterator[str]:
     if sum(any(map(str.isupper, text)) for text in texts) < _RAW * len(texts):
         for kind in _KINDS_OF_CASE:
             seen.pop(kind, None)
-        yield "the texts are in small letters: nothing is said of capitals that are missing"
+        yield "the texts are in lower case: missing capitals are not counted"
     ended = sum(text.rstrip()[-1:] in ("?", "!", ".") for text in texts)
     apart = sum(text.rstrip()[-2:] in (" .", " ?", " !") for text in texts)
     if ended - apart < _RAW * len(texts):
         seen.pop("full_stop", None)
-        yield "the texts have no marks at their ends: nothing is said of full stops"
+        yield "the texts do not end with punctuation: missing full stops are not counted"
     if not any("'" in text or "’" in text for text in texts):
         seen.pop("apostrophe", None)
-        yield "the texts have no apostrophes: nothing is said of those that are missing"
+        yield "the texts have no apostrophes: missing apostrophes are not counted"
 
 
 def _complete(seen: dict[str, float], casual: ModelFile, words: int) -> None:

@@ -453,7 +453,7 @@ class NoisyUtterance:
 
 def _check_rate(rate: float) -> None:
     if not 0.0 <= rate <= 1.0:
-        raise UserError(f"the slip rate is {rate:g}: slips per word, a number from 0 to 1")
+        raise UserError(f"the slip rate is {rate:g}, but must be from 0 to 1 (slips per word)")
 
 
 #: The shipped models.
@@ -500,8 +500,8 @@ class NoiseModel:
             guess = nearest(name, SHIPPED)
             hint = f" Did you mean {guess!r}?" if guess else ""
             raise UserError(
-                f"there is no noise model {name!r}.{hint} Give one of {', '.join(SHIPPED)}, or the "
-                "path of a file that `dstfuzz fit-noise` wrote"
+                f"unknown noise model {name!r}.{hint} Valid: {', '.join(SHIPPED)}, or the path of "
+                "a file from `dstfuzz fit-noise`"
             )
         return cls(read_model_file(path))
 

@@ -267,7 +267,7 @@ def read_model_file(path: Path) -> ModelFile:
         found = from_json(ModelFile, content)
         _check(found)
     except ValueError as error:
-        raise DataError(f"{path} is no {WHAT}: {error}") from None
+        raise DataError(f"{path} is not a {WHAT}: {error}") from None
     return found
 
 
@@ -290,21 +290,21 @@ def _check_kinds(file: ModelFile) -> None:
         if name not in SLIP_KINDS:
             guess = nearest(name, SLIP_KINDS)
             hint = f"; did you mean {guess!r}?" if guess else ""
-            raise ValueError(f"kinds: there is no kind {name!r}{hint}")
+            raise ValueError(f"kinds: unknown kind {name!r}{hint}")
         if names.count(name) > 1:
-            raise ValueError(f"kinds: {name!r} stands there twice")
+            raise ValueError(f"kinds: {name!r} is there twice")
     for kind in file.kinds:
         _between(f"kinds: share of {kind.name!r}", kind.share, 1.0)
         _between(f"kinds: per_word of {kind.name!r}", kind.per_word)
     total = math.fsum(kind.share for kind in file.kinds)
     if abs(total - 1.0) > 1e-3:
-        raise ValueError(f"kinds: the shares make {total:.3f}, not 1")
+        raise ValueError(f"kinds: the shares add up to {total:.3f}, but must add up to 1")
 
 
 def _between(what: str, value: float, most: float = 1e9) -> None:
     if not 0.0 <= value <= most:
         upper = f" and at most {most:g}" if most <= 1.0 else ""
-        raise ValueError(f"{what} is {value:g}: a number of at least 0{upper} is expected")
+        raise ValueError(f"{what} is {value:g}, but must be at least 0{upper}")
 
 
 def plain(file: ModelFile) -> dict[str, Any]:

@@ -230,16 +230,16 @@ class ActionSpace:
             start = self._offsets[step.transformation]
             width = self._widths[step.transformation]
             if not 1 <= len(step.repetitions) <= self.repetitions:
-                raise ValueError(f"{step.transformation} takes 1 to {self.repetitions} repetitions")
+                raise ValueError(f"{step.transformation} needs 1 to {self.repetitions} repetitions")
             vector[start] = step.importance
             for index, parameters in enumerate(step.repetitions):
                 if len(parameters) != width - 1:
-                    raise ValueError(f"{step.transformation} takes {width - 1} parameters")
+                    raise ValueError(f"{step.transformation} needs {width - 1} parameters")
                 at = start + 1 + index * width
                 vector[at : at + width] = [1.0, *parameters]
         action = Action(tuple(vector), len(steps))
         if self.decode(action) != tuple(steps):
-            raise ValueError("these steps are not what any action decodes to")
+            raise ValueError("no action decodes to these steps")
         return action
 
     def _check_k(self, k: int) -> None:
@@ -410,8 +410,9 @@ class Perturber:
             # `all` names six transformations, and a model need not make slips of all six.
             if name not in TRANSFORMATIONS or len(lacking) == len(named):
                 raise UserError(
-                    f"the profile {self.validity} makes nothing of {name!r}: it is no slip of the "
-                    f"noise models in use ({', '.join(self._models)}). --dst-validity=strict has it"
+                    f"the profile {self.validity} never makes {name!r}, because the noise models "
+                    f"in use ({', '.join(self._models)}) have no such slip: use "
+                    "--dst-validity=strict"
                 )
 
     @cached_property
@@ -426,8 +427,8 @@ class Perturber:
             return self
         if not selection.shipped.names:
             raise UserError(
-                f"an agent knows the shipped transformations alone, and none of them is in use, "
-                f"only {', '.join(selection.written)}: choose another search"
+                "an agent needs a shipped transformation, and the run uses only "
+                f"{', '.join(selection.written)}: choose another search"
             )
         other = copy.copy(self)
         other._use(selection.shipped)  # noqa: SLF001 - its own

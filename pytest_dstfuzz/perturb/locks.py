@@ -263,9 +263,9 @@ class Locks:
             try:
                 return re.compile(lock[1:-1], re.IGNORECASE)
             except re.error as error:
-                raise UserError(f"lock {lock!r} is no regular expression: {error}") from None
+                raise UserError(f"lock {lock!r} is not a regular expression: {error}") from None
         if not word_list(lock):
-            raise UserError(f"lock {lock!r} holds no word; give a word or a /regular expression/")
+            raise UserError(f"lock {lock!r} has no word: give a word or a /regular expression/")
         self._enter("user", [lock])
         return None
 

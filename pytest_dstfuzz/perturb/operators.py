@@ -357,22 +357,22 @@ class EditPolicy:
 def _ordered(said: Any) -> Iterable[Any]:
     if isinstance(said, str | set | frozenset):
         raise TypeError(
-            f"it returned a {type(said).__name__}, not a tuple or a list: choices have to stand in "
-            "the same order in every process"
+            f"it returned a {type(said).__name__}, not a tuple or a list: choices must have the "
+            "same order in every process"
         )
     return tuple(said)
 
 
 def _text(choice: object) -> str:
     if not isinstance(choice, str) or not choice.strip():
-        raise TypeError(f"it returned {choice!r} among its choices, which is no word")
+        raise TypeError(f"it returned {choice!r} among its choices, which is not a word")
     return choice
 
 
 def _typo(place: Any, word: str) -> Typo:
     typo = Typo(*place)
     if isinstance(typo.choices, str) or not 0 <= typo.start <= typo.end <= len(word):
-        raise ValueError(f"it returned {typo}, which is no place in {word!r} with choices")
+        raise ValueError(f"it returned {typo}, which is not a place in {word!r} with choices")
     old = word[typo.start : typo.end]
     return typo._replace(choices=tuple(new for new in typo.choices if new != old))
 

@@ -21,6 +21,7 @@ from pytest_dstfuzz.perturb.exact import EXACT, breaks_exact
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.words import Edit, Word, take_apart, word_list
+from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.registry import blamed
 from pytest_dstfuzz.relations.relation import (
     FAILED_EARLIER,
@@ -521,8 +522,8 @@ class RelationCheck:
         if self.findings:
             told = "\n".join(f"  {finding}" for finding in self.findings[:_SHOWN])
             count = len(self.findings)
-            rules = "rule" if count == 1 else "rules"
-            raise AssertionError(f"the relation {self.name!r} breaks {count} {rules}:\n{told}")
+            rules = counted(count, "rule")
+            raise AssertionError(f"the relation {self.name!r} breaks {rules}:\n{told}")
 
 
 def check_laws(

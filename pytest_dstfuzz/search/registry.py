@@ -104,8 +104,8 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
         searched = search_by_name(name.removeprefix(SAMPLED), seed=seed, k=k)
         if searched.by_density:
             raise UserError(
-                f"the search {name!r} has no part that searches: {searched.name} draws from the "
-                f"noise model, too; write {searched.name}, or {SAMPLED}random"
+                f"the search {name!r} draws from the noise model twice, since {searched.name} "
+                f"draws from it, too: use {searched.name} or {SAMPLED}random"
             )
         return SampleAndSearch(NoiseSearch(seed, k), searched)
     factory, where = SEARCHES.of(name), SEARCHES.where(name)
@@ -117,7 +117,7 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
     base = name.partition(":")[0]
     found = as_search(made, where, base)
     if found.name != base:
-        raise UserError(f"{where} says that its name is {found.name!r}: give it the name {base!r}")
+        raise UserError(f"{where} calls itself {found.name!r}: give it the name {base!r}")
     return found
 
 
@@ -183,7 +183,7 @@ class CheckedSearch(Search):
         self.waits = bool(getattr(search, "waits", super().waits))
         if self.order not in ORDERS:
             raise UserError(
-                f"{where}: order of {type(search).__name__} is {self.order!r}: it must be "
+                f"{where}: order of {type(search).__name__} is {self.order!r}, but must be "
                 f"{' or '.join(ORDERS)}"
             )
 

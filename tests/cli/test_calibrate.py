@@ -64,7 +64,7 @@ def test_recorded_replies_and_those_of_a_bot_are_measured(
     assert cli.main([*line, "--model", "wobbling_bot:reply", "--turns", "12"]) == 0
     both = capsys.readouterr().out
     assert "own replies to one question (36)" in both
-    assert "one question: 0.0% of the pairs are told apart" in both
+    assert "one question: 0.0% of the pairs count as different" in both
 
 
 def test_a_bot_that_never_replies_is_told(
@@ -89,7 +89,7 @@ def test_too_few_replies_and_votes_are_one_message_each(
     few = tmp_path / "few.jsonl"
     few.write_text(data.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")
     for words, message in (
-        (["--data", str(few)], "have 6 recorded replies, and it takes 50 to find a threshold"),
+        (["--data", str(few)], "needs at least 50 recorded replies, and the data"),
         (["--data", str(data), "--model", "x:y", "--votes", "1"], "own replies needs at least two"),
     ):
         assert cli.main(["calibrate", *words]) == 2

@@ -65,7 +65,7 @@ def test_a_function_of_a_module_is_called_with_what_it_takes(tmp_path: Path) -> 
     strict = says(own("far", ReplySettings(threshold=0.3)), "a", "b")
     assert strict == Compared(same=False, distance=0.4, why="0.40 apart, 0.3 allowed")
     for name, settings, message in (
-        ("far", PLAIN, "returned 0.4, a distance: say up to which one"),
+        ("far", PLAIN, "returned a distance, 0.4, but has no threshold"),
         ("none", PLAIN, "returned nothing: it must return True or False"),
         ("wrong", PLAIN, r"the comparison 'my_rules:wrong'.* IndexError"),
         ("one", PLAIN, "cannot be called with two texts: write def same"),
@@ -81,7 +81,7 @@ def test_a_function_of_a_module_is_called_with_what_it_takes(tmp_path: Path) -> 
 
 
 def test_a_threshold_that_nothing_is_held_against_is_refused() -> None:
-    with pytest.raises(UserError, match="threshold is for comparisons that have distances"):
+    with pytest.raises(UserError, match="a threshold needs a comparison with distances"):
         comparison_by_name("numbers,polarity", ReplySettings(threshold=0.3))
 
 

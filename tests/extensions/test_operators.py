@@ -177,7 +177,7 @@ def test_a_shipped_policy_uses_what_it_knows() -> None:
         "char_drop/blank",
         "char_drop/any",
     }
-    with pytest.raises(UserError, match=r"an agent knows the shipped .* only dialect: choose"):
+    with pytest.raises(UserError, match=r"an agent needs a shipped .* only dialect: choose"):
         made(1, "dialect")
 
 
@@ -267,7 +267,7 @@ def test_an_operator_that_answers_badly_is_one_clear_message(said: Any, message:
 
 def test_places_outside_of_the_word_are_one_clear_message() -> None:
     operator("char_drop", "typo", name="bad")(lambda word: [(0, len(word) + 1, ("",))])
-    with pytest.raises(UserError, match=r"char_drop/bad fails on .* is no place in 'please'"):
+    with pytest.raises(UserError, match=r"char_drop/bad fails on .* is not a place in 'please'"):
         drawn(perturber_of("char_drop/bad"), text="please")
 
 

@@ -158,7 +158,7 @@ def test_a_context_is_that_of_an_attempt_made_already() -> None:
 
 def test_a_search_says_its_own_name() -> None:
     register_search("other", VowelSearch)
-    with pytest.raises(UserError, match="the search 'other' says that its name is 'vowels'"):
+    with pytest.raises(UserError, match="the search 'other' calls itself 'vowels'"):
         search_by_name("other", seed=0, k=1)
     register_search("fixed", lambda: VowelSearch(0, 1))
     with pytest.raises(UserError, match=r"the factory of the search 'fixed', called with seed= "):

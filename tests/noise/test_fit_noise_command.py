@@ -56,8 +56,8 @@ def test_dialogues_are_read_too(folder: Path, capsys: pytest.CaptureFixture[str]
     assert run("talks.jsonl --output own.json") == 0
     said = capsys.readouterr().out
     assert "user turns: 1; words: 2; typing slips found: 0" in said
-    assert "in small letters" in said
-    assert "no marks" in said
+    assert "in lower case" in said
+    assert "do not end with punctuation" in said
     assert "no apostrophes" in said
     assert "fewer than 100 typing slips" in said
 
@@ -81,11 +81,11 @@ def test_names_are_no_slips(folder: Path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "Logs without dialogues are JSON Lines"),
-        ('{"text": 5}\n', r'line 1 needs the key "text" with a text'),
-        ('{"text": "a taxi"}\n{"txt": "a"}\n', r'line 2 needs the key "text" with a text'),
+        ("", "For logs without dialogues, give a .jsonl file"),
+        ('{"text": 5}\n', 'line 1 has no text: it needs the key "text"'),
+        ('{"text": "a taxi"}\n{"txt": "a"}\n', 'line 2 has no text: it needs the key "text"'),
         ('"a taxi"\n{"text": \n', "line 2 is not valid JSON, perhaps cut off"),
-        ('"…"\n', "holds no text of a user with a word in it"),
+        ('"…"\n', "has no user turn with a word"),
         ("a taxi please\n", "line 1 is not valid JSON"),
     ],
 )
@@ -142,12 +142,12 @@ GOOD = {
         ({"format": None}, "it has no 'format'"),
         ({"slip_rate": "much"}, "slip_rate: 'much' where a number is expected"),
         ({"slip_rate": 2.0}, "slip_rate is 2: a number of at least 0 and at most 1"),
-        ({"kinds": []}, "the shares make 0.000, not 1"),
+        ({"kinds": []}, "the shares add up to 0.000"),
         (
             {"kinds": [{"name": "mising", "share": 1.0, "per_word": 1.0}]},
-            "there is no kind 'mising'; did you mean 'missing'?",
+            "unknown kind 'mising'; did you mean 'missing'?",
         ),
-        ({"kinds": GOOD["kinds"] * 2}, "'missing' stands there twice"),
+        ({"kinds": GOOD["kinds"] * 2}, "'missing' is there twice"),
         ({"tables": {"factors": {"missing": {"first": -1.0}}}}, "'first' of 'missing' is -1"),
         ({"tables": {"words": {"texting": {"you": {"u": -1.0}}}}}, "'you' -> 'u' of 'texting'"),
     ],
@@ -162,5 +162,5 @@ def test_a_damaged_model_is_one_message(folder: Path, change: dict[str, object],
 
 
 def test_a_name_that_is_none():
-    with pytest.raises(UserError, match=r"no noise model 'typng'\. Did you mean 'typing'\?"):
+    with pytest.raises(UserError, match=r"unknown noise model 'typng'\. Did you mean 'typing'\?"):
         NoiseModel.load("typng")

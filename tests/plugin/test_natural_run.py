@@ -86,7 +86,7 @@ def test_an_ini_file_and_a_marker_set_them_too(talk: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--dst-noise=typng", "there is no noise model 'typng'. Did you mean 'typing'?"),
+        ("--dst-noise=typng", "unknown noise model 'typng'. Did you mean 'typing'?"),
         ("--dst-noise=typing:0", "must be a number of shares of the slips above 0"),
         ("--dst-noise=,", "names nothing"),
         ("--dst-slip-rate=2", "must be a rate between 0 and 1"),
@@ -140,9 +140,7 @@ def test_what_no_model_makes_cannot_be_named(
 ) -> None:
     result = talk.runpytest_inprocess(*OPTIONS, *options)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        [f"ERROR: the profile natural makes nothing of '{name}': *=strict*"]
-    )
+    result.stderr.fnmatch_lines([f"ERROR: the profile natural never makes '{name}', *=strict"])
 
 
 def test_all_are_those_that_a_model_makes(talk: pytest.Pytester) -> None:

@@ -278,7 +278,7 @@ def load_lexicon(path: Path | None = None) -> Lexicon:
     except (OSError, EOFError, ValueError) as error:
         raise DataError(f"cannot read the lexicon {path or shipped}: {error}") from error
     if not isinstance(compiled, dict) or compiled.get("format") != FORMAT:
-        raise DataError(f"{path or shipped} is no compiled lexicon of format {FORMAT}")
+        raise DataError(f"{path or shipped} is not a compiled lexicon of format {FORMAT}")
     words: dict[str, Any] = {name: tuple(compiled["lists"][name]) for name in LISTS}
     for name in MAPPINGS:
         entries: dict[str, str] = compiled["mappings"][name]

@@ -92,14 +92,14 @@ class KeyedVectorsNeighbours:
             from gensim.models import KeyedVectors  # noqa: PLC0415 - an extra
         file = Path(path)
         if not file.is_file():
-            raise UserError(f"no word vectors at {file}: give a file in word2vec's format")
+            raise UserError(f"{file} does not exist: give word vectors in word2vec's format")
         pickled = _is_pickle(file)
         if pickled and not unpickle:
             raise UserError(
-                f"{file} is a pickle, as KeyedVectors.save writes it: reading one runs whatever "
-                "code is in it, so it is not read. Save the vectors as word2vec "
-                "(vectors.save_word2vec_format('vectors.bin', binary=True)); or, if you trust "
-                "whoever made the file, give unpickle=True"
+                f"{file} is a pickle, as KeyedVectors.save writes it. It is not read, because "
+                "reading a pickle runs the code in it. Save the vectors as word2vec "
+                "(vectors.save_word2vec_format('vectors.bin', binary=True)), or give unpickle=True "
+                "if you trust the author of the file"
             )
         try:
             if pickled:
@@ -107,13 +107,11 @@ class KeyedVectorsNeighbours:
             else:
                 vectors = KeyedVectors.load_word2vec_format(file, binary=".bin" in file.suffixes)
         except Exception as error:  # unpickling foreign bytes may raise anything
-            raise UserError(
-                f"{file} holds no word vectors that gensim can read: {error}"
-            ) from error
+            raise UserError(f"gensim cannot read word vectors from {file}: {error}") from error
         if not isinstance(vectors, KeyedVectors):
             vectors = getattr(vectors, "wv", None)  # a whole Word2Vec model was saved
         if not isinstance(vectors, KeyedVectors):
-            raise UserError(f"{file} was saved by gensim but holds no KeyedVectors")
+            raise UserError(f"{file} was saved by gensim, but has no KeyedVectors")
         self._vectors: Any = vectors
         self._top = top
         self.name = f"keyed-vectors:{_digest(file)}:{top}"
@@ -169,7 +167,7 @@ class MaskedLanguageModelInsertions:
                 "Give the folder of a saved model, or the name of one in the local cache."
             ) from error
         if self._tokenizer.mask_token is None:
-            raise UserError(f"{str(model)!r} has no mask token: it is no masked language model")
+            raise UserError(f"{str(model)!r} is not a masked language model: it has no mask token")
         self._top = top
         self.name = f"masked-lm:{_state_digest(self._model)}:{top}"
         self._cached = lru_cache(maxsize=_CACHE)(self._insertions)

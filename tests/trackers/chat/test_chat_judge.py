@@ -152,7 +152,9 @@ def test_the_tested_model_is_known_by_address_and_name() -> None:
 
 
 def test_a_mistake_is_one_message() -> None:
-    with pytest.raises(UserError, match=r"none is named: add --dst-compare=judge:openai\+http://"):
+    with pytest.raises(
+        UserError, match=r"needs a chat model: .* --dst-compare=judge:openai\+http://"
+    ):
         comparison_by_name("judge", ReplySettings())
     reply = {"outcome": "reply"}
     with pytest.raises(UserError, match=r"add --dst-compare=judge, alone or in a list"):
