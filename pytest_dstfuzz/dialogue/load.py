@@ -559,8 +559,8 @@ def _name_of(path: Path) -> str:
 
 
 _NO_CALLS: Final = (
-    "a file of tools (--dst-tools) is only for tests of tool calls: add --dst-outcome=tool-calls, "
-    "or leave the file out"
+    "a file of tools (--dst-tools) applies only to assistants that call tools: add "
+    "--dst-outcome=tool-calls, or leave the file out"
 )
 
 

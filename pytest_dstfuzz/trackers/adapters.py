@@ -147,13 +147,16 @@ def as_tracker(
     if has("reset") and has("update"):
         return StatefulAdapter(candidate, normalisation=normalisation)
     if (has("reset") and has("reply")) or first_parameter(candidate) == "messages":
-        raise UserError(f"{describe(candidate)} replies to messages: add {REPLIES}")
+        raise UserError(
+            f"{describe(candidate)} replies to messages and keeps no belief state: add {REPLIES}"
+        )
     if callable(candidate):
         return CallableTracker(candidate, normalisation=normalisation)
     raise UserError(
-        f"{describe(candidate)} is no tracker: give an object with predict(contexts), one with "
-        "reset() and update(system, user), one of ConvLab-3 with init_session() and "
-        "update_turn(system, user) or update(user), or a function from a context to {slot: value}"
+        f"{describe(candidate)} is not a tracker: give an object with predict(contexts), an object "
+        "with reset() and update(system, user), a tracker of ConvLab-3 with init_session() and "
+        "update_turn(system, user) or update(user), or a function that takes a context and returns "
+        "{slot: value}"
     )
 
 
@@ -169,8 +172,8 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
         try:
             return Prediction(normalise_state(answer, normalisation))
         except DataError as error:
-            raise TrackerError(f"{who} returned a bad state: {error}") from error
-    hint = f"; for a system that replies add {REPLIES}" if isinstance(answer, str) else ""
+            raise TrackerError(f"{who} returned an invalid state: {error}") from error
+    hint = f"; if the system replies to users, add {REPLIES}" if isinstance(answer, str) else ""
     raise TrackerError(
         f"{who} must return a mapping slot -> value or a Prediction, not {describe(answer)}{hint}"
     )

@@ -20,7 +20,7 @@ from pytest_dstfuzz.dialogue.calls import (
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, messages_and_tools
 from pytest_dstfuzz.dialogue.messages import calls_of
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.printable import describe
+from pytest_dstfuzz.printable import counted, describe
 from pytest_dstfuzz.trackers.adapting import FunctionAdapter, as_it_is, made
 from pytest_dstfuzz.trackers.evaluate import (
     Progress,
@@ -34,7 +34,7 @@ from pytest_dstfuzz.trackers.rolling import RollingCalls
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 
 _GIVEN: Final = (
-    "; your function gets two lists, of messages and of tools, in the form of OpenAI's API"
+    "; the function is called with two lists, messages and tools, in the form of OpenAI's API"
 )
 
 
@@ -80,8 +80,8 @@ def as_caller(candidate: object, history: History = "recorded") -> Tracker:
 
 def _no_caller(found: object) -> UserError:
     return UserError(
-        f"{describe(found)} calls no tools: give a function from messages and tools to the next "
-        "message, as in OpenAI's API"
+        f"{describe(found)} cannot call tools: give a function that takes messages and tools and "
+        "returns the next message, as in OpenAI's API"
     )
 
 
@@ -153,10 +153,12 @@ class CallEvaluation(RecordedFigures):
 
     def figures(self) -> list[tuple[str, str]]:
         """Return the names of the figures with their values as text."""
-        found = [("right messages", f"{percent(self.right_messages)} of {self.turns} turns")]
+        found = [
+            ("right messages", f"{percent(self.right_messages)} of {counted(self.turns, 'turn')}")
+        ]
         if self.turns_with_calls:
             share = percent(self.right_with_calls / self.turns_with_calls)
-            found.append(("right where calls were recorded", f"{share} of {self.turns_with_calls}"))
+            found.append(("right messages with calls", f"{share} of {self.turns_with_calls}"))
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -173,21 +175,23 @@ class CallEvaluation(RecordedFigures):
         """Return the figures as lines of text."""
         rows = self.common_lines("recorded messages", "after", "message")
         share = percent(self.right_messages)
-        rows.append(f"right messages        {share:>9}  ({self.right} of {self.turns} turns)")
+        turns = counted(self.turns, "turn")
+        rows.append(f"right messages        {share:>9}  ({self.right} of {turns})")
         if self.turns_with_calls:
             right, of = self.right_with_calls, self.turns_with_calls
-            rows.append(f"  with calls          {percent(right / of):>9}  ({right} of {of} turns)")
+            share, turns = percent(right / of), counted(of, "turn")
+            rows.append(f"  with calls          {share:>9}  ({right} of {turns})")
         if self.tools:
-            rows.append("recorded calls by tool, and their arguments:")
+            rows.append("right calls by tool, and their right arguments:")
             rows += [f"  {one.tool:<19} {_tool_text(one)}" for one in self.tools]
         return rows
 
 
 def _tool_text(one: ToolFigures) -> str:
-    text = f"{percent(one.right / one.calls):>9}  ({one.right} of {one.calls} calls"
+    text = f"{percent(one.right / one.calls):>9}  ({one.right} of {counted(one.calls, 'call')}"
     if one.arguments:
         share = percent(one.right_arguments / one.arguments)
-        text += f"; {share} of {one.arguments} arguments"
+        text += f"; {share} of {counted(one.arguments, 'argument')}"
     return f"{text})"
 
 
@@ -270,6 +274,6 @@ def _count(label: Outcome, found: Outcome, counts: dict[str, Counter[str]]) -> N
 def _refuse_unrecorded(data: DialogueSet, labelled: Sequence[object]) -> None:
     if not labelled:
         raise UserError(
-            f"no turn of {data.name!r} has a recorded message after it: right calls need what the "
-            "assistant did then, after some turns at least"
+            f"no turn of {data.name!r} is followed by a recorded message: the share of right "
+            "messages needs the assistant's messages after some turns"
         )

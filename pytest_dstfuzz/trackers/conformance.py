@@ -350,22 +350,22 @@ def slots(probe: TrackerProbe) -> CheckOutcome:
     """Check that the data has every slot of the answers."""
     ontology = probe.data.ontology
     if ontology is None or not ontology.complete:
-        return skipped("the data does not say which slots there are")
+        return skipped("the data does not list its slots")
     named = sorted({slot for a in probe.answers.values() for slot in a.prediction.state})
     problems = [problem for slot in named if (problem := unknown_slot({slot: ""}, ontology))]
     if problems:
         return failed(
             f"the tracker returns {first_few(problems)}",
-            "Name slots as the data does, or give the data an ontology with yours.",
+            "Use the slot names of the data, or give an ontology with the slots of the tracker.",
         )
-    return passed(f"{len(named)} slots, all known ({len(ontology.slots)} there are)")
+    return passed(f"{len(named)} of {counted(len(ontology.slots), 'slot')} predicted, none unknown")
 
 
 def values(probe: TrackerProbe) -> CheckOutcome:
     """Check that no value is a known value in another spelling."""
     ontology = probe.data.ontology
     if ontology is None:
-        return skipped("the data knows no values")
+        return skipped("the data has no known values")
     dialogues: dict[tuple[str, str], set[str]] = {}
     for place, answer in probe.answers.items():
         for pair in answer.prediction.state.items():
@@ -379,27 +379,26 @@ def values(probe: TrackerProbe) -> CheckOutcome:
             # If the tracker also writes the right spelling, it copies the typos of users.
             copied = len(where) < _SYSTEMATIC or (slot, meant) in dialogues
             count = counted(len(where), "dialogue")
-            shown = f"{slot} {value!r} where the data has {meant!r} (in {count})"
+            shown = f"{slot} {value!r} instead of {meant!r} (in {count})"
             (seldom if copied else often).append(shown)
     if often:
         return failed(
-            f"values in a spelling of their own: {first_few(often)}",
-            "Write values as the ontology of the data does: each other spelling counts as another "
-            "value, and so as wrong.",
+            f"values differ in spelling from the data: {first_few(often)}",
+            "Spell values as the ontology of the data does. Another spelling counts as another "
+            "value, so as wrong.",
         )
     if seldom:
         return warned(
-            f"now and then a value is misspelt: {first_few(seldom)}",
-            "It counts as wrong. Where it is copied from a typing error of the user, that is how "
-            "the tracker is, and nothing is wrong with its adapter.",
+            f"some values are misspelt: {first_few(seldom)}",
+            "Such a value counts as wrong. If the tracker copies it from a typo of the user, its "
+            "adapter is fine.",
         )
     if rewritten := list(dict.fromkeys(_rewritten(probe))):
         return warned(
-            "values are read in the spelling of the data, so nothing is lost: "
-            f"{first_few(rewritten)}",
+            f"values are converted to the spelling of the data: {first_few(rewritten)}",
             "Nothing has to be done.",
         )
-    return passed(f"{len(dialogues)} values, none a known one in another spelling")
+    return passed(f"{counted(len(dialogues), 'value')}, none in another spelling than the data")
 
 
 def meant_value(value: str, known: Iterable[str]) -> str | None:
@@ -449,30 +448,37 @@ LONG = ("we would like a quiet table near the window, and then a taxi; " * 40)[:
 #: Name in messages -> utterance.
 UTTERANCES = {
     "an empty utterance": "",
-    "blanks alone": " \t ",
-    "emoji alone": "👍🏽 🍕🎉 👨‍👩‍👧",
+    "only blanks": " \t ",
+    "only emoji": "👍🏽 🍕🎉 👨‍👩‍👧",
     "2,000 characters": LONG,
     "control characters": "cheap\x00 food\x07 \x1b[31mplease\x7f",
-    "text from right to left": "أريد فندقًا رخيصًا في الشمال",
+    "right-to-left text": "أريد فندقًا رخيصًا في الشمال",
     "several lines": "a cheap hotel\r\nin the north\n\nplease\n",
     "capitals": "I NEED A CHEAP HOTEL IN THE NORTH",
-    "punctuation alone": "?!... --",
+    "only punctuation": "?!... --",
 }
 #: Advice by outcome.
 _NOTHING_SAID = {
-    "state": "Users send these. Answer with the state so far where there is nothing to understand.",
-    REPLY: (
-        "Users send these. Where there is nothing to understand, reply with a text that says so."
+    "state": (
+        "Users send such utterances. If there is nothing to understand, answer with the state so "
+        "far."
     ),
-    TOOL_CALLS: "Users send these. Where there is nothing to understand, call nothing and say so.",
+    REPLY: (
+        "Users send such utterances. If there is nothing to understand, reply with a text that "
+        "says so."
+    ),
+    TOOL_CALLS: (
+        "Users send such utterances. If there is nothing to understand, call no tool, and say so "
+        "in a text."
+    ),
 }
 _RETURNED = {
     "state": (
-        "predict(contexts) returns one Prediction, or one mapping slot -> value, for each context; "
-        "slots and values are strings."
+        "predict(contexts) must return one Prediction, or one mapping slot -> value, for each "
+        "context; slots and values must be strings."
     ),
-    REPLY: "A reply is a text that is not empty.",
-    TOOL_CALLS: 'A message has "content", "tool_calls" or both, as in OpenAI\'s API.',
+    REPLY: "A reply must be a text that is not empty.",
+    TOOL_CALLS: 'A message must have "content", "tool_calls" or both, as in OpenAI\'s API.',
 }
 
 
@@ -496,8 +502,8 @@ def odd_utterances(probe: TrackerProbe) -> CheckOutcome:
         probe.ask([*turns, *probe.few])
     except DstFuzzError as error:
         return failed(
-            f"odd utterances are answered alone, and not in one batch with others: {error}",
-            "Look at the padding of what comes out empty, and at the longest context.",
+            f"odd utterances are answered one by one, but not in a batch with others: {error}",
+            "Check the padding of empty inputs, and the longest context.",
         )
     return passed(f"{kinds} odd utterances are answered")
 
@@ -517,10 +523,10 @@ def eval_mode(probe: TrackerProbe) -> CheckOutcome:
     """Check that no module of the tracker is in training mode."""
     if in_training_mode(probe.tracker):
         return failed(
-            f"{probe.kind.words.who} is in training mode, where dropout changes its answers",
-            "Call .eval() on the model once it is loaded.",
+            f"{probe.kind.words.who} is in training mode, in which dropout changes its answers",
+            "Call .eval() on the model after loading it.",
         )
-    return passed(f"nothing that {probe.kind.words.who} keeps says that it is training")
+    return passed(f"no model of {probe.kind.words.who} is in training mode")
 
 
 def clean_turns(probe: TrackerProbe) -> CheckOutcome:
@@ -528,11 +534,11 @@ def clean_turns(probe: TrackerProbe) -> CheckOutcome:
     errors = [(place, a) for place, a in probe.survey.items() if not isinstance(a, Answer)]
     total = len(probe.survey)
     if not errors:
-        return passed(f"one sound prediction for each of {total} clean turns")
+        return passed(f"one valid prediction for each of {counted(total, 'clean turn')}")
     place, error = errors[0]
     which = f"all {total}" if len(errors) == total else f"{len(errors)} of {total}"
     return failed(
-        f"no answer to {which} clean turns; to {probe.turns[place].name}: {error}",
+        f"no valid answer to {which} clean turns, such as {probe.turns[place].name}: {error}",
         f"A run counts such a turn as an error. {_RETURNED[probe.kind.name]}",
     )
 
@@ -541,11 +547,11 @@ def batch_sizes(probe: TrackerProbe) -> CheckOutcome:
     """Check that batches of every size have one answer for each context."""
     broken = {size: e for size, e in probe.sized.items() if isinstance(e, DstFuzzError)}
     if broken:
-        what = "; ".join(f"of {size}: {error}" for size, error in broken.items())
+        what = "; ".join(f"batches of {size} fail: {error}" for size, error in broken.items())
         return failed(
-            f"batches are not answered, {what}",
-            "Return as many predictions as there are contexts, for whatever number of contexts; "
-            "where memory is short, cut the batch into smaller ones yourself.",
+            what,
+            "Return one prediction for each context, for any number of contexts. If memory is "
+            "short, split the batch inside the tracker.",
         )
     sizes = ", ".join(str(size) for size in probe.sized)
     return passed(f"one prediction for each context in batches of {sizes}")
@@ -559,18 +565,18 @@ def input_kept(probe: TrackerProbe) -> CheckOutcome:
     probe.raw(batch)
     if batch != contexts or [context.exchanges for context in contexts] != before:
         return failed(
-            f"{probe.kind.words.who} changes the batch that it is given",
-            "Leave the contexts and their sequence alone: sort with sorted(), do not pop() or "
-            "sort() in place.",
+            f"{probe.kind.words.who} modifies the batch",
+            "Do not modify the contexts or their sequence: use sorted() instead of sort(), and do "
+            "not use pop().",
         )
     try:
         probe.raw(tuple(contexts))
     except DstFuzzError as error:
         return failed(
-            f"a batch that is a tuple is not answered: {error}",
-            "A batch is a sequence: take a list and a tuple alike.",
+            f"a batch that is a tuple has no answer: {error}",
+            "A batch is a sequence: accept tuples as well as lists.",
         )
-    return passed("the batch is left as it was, a list or a tuple")
+    return passed("the batch is not modified, and may be a list or a tuple")
 
 
 def own_states(probe: TrackerProbe) -> CheckOutcome:
@@ -578,7 +584,7 @@ def own_states(probe: TrackerProbe) -> CheckOutcome:
     answers = probe.raw([turn.context for turn in probe.few])
     kept = [probe.checked(answer) for answer in answers]
     states = [state_of(answer) for answer in answers]
-    advice = "Return a new mapping for each context: Prediction(BeliefState(state)) copies."
+    advice = "Return a new mapping for each context. Prediction(BeliefState(state)) makes a copy."
     for second, state in enumerate(states):
         for first in range(second):
             if (
@@ -587,12 +593,12 @@ def own_states(probe: TrackerProbe) -> CheckOutcome:
                 and probe.few_alone[first].state != probe.few_alone[second].state
             ):
                 names = f"{probe.few[first].name} and {probe.few[second].name}"
-                return failed(f"the answers to {names} are one and the same object", advice)
+                return failed(f"the answers to {names} are the same object", advice)
     probe.ask(probe.few[::-1])
     later = [probe.checked(answer) for answer in answers]
     if moved := difference(kept, later, (turn.name for turn in probe.few)):
-        return failed(f"a later call changes an answer given before ({moved})", advice)
-    return passed("no answer is changed after it was given")
+        return failed(f"a later call changes an earlier answer ({moved})", advice)
+    return passed("no answer changes after it was returned")
 
 
 def deterministic(probe: TrackerProbe) -> CheckOutcome:
@@ -606,9 +612,9 @@ def deterministic(probe: TrackerProbe) -> CheckOutcome:
     for other in others:
         if moved := _moved(second, other, probe.few):
             return failed(
-                f"the same batch twice in a row has different answers ({moved})",
-                "Switch off dropout and sampling (temperature 0), and seed what is random. Of a "
-                f"tracker that cannot repeat itself, {VOTE}.",
+                f"the same batch has different answers if it is asked twice ({moved})",
+                "Switch off dropout and sampling (temperature 0), and seed random numbers. If that "
+                f"is not possible, {VOTE}.",
             )
     again = f"{len(probe.repeats)} times in a row"
     return passed(f"a batch of {len(probe.few)} has the same answers {again}")
@@ -620,12 +626,12 @@ def _disagreement(probe: TrackerProbe) -> CheckOutcome:
     differed = sum(len(answers) > 1 for answers in states)
     times = f"asked {len(probe.repeats)} times"
     if not differed:
-        return passed(f"{len(states)} contexts, {times}, have the same answers")
+        return passed(f"{counted(len(states), 'context')}, {times}, have the same answers")
     return warned(
-        f"{differed} of {len(states)} contexts, {times}, have several answers; the tracker says "
-        "that it need not be repeatable",
-        "A run asks such a tracker several times. Where it can be made to repeat itself "
-        "(temperature 0, a seed), do that.",
+        f"{differed} of {counted(len(states), 'context')}, {times}, have different answers; that "
+        "is allowed, because the tracker need not be repeatable",
+        "A run asks such a tracker several times and takes a majority vote. If it can be made "
+        "repeatable (temperature 0, a seed), do so.",
     )
 
 
@@ -635,12 +641,12 @@ def batch_order(probe: TrackerProbe) -> CheckOutcome:
     moved = sum(one.state != other.state for one, other in zip(alone, together, strict=True))
     if moved and _states(alone) == _states(together):
         return failed(
-            f"the answers to a batch of {len(probe.few)} are the right ones in another order: "
-            f"{moved} of them stand at another context's place",
-            "Where a batch is sorted, by length for instance, put the answers back into the "
+            f"the answers to a batch of {len(probe.few)} are right, but in the wrong order: "
+            f"{moved} are at the place of another context",
+            "If the tracker sorts the batch, for example by length, return the answers in the "
             "order of the contexts.",
         )
-    return passed("answers come in the order of the contexts")
+    return passed("the answers are in the order of the contexts")
 
 
 def memory(probe: TrackerProbe) -> CheckOutcome:
@@ -650,25 +656,25 @@ def memory(probe: TrackerProbe) -> CheckOutcome:
     backwards = probe.ask(turns[::-1])[::-1]
     first, again = probe.repeats[0], probe.repeats[-1]
     for what, one, other in (
-        ("one by one in two orders", forwards, probe.few_alone),
-        ("in a batch and in the same batch backwards", again, backwards),
-        ("in a batch and in the same batch again", first, again),
+        ("asked one by one in two orders", forwards, probe.few_alone),
+        ("asked in a batch and in reverse order", again, backwards),
+        ("asked in a batch and in the same batch again", first, again),
     ):
         if moved := _moved(one, other, turns):
             return failed(
-                f"the answer depends on what was asked before: {len(turns)} contexts, {what}, "
+                f"answers depend on earlier contexts: {counted(len(turns), 'context')}, {what}, "
                 f"have different answers ({moved})",
-                "Keep nothing from one context to the next. An object with reset() and "
-                "update(system, user) may keep its state; reset() must clear all of it.",
+                "Keep no data between contexts. An object with reset() and update(system, user) "
+                "may keep its state, and reset() must clear it completely.",
             )
-    return passed(f"{len(turns)} contexts have the same answers in other orders")
+    return passed(f"{counted(len(turns), 'context')}: the same answers in any order")
 
 
 def batch_alone(probe: TrackerProbe) -> CheckOutcome:
     """Check that a context has the same answer alone, in any batch, and beside a long context."""
     advice = (
-        "Mask the padding in attention, recurrence and pooling, and cut no context for the sake "
-        "of the longest one."
+        "Mask the padding in attention, recurrence and pooling, and do not truncate a context "
+        "because of a longer one."
     )
     sizes = {size: found for size, found in probe.sized.items() if isinstance(found, Sized)}
     alone = sizes[min(sizes)].predictions if sizes else []
@@ -676,7 +682,7 @@ def batch_alone(probe: TrackerProbe) -> CheckOutcome:
         count = min(len(alone), len(found.predictions))
         if moved := _moved(found.predictions[:count], alone[:count], probe.many[:count]):
             return failed(
-                f"in batches of {size} a context has another answer than alone ({moved})",
+                f"in batches of {size}, a context has another answer than alone ({moved})",
                 advice,
             )
     long = ProbeTurn("2,000 characters", "", Context((Exchange("", LONG),)))
@@ -687,7 +693,7 @@ def batch_alone(probe: TrackerProbe) -> CheckOutcome:
         beside = probe.few_alone
     if moved := _moved(beside, probe.few_alone, probe.few):
         return failed(
-            f"beside a context of 2,000 characters a context has another answer ({moved})",
+            f"in a batch with one of 2,000 characters, a context has another answer ({moved})",
             advice,
         )
     shown = ", ".join(str(size) for size in sizes if size > 1)
@@ -705,12 +711,12 @@ def _states(predictions: Iterable[Prediction]) -> Counter[object]:
 #: Advice if states are tested, and if replies or calls are tested.
 _READS = (
     (
-        "Look at what it is given (context.user is the newest utterance, context.exchanges all of "
-        "them) and at the slots that it returns; or name other data with --data."
+        "Check its input (context.user is the newest utterance, context.exchanges has all of them) "
+        "and the slots that it returns, or choose other data with --data."
     ),
     (
-        "Look at what it is given (messages, the newest one last) and at what it returns; or name "
-        "other data with --data."
+        "Check its input (messages, the newest one last) and its output, or choose other data with "
+        "--data."
     ),
 )
 
@@ -735,22 +741,22 @@ def evaluation(probe: TrackerProbe) -> Evaluation | ReplyEvaluation | CallEvalua
 def accuracy(probe: TrackerProbe) -> CheckOutcome:
     """Check that the tracker predicts something, varies its answers, and is sometimes right."""
     states = {answer.prediction.state for answer in probe.answers.values()}
-    turns = f"{len(probe.answers)} turns"
+    turns = counted(len(probe.answers), "turn")
     words, reads = probe.kind.words, _READS[not probe.kind.has_slots]
     if not any(states):
         return warned(f"{words.who} {words.nothing} at any of {turns}", reads)
     if len(states) == 1 and len(probe.answers) > 1:
-        return warned(f"{words.who} says the same to all of {turns}", reads)
+        return warned(f"{words.who} gives the same answer at all of {turns}", reads)
     found = evaluation(probe)
     if found is None:
         why = (
             "some turns have no answer" if _has_labels(probe) else f"the data has no {words.labels}"
         )
-        return skipped(f"{why}; {len(states)} different answers at {turns}")
-    of = f"{found.turns} turns"
+        return skipped(f"{why}; {counted(len(states), 'different answer')} at {turns}")
+    of = counted(found.turns, "turn")
     if found.unlabelled:
-        of = f"the {of} that have {words.labels} ({found.unlabelled} have none)"
-    right = f"{found.right} of {of} are right"
+        of = f"{of} with {words.labels} ({found.unlabelled} have none)"
+    right = f"right at {found.right} of {of}"
     return passed(right) if found.right else warned(right, reads)
 
 
@@ -843,12 +849,12 @@ def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Fin
     try:
         finding = Finding(check.name, *check.run(probe))
     except DstFuzzError as error:
-        advice = "It answered the same contexts before: look for what is not the same each time."
+        advice = "It answered the same contexts before: look for a cause that differs each time."
         finding = Finding(check.name, "failed", f"{probe.kind.words.who} failed: {error}", advice)
     # A warned check explains failures too: a non-deterministic tracker may only be warned.
     found = {earlier.check for earlier in before if earlier.status in ("failed", "warned")}
     cause = next((name for name in check.explained_by if name in found), None)
     if finding.status == "failed" and cause is not None:
-        message = f"not judged: what {cause} found explains it"
+        message = f"not judged: the check {cause} explains it"
         return replace(finding, status="skipped", message=message, advice="")
     return finding

@@ -11,6 +11,7 @@ from pytest_dstfuzz.dialogue.calls import Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.kinds import KINDS
+from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction, describe_error
 
@@ -81,7 +82,7 @@ class Evaluation:
 
     def figures(self) -> list[tuple[str, str]]:
         """Return the names of the figures with their values as text."""
-        of = f"{self.turns} turns{' with labels' if self.unlabelled else ''}"
+        of = counted(self.turns, "turn") + (" with labels" if self.unlabelled else "")
         return [
             ("joint goal accuracy", f"{percent(self.joint_goal_accuracy)} of {of}"),
             ("slot accuracy", percent(self.slot_accuracy)),
@@ -117,33 +118,35 @@ class Evaluation:
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
         where = f"{self.data}, split {self.split}"
-        joint = f"{percent(self.joint_goal_accuracy):>9}  ({self.right} of {self.turns} turns)"
+        dialogues, turns = counted(self.dialogues, "dialogue"), counted(self.turns, "turn")
+        slots = counted(self.slots, "slot")
+        joint = f"{percent(self.joint_goal_accuracy):>9}  ({self.right} of {turns})"
         rows = [
-            f"data                  {where}: {self.dialogues} dialogues, {self.turns} turns",
+            f"data                  {where}: {dialogues}, {turns}",
             f"layout                {self.layout}",
             f"normalisation         {self.normalisation}",
         ]
         if self.unlabelled:
             rows.append(
                 f"labels                on {self.turns} of {self.turns + self.unlabelled} turns; "
-                "the figures are of those, and of the dialogues that have any"
+                "the figures cover only these turns and their dialogues"
             )
         rows += [f"note                  {note}" for note in self.notes]
         if self.unanswered:
             rows.append(
-                f"no answer             {len(self.unanswered)} of {self.turns} turns, counted as "
-                f"wrong, such as: {self.unanswered[0]}"
+                f"no answer             {len(self.unanswered)} of {turns}, counted as wrong; for "
+                f"example: {self.unanswered[0]}"
             )
         rows += [
             f"joint goal accuracy   {joint}",
-            f"slot accuracy         {percent(self.slot_accuracy):>9}  ({self.slots} slots)",
-            f"right throughout      {len(self.right_dialogues)} of {self.dialogues} dialogues",
+            f"slot accuracy         {percent(self.slot_accuracy):>9}  ({slots})",
+            f"right throughout      {len(self.right_dialogues)} of {dialogues}",
         ]
         if self.domains:
-            rows.append("joint goal accuracy by domain (turns of dialogues that touch it):")
+            rows.append("joint goal accuracy by domain (turns of dialogues with labels in it):")
             rows += [
                 f"  {item.domain:<19} {percent(item.joint_goal_accuracy):>9}  "
-                f"({item.right} of {item.turns} turns)"
+                f"({item.right} of {counted(item.turns, 'turn')})"
                 for item in self.domains
             ]
         return rows
@@ -211,8 +214,8 @@ def _labels(data: DialogueSet) -> list[list[BeliefState]]:
     ]
     if not any(labels):
         raise UserError(
-            f"no turn of {data.name!r} has a belief state: accuracy needs labels, of some turns "
-            "at least ('state' in JSON Lines)"
+            f"no turn of {data.name!r} has a belief state: accuracy needs labels on some turns "
+            "('state' in JSON Lines)"
         )
     return labels
 
@@ -400,21 +403,22 @@ class RecordedFigures:
             answer: name of a system's answer, such as ``reply``.
         """
         source = f"{self.data}, split {self.split}"
+        turns = counted(self.turns, "turn")
         rows = [
-            f"data                  {source}: {self.dialogues} dialogues, {self.turns} turns",
+            f"data                  {source}: {counted(self.dialogues, 'dialogue')}, {turns}",
             f"layout                {self.layout}",
             f"compared by           {self.comparison}",
         ]
         if self.unlabelled:
             rows.append(
                 f"{recorded:<21} {where} {self.turns} of {self.turns + self.unlabelled} turns; the "
-                "figures are of those"
+                "figures cover only these turns"
             )
         rows += [f"note                  {note}" for note in self.notes]
         if self.unanswered:
             rows.append(
-                f"{f'no {answer}':<21} {len(self.unanswered)} of {self.turns} turns, counted as "
-                f"wrong, such as: {self.unanswered[0]}"
+                f"{f'no {answer}':<21} {len(self.unanswered)} of {turns}, counted as wrong; for "
+                f"example: {self.unanswered[0]}"
             )
         return rows
 

@@ -49,7 +49,7 @@ def load_attribute(name: str, search_path: tuple[str, ...], kind: str) -> object
     search_path = search_path or (str(Path.cwd()),)
     module_name, _, path = name.partition(":")
     if not module_name or not path or module_name.startswith("."):
-        raise UserError(f"{name!r} is no {kind} name: write package.module:attribute")
+        raise UserError(f"{name!r} is not a valid {kind}: write package.module:attribute")
     # The folders stay on the path, because the module may import more of its package later.
     sys.path[:0] = [folder for folder in search_path if folder not in sys.path]
     target: object = _import_module(module_name, name, search_path, kind)
@@ -75,7 +75,7 @@ def _import_module(module_name: str, whole: str, search_path: tuple[str, ...], k
     file, _, attribute = whole.partition(":")
     if file.endswith(".py"):
         meant = f"{file.removesuffix('.py').replace('/', '.')}:{attribute}"
-        why = f"a module, without .py: write {meant!r}"
+        why = f"write {meant!r}, without .py"
     else:
         why = f"looked in {', '.join(search_path)} and on Python's path"
     raise UserError(f"there is no module {missing!r} for the {kind} {masked(whole)!r} ({why})")
@@ -117,8 +117,8 @@ def call_factory(
     missing = [n for n, one in own.items() if one.default is Parameter.empty and n not in keys]
     if missing:
         raise UserError(
-            f"{who} needs {' and '.join(map(repr, missing))}: give it as "
-            f"--dst-tracker {missing[0]}=VALUE, or give the parameter of its factory a default"
+            f"{who} needs a value for {' and '.join(map(repr, missing))}: add "
+            f"--dst-tracker {missing[0]}=VALUE, or give the parameter a default in the factory"
         )
     given = {name: value for name, value in offered.items() if takes(factory, name)}
     read = {key: _read(own[key], text, f"{who}: {key}={text}") for key, text in keys.items()}
@@ -177,7 +177,10 @@ class TrackerMaker(ABC):
 
 
 TRACKERS: Final[Registry[TrackerFactory]] = Registry(
-    "tracker", ENTRY_POINT_GROUP, expects="a class or a function that makes one", fits=callable
+    "tracker",
+    ENTRY_POINT_GROUP,
+    expects="a class or a function that returns a tracker",
+    fits=callable,
 )
 _DEFAULT_DEVICE: Final = "cpu"
 #: Schemes that can only be asked for a belief state.
@@ -223,7 +226,7 @@ def tracker_for(
         if given and not name.lower().startswith(tuple(owner.prefix for owner in owners)):
             forms = " or ".join(f"{owner.prefix}http://..." for owner in owners)
             raise UserError(
-                f"--dst-tracker {option.replace('_', '-')} is for {owners[0].about} "
+                f"--dst-tracker {option.replace('_', '-')} applies only to {owners[0].about} "
                 f"({forms}), not for {settings.tracker.model!r}"
             )
     if "://" in name:
@@ -253,20 +256,20 @@ def _at_address(
         raise unknown_name("kind of address", f"{scheme}://", (f"{s}://" for s in SCHEMES.names))
     if settings.tracker.checkpoint is not None or settings.tracker.device != _DEFAULT_DEVICE:
         raise UserError(
-            f"checkpoint and device are for registered trackers; the service at {address} "
-            "chooses them itself"
+            f"checkpoint and device apply only to registered trackers; the service at {address} "
+            "chooses its own: leave them out"
         )
     if outcome != "state" and scheme in _SLOTS_ALONE:
-        says = "says" if outcome == "reply" else "calls"
+        noun = "replies" if outcome == "reply" else "tool calls"
         raise UserError(
-            f"of what is behind {scheme}://... the slots are tested, not what it {says}: leave "
-            f"--dst-outcome={outcome} out, or ask it in a function of your own that takes messages "
-            "and returns the reply"
+            f"{scheme}://... tests the slots of a bot, not its {noun}: leave "
+            f"--dst-outcome={outcome} out, or write a function that takes messages, asks the bot "
+            "and returns its answer"
         )
     if outcome == "state" and settings.tracker.opening != TrackerSettings().opening:
         raise UserError(
-            "--dst-tracker opening is for systems that reply: add --dst-outcome=reply, or leave it "
-            "out"
+            "--dst-tracker opening applies only to bots that reply or call tools: add "
+            "--dst-outcome=reply or --dst-outcome=tool-calls, or leave it out"
         )
     service = ServiceSettings.of(settings.tracker, deadline)
     offered = {"address": address, "data": data, "service": service, "settings": settings}
@@ -283,7 +286,7 @@ def _at_address(
         cause = cause_of(error).replace(address.full, address)
         with suppress(ValueError):  # A malformed address has no parts to redact.
             cause = secrets_of(address.full, keys.values()).redact(cause)
-        raise UserError(f"the tracker at {address} cannot be made: {cause}") from None
+        raise UserError(f"the tracker at {address} cannot be created: {cause}") from None
     return as_tracker(
         made, normalisation=data.normalisation, outcome=outcome, history=settings.reply.history
     )
@@ -329,25 +332,25 @@ def resolve_tracker(  # noqa: PLR0913 - all but the first are keywords
     if ":" in name:
         if checkpoint is not None or device != _DEFAULT_DEVICE:
             raise UserError(
-                f"checkpoint and device are for registered trackers; {name!r} is an object of "
-                "your own, which chooses them itself"
+                "checkpoint and device apply only to registered trackers; your own object "
+                f"{name!r} chooses its own: leave them out"
             )
         if keys:
             raise UserError(
-                f"{name!r} is an object of your own, which takes no keys "
-                f"({', '.join(keys)}): register a factory under a name, see register_tracker"
+                f"your own object {name!r} accepts no keys ({', '.join(keys)}): register a factory "
+                "with register_tracker() instead"
             )
         return adapted(load_attribute(name, search_path, "tracker"))
     if name not in TRACKERS.names:
         error = unknown_name("tracker", name, TRACKERS.names)
-        raise UserError(f"{error} Your own tracker is named as package.module:attribute.")
+        raise UserError(f"{error} For your own tracker, write package.module:attribute.")
     factory, who = TRACKERS.find(name), f"the tracker {name!r}"
     if isinstance(factory, TrackerMaker) and (why := factory.refusal(outcome)):
         raise UserError(why)
     offered = {"checkpoint": checkpoint, "device": device, "batch_size": batch_size}
     for option, chosen in (("checkpoint", checkpoint), ("device", device != _DEFAULT_DEVICE)):
         if chosen and not takes(factory, option):
-            raise UserError(f"{who} takes no {option}: leave the option {option} out")
+            raise UserError(f"{who} does not accept a {option}: leave the option {option} out")
     make = partial(call_factory, factory, who, offered, keys or {})
     with as_user_error(f"{who} cannot be created"):
         fingerprint = ""

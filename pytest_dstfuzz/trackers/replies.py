@@ -12,7 +12,7 @@ from pytest_dstfuzz.dialogue.calls import History
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, messages_of
 from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError, UserError
 from pytest_dstfuzz.kinds.replies import REPLIES
-from pytest_dstfuzz.printable import describe
+from pytest_dstfuzz.printable import counted, describe
 from pytest_dstfuzz.trackers.adapting import Adapter, FunctionAdapter, as_it_is, made
 from pytest_dstfuzz.trackers.evaluate import (
     Progress,
@@ -27,11 +27,11 @@ from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 #: Advice if a system should reply but cannot.
 LEAVE_OUT: Final = "leave --dst-outcome=reply out"
 _MESSAGES: Final = (
-    '; your function gets a list of messages, of which the question is messages[-1]["content"]'
+    '; the function is called with a list of messages; the question is messages[-1]["content"]'
 )
 _OWN_HISTORY: Final = (
-    "The bot is an object with reset() and reply(user): it is led through each dialogue by the "
-    "user's words alone, so its own replies are the history, and not those that were recorded."
+    "The bot is an object with reset() and reply(user): it gets only the user's utterances, so the "
+    "history consists of its own replies instead of the recorded ones."
 )
 
 
@@ -93,12 +93,14 @@ def _adapted(candidate: object) -> Tracker:
             return StatefulReply(candidate)
         return ReplyFunction(declared(candidate, "reply"))
     if has("update") or has("update_turn"):
-        raise UserError(f"{describe(candidate)} keeps a belief state and says nothing: {LEAVE_OUT}")
+        raise UserError(
+            f"{describe(candidate)} keeps a belief state and does not reply: {LEAVE_OUT}"
+        )
     if callable(candidate):
         return ReplyFunction(candidate)
     raise UserError(
-        f"{describe(candidate)} replies to nothing: give a function from messages to its reply, or "
-        "an object with reset() and reply(user)"
+        f"{describe(candidate)} cannot reply: give a function that takes messages and returns the "
+        "reply, or an object with reset() and reply(user)"
     )
 
 
@@ -110,7 +112,7 @@ def as_reply(said: object, who: str) -> Prediction:
         return Prediction(BeliefState(), reply=said)
     hint = ""
     if isinstance(said, Mapping):
-        hint = f"; if it keeps a belief state and says nothing, {LEAVE_OUT}"
+        hint = f"; if it keeps a belief state and does not reply, {LEAVE_OUT}"
     raise MalformedAnswerError(f"{who} must return a text, not {describe(said)}{hint}")
 
 
@@ -156,7 +158,7 @@ class ReplyEvaluation(RecordedFigures):
 
     def figures(self) -> list[tuple[str, str]]:
         """Return the name of the figure with its value as text."""
-        of = f"{self.turns} turns{' with recorded answers' if self.unlabelled else ''}"
+        of = counted(self.turns, "turn") + (" with recorded answers" if self.unlabelled else "")
         return [("right replies", f"{percent(self.right_replies)} of {of}")]
 
     def to_json(self) -> dict[str, Any]:
@@ -169,11 +171,12 @@ class ReplyEvaluation(RecordedFigures):
 
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
-        share = percent(self.right_replies)
+        share, turns = percent(self.right_replies), counted(self.turns, "turn")
+        dialogues = counted(self.dialogues, "dialogue")
         return [
             *self.common_lines("recorded answers", "on", "reply"),
-            f"right replies         {share:>9}  ({self.right} of {self.turns} turns)",
-            f"right throughout      {len(self.right_dialogues)} of {self.dialogues} dialogues",
+            f"right replies         {share:>9}  ({self.right} of {turns})",
+            f"right throughout      {len(self.right_dialogues)} of {dialogues}",
         ]
 
 
@@ -235,7 +238,6 @@ def score_replies(
 def _refuse_none(data: DialogueSet, labelled: Sequence[object]) -> None:
     if not labelled:
         raise UserError(
-            f"no turn of {data.name!r} has a recorded answer: right replies need what the system "
-            "said after the user, of some turns at least ('answer' in JSON Lines, or the system's "
-            "utterances)"
+            f"no turn of {data.name!r} has a recorded answer: the share of right replies needs the "
+            "system's answers to some turns ('answer' in JSON Lines, or the system's utterances)"
         )

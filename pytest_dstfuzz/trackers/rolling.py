@@ -169,7 +169,7 @@ class OwnHistory(ABC):
             kind = (
                 MalformedAnswerError if isinstance(failure, MalformedAnswerError) else TrackerError
             )
-            return kind(f"{self.unanswered} {depth} before it: {failure}")
+            return kind(f"{self.unanswered} {depth}: {failure}")
         self._known.move_to_end(key)
         roll.add(self._known[key])
         return None
@@ -214,10 +214,10 @@ class RollingReplies(OwnHistory):
     """A system that replies, with its own replies in the history."""
 
     note = (
-        "The history of each question is the bot's own replies (--dst-history=own): it is asked "
-        "question by question from the start of each dialogue."
+        "The history of each question consists of the bot's own replies (--dst-history=own): the "
+        "bot is asked question by question from the start of each dialogue."
     )
-    unanswered = "no reply to question"
+    unanswered = "no reply to the earlier question"
 
     def _open(self, context: Context) -> _Rollout:
         return _Rollout(context)
@@ -227,12 +227,12 @@ class RollingCalls(OwnHistory):
     """An assistant that calls tools, with its own messages in the history."""
 
     note = (
-        "Full rollouts (--dst-history=own): the user's utterances are said in their order, a call "
-        "is answered with what was recorded for the same tool and arguments, else with an error, "
-        "and what is compared is the end state: all calls so far, but those of tools that are said "
-        "to read only."
+        "Full rollouts (--dst-history=own): the assistant gets the user's utterances one by one. A "
+        "call gets the result that was recorded for the same tool and arguments, or an error if "
+        "there is none. The end states are compared: all calls so far, except those of tools that "
+        "are declared as read-only."
     )
-    unanswered = "no answer to utterance"
+    unanswered = "no answer to the earlier utterance"
 
     def _open(self, context: Context) -> _Rollout:
         return _CallRollout(context)

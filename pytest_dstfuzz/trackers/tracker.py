@@ -20,8 +20,8 @@ __all__ = ["Prediction", "Tracker", "fingerprint_of"]
 NAMELESS: Final = "the suite's own tracker"
 #: Advice for a tracker that gives different answers to the same context.
 VOTE: Final = (
-    'say so (repeatable = False on it, "repeatable": false in the description of a service, or '
-    "--dst-repeatable=no), and its answers are put to the vote"
+    'declare it as not repeatable (repeatable = False on the tracker, "repeatable": false in the '
+    "description of a service, or --dst-repeatable=no): a majority vote then decides each answer"
 )
 
 
@@ -215,7 +215,7 @@ def fingerprint_problem(tracker: object) -> str:
         except Exception as error:  # noqa: BLE001 - a user's property may raise anything
             return f"it cannot be read ({type(error).__name__}: {message_of(error)})"
         if found is not None and not isinstance(found, str):
-            return f"it is of the type {type(found).__name__}"
+            return f"it is {kind_of(found)}"
     return ""
 
 
@@ -272,7 +272,7 @@ class UnloadedTracker:
         try:
             tracker = self.load()
         except UserError as error:
-            raise GivenUpError(f"the tracker could be loaded no more: {error}") from error
+            raise GivenUpError(f"the tracker can no longer be loaded: {error}") from error
         return tracker.predict(contexts)
 
 
@@ -288,35 +288,35 @@ def reply_problem(text: object) -> str:
     if text is None:
         return "no reply"
     if not isinstance(text, str):
-        return f"{kind_of(text)} where a reply is expected, which is a text"
+        return f"{kind_of(text)}, expected a reply, which must be a text"
     if not text.strip():
         return "an empty reply"
     if len(text) > _LONGEST_REPLY:
-        return f"a reply of {len(text):,} characters; {_LONGEST_REPLY:,} are the most"
+        return f"a reply of {len(text):,} characters; at most {_LONGEST_REPLY:,} are allowed"
     if not text.isascii() and encodable(text) != text:
         shown = shortened(repr(text), SHOWN)
-        return f"{shown}, which holds half of a character (a lone surrogate)"
+        return f"{shown}, which contains a lone surrogate (half of a character)"
     return ""
 
 
 def state_problem(state: object) -> str:
     """Return the problem with a belief state, or ``""``."""
     if not isinstance(state, Mapping):
-        return f"{kind_of(state)} where a belief state is expected"
+        return f"{kind_of(state)}, expected a belief state"
     for slot, value in state.items():
         if not isinstance(slot, str):
-            return f"the slot {repr_of(slot)}, which is {kind_of(slot)}; slots are strings"
+            return f"the slot {repr_of(slot)}, which is {kind_of(slot)}; slots must be strings"
         if not isinstance(value, str):
-            return f"{kind_of(value)} as the value of {slot!r}; values are strings"
+            return f"{kind_of(value)} as the value of {slot!r}; values must be strings"
         for text in (slot, value):
             if len(text) > _LONGEST_TEXT:
                 what = "slot name" if text is slot else f"value of {shortened(slot, SHOWN)!r}"
                 return (
-                    f"a {what} of {len(text):,} characters; a belief state has words of the "
-                    f"dialogue, {_LONGEST_TEXT:,} characters at most"
+                    f"a {what} of {len(text):,} characters; at most {_LONGEST_TEXT:,} are allowed "
+                    "in a belief state"
                 )
             if not text.isascii() and encodable(text) != text:
-                return f"{text!r}, which holds half of a character (a lone surrogate)"
+                return f"{text!r}, which contains a lone surrogate (half of a character)"
     return ""
 
 
@@ -325,13 +325,13 @@ def impurity_problem(impurities: object) -> str:
     if impurities is None:
         return ""
     if not isinstance(impurities, Mapping):
-        return f"{kind_of(impurities)} where impurities by slot are expected"
+        return f"{kind_of(impurities)}, expected a mapping slot -> impurity"
     for slot, value in impurities.items():
         if not isinstance(slot, str):
-            return f"an impurity of {slot!r}, which is {kind_of(slot)}; slots are strings"
+            return f"an impurity of {slot!r}, which is {kind_of(slot)}; slots must be strings"
         # Accept numpy scalars too, so that no tracker has to convert them.
         if not isinstance(value, Real) or not _is_share(value):
-            return f"{value!r} as the impurity of {slot!r}; impurities are from 0 to 1"
+            return f"{value!r} as the impurity of {slot!r}; impurities must be from 0 to 1"
     return ""
 
 

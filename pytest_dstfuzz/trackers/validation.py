@@ -171,7 +171,7 @@ def ended_with(deadline: Deadline | None) -> Iterator[None]:
 _LONGEST_REASON = 300
 #: Default number of retries for a malformed answer.
 RETRIES: Final = 4
-_REPLIES = "; for a system that replies add --dst-outcome=reply"
+_REPLIES = "; if the system replies to users, add --dst-outcome=reply"
 #: The directory of this package.
 _PACKAGE = Path(__file__).parents[1]
 
@@ -193,7 +193,7 @@ def as_list(answered: object, expected: int) -> list[object]:
     """Return the predictions of a batch as a list, or raise a `TrackerError` if it is malformed."""
     if isinstance(answered, str | bytes | Mapping) or not isinstance(answered, Iterable):
         raise TrackerError(
-            f"the tracker returned {kind_of(answered)} where a sequence of predictions is expected"
+            f"the tracker returned {kind_of(answered)}, expected a sequence of predictions"
         )
     answers = list(answered)
     if len(answers) != expected:
@@ -229,8 +229,8 @@ def check_prediction(
         return _checked_calls(answered)
     if not isinstance(answered, Prediction | Mapping):
         raise TrackerError(
-            f"the tracker returned {kind_of(answered)} where a prediction is expected: a "
-            f"Prediction, or a mapping slot -> value{_REPLIES if isinstance(answered, str) else ''}"
+            f"the tracker returned {kind_of(answered)}, expected a Prediction or a mapping "
+            f"slot -> value{_REPLIES if isinstance(answered, str) else ''}"
         )
     raw, impurities = (
         (answered.state, answered.impurities)
@@ -260,8 +260,8 @@ def _checked_reply(answered: object) -> Prediction:
         text = answered.state
     if isinstance(text, Mapping):
         raise TrackerError(
-            f"the bot returned {kind_of(text)} where a reply is expected, which is a text; for a "
-            "tracker of belief states leave --dst-outcome=reply out"
+            f"the bot returned {kind_of(text)}, expected a reply, which must be a text; if it is a "
+            "tracker of belief states, leave --dst-outcome=reply out"
         )
     if problem := reply_problem(text):
         raise TrackerError(f"the bot returned {problem}")
@@ -274,8 +274,8 @@ def _checked_calls(answered: object) -> Prediction:
     calls = answered.calls if isinstance(answered, Prediction) else answered
     if not isinstance(calls, Mapping):
         raise TrackerError(
-            f"the assistant returned {kind_of(answered)} where tool calls are expected: a message "
-            "as in OpenAI's API, or a Prediction with calls"
+            f"the assistant returned {kind_of(answered)}, expected tool calls: a message as in "
+            "OpenAI's API, or a Prediction with calls"
         )
     if problem := state_problem(calls):
         raise TrackerError(f"the assistant returned {problem}")
@@ -544,9 +544,9 @@ def preflight(
         raise UserError(_changes_its_mind(asker.who, moved, again))
     if moved := difference(first, singles):
         raise UserError(
-            f"{asker.who}'s answer depends on the batch: a context alone and the same context "
-            f"among {len(batch)} gave different answers ({moved}). Mask the padding, and "
-            "keep nothing from one context to the next."
+            f"{asker.who}'s answer depends on the batch: a context has one answer alone and "
+            f"another in a batch of {len(batch)} ({moved}). Mask the padding, and keep no data "
+            "between contexts."
         )
     return None
 
@@ -555,14 +555,14 @@ def _changes_its_mind(who: str, moved: str, again: str) -> str:
     """Describe a difference for a reversed batch. ``again`` is that for the same order, if any."""
     if not again:
         return (
-            f"{who}'s answer depends on what it was asked before: the same batch "
-            f"backwards gave different answers ({moved}). Keep nothing from one context to "
-            "the next; an object with reset() and update(system, user) may keep state."
+            f"{who}'s answer depends on earlier contexts: the same batch in reverse order gave "
+            f"different answers ({moved}). Keep no data between contexts. An object with reset() "
+            "and update(system, user) may keep its state."
         )
     return (
         f"{who} is not deterministic: the same batch predicted twice gave different "
-        f"answers ({again}). Switch off dropout and sampling, and seed what is random. Of a "
-        f"tracker that cannot repeat itself, {VOTE}."
+        f"answers ({again}). Switch off dropout and sampling, and seed random numbers. If that is "
+        f"not possible, {VOTE}."
     )
 
 
@@ -574,13 +574,14 @@ def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
         OutOfReachError: the time was over.
     """
     option = "dst_preflight_seconds; dstfuzz: --preflight-seconds"
-    with deadline.within(seconds, f"the {seconds:g} seconds for testing the tracker ({option})"):
+    limit = f"the limit of {seconds:g} s for testing the tracker ({option})"
+    with deadline.within(seconds, limit):
         try:
             with ended_with(deadline):
                 yield
         except Overrun:
             raise OutOfReachError(
-                f"the tracker was not tested: it had not come back when {deadline.ended}"
+                f"the tracker was not tested: it had not answered when {deadline.ended}"
             ) from None
 
 
@@ -624,7 +625,7 @@ class _Asker(NamedTuple):
             what = f"{describe_error(cause)}{raised_at(cause)}"
             if isinstance(cause, AttributeError | TypeError):
                 what += str(declared(self.tracker, "asked_with", ""))
-            raise UserError(f"{self.who} raised on {some}: {what}") from cause
+            raise UserError(f"{self.who} raised an exception on {some}: {what}") from cause
         except GivenUpError as error:
             raise OutOfReachError(f"{self.who} was not tested: {error}") from error
         except (UserError, TrackerError) as error:

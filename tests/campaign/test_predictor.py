@@ -75,12 +75,12 @@ def test_each_of_several_offenders_is_found() -> None:
     [
         (lambda _: [], "the tracker returned 0 predictions for 1 context"),
         (lambda _: [Prediction(BeliefState())] * 3, "returned 3 predictions for 1 context"),
-        (None, "returned None where a sequence of predictions is expected"),
-        ("north", "returned a str where a sequence"),
-        ({"hotel-area": "north"}, "returned a dict where a sequence"),
-        (42, "returned an int where a sequence"),
-        (lambda batch: [None] * len(batch), "returned None where a prediction is expected"),
-        (lambda batch: ["x"] * len(batch), "returned a str where a prediction is expected"),
+        (None, "returned None, expected a sequence of predictions"),
+        ("north", "returned a str, expected a sequence"),
+        ({"hotel-area": "north"}, "returned a dict, expected a sequence"),
+        (42, "returned an int, expected a sequence"),
+        (lambda batch: [None] * len(batch), "returned None, expected a Prediction"),
+        (lambda batch: ["x"] * len(batch), "returned a str, expected a Prediction"),
         (lambda batch: [{"hotel-area": 3}] * len(batch), "an int as the value of 'hotel-area'"),
         (lambda batch: [{"hotel-area": None}] * len(batch), "None as the value of 'hotel-area'"),
         (lambda batch: [{3: "north"}] * len(batch), "the slot 3, which is an int"),
@@ -89,14 +89,14 @@ def test_each_of_several_offenders_is_found() -> None:
             "which the ontology of the data does not have; did you mean 'hotel-area'?",
         ),
         (lambda batch: [{"zzz": "north"}] * len(batch), "ontology of the data does not have"),
-        (lambda batch: [Prediction([])] * len(batch), "a list where a belief state is expected"),
+        (lambda batch: [Prediction([])] * len(batch), "a list, expected a belief state"),
         (
             lambda batch: [Prediction(BeliefState(), {"hotel-area": math.nan})] * len(batch),
             "nan as the impurity of 'hotel-area'",
         ),
         (
             lambda batch: [Prediction(BeliefState(), {"hotel-area": 1.5})] * len(batch),
-            "1.5 as the impurity of 'hotel-area'; impurities are from 0 to 1",
+            "1.5 as the impurity of 'hotel-area'; impurities must be from 0 to 1",
         ),
         (
             lambda batch: [Prediction(BeliefState(), {"hotel-area": "0.5"})] * len(batch),
@@ -104,7 +104,7 @@ def test_each_of_several_offenders_is_found() -> None:
         ),
         (
             lambda batch: [Prediction(BeliefState(), 0.5)] * len(batch),
-            "a float where impurities by slot are expected",
+            "a float, expected a mapping slot -> impurity",
         ),
     ],
 )

@@ -111,7 +111,7 @@ def test_partial_labels_are_told_as_such(folder: Path, capsys: pytest.CaptureFix
 
 def test_slots_that_are_named_are_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*TRACK, "--slots", "hotel-area,hotel-stars") == 0
-    assert "1 slots, all known (2 there are)" in capsys.readouterr().out
+    assert "1 of 2 slots predicted, none unknown" in capsys.readouterr().out
     assert run(*TRACK, "--slots", "hotel-stars") == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "the slot 'hotel-area', which the option slots (--dst-slots must name all slots" in shown
@@ -121,7 +121,7 @@ def test_a_defect_is_shown_with_advice(capsys: pytest.CaptureFixture[str]) -> No
     assert run(*BRITTLE) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "FAIL odd-utterances no answer to 2 of 10 odd utterances: an empty utterance" in shown
-    assert "Users send these." in shown
+    assert "Users send such utterances." in shown
     assert shown.endswith("13 checks: 1 failed, 11 passed, 1 skipped")
 
 
@@ -252,5 +252,5 @@ def test_a_service_is_checked_like_any_tracker(capsys: pytest.CaptureFixture[str
     found = json.loads(capsys.readouterr().out)
     (failed,) = (item for item in found["findings"] if item["status"] == "failed")
     assert failed["check"] == "odd-utterances"
-    assert "emoji alone" in failed["message"]
+    assert "only emoji" in failed["message"]
     assert "422" in failed["message"]

@@ -61,7 +61,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("evaluate --model x --batch-size 0", "--batch-size: '0' must be a whole number from 1"),
         ("evaluate --model trad", "unknown tracker 'trad'. Did you mean 'trade'?"),
         ("evaluate --model cli_bot:trakc", "no attribute 'trakc'. Did you mean 'track'?"),
-        ("evaluate --model cli_bot:broken", "the tracker raised on a clean context: ValueError"),
+        (
+            "evaluate --model cli_bot:broken",
+            "the tracker raised an exception on a clean context: ValueError",
+        ),
         ("evaluate --model cli_bot:Late", "the tracker raised ValueError: too late"),
         ("evaluate --model cli_bot:track --data nowhere", "no such file or folder: 'nowhere'"),
         ("evaluate --model cli_bot:track --domains hotle", "unknown domain 'hotle'"),

@@ -121,7 +121,7 @@ def test_a_function(python: Path, folder: Path) -> None:
 def test_a_session_has_its_own_history(python: Path, folder: Path) -> None:
     report = report_of(python, folder, "session_bot:Bot", *HARD)
     assert clean_replies(report) == [HOURS, "Sorry?", HOURS, HOURS]
-    assert any("its own replies are the history" in note for note in report["run"]["notes"])
+    assert any("consists of its own replies" in note for note in report["run"]["notes"])
 
 
 def test_a_service(python: Path, folder: Path) -> None:

@@ -105,11 +105,13 @@ def test_mistakes_in_keys_are_named() -> None:
     register_tracker("bare", lambda context: {})  # noqa: ARG005 - no factory at all
     with pytest.raises(UserError, match=r"'keywords': unknown key 'slots'. Did you mean 'slot'\?"):
         resolve_tracker("keywords", keys={"slots": "x"})
-    with pytest.raises(UserError, match=r"'bare' needs 'context': give it as --dst-tracker cont"):
+    with pytest.raises(
+        UserError, match=r"'bare' needs a value for 'context': add --dst-tracker cont"
+    ):
         resolve_tracker("bare")
-    with pytest.raises(UserError, match="'keywords' takes no checkpoint"):
+    with pytest.raises(UserError, match="'keywords' does not accept a checkpoint"):
         resolve_tracker("keywords", checkpoint="x")
-    with pytest.raises(UserError, match=r"is an object of your own, which takes no keys \(slot\)"):
+    with pytest.raises(UserError, match=r"Keywords' accepts no keys \(slot\)"):
         resolve_tracker("keyword_tracker:Keywords", keys={"slot": "x"})
     with pytest.raises(UserError, match=r"unknown key 'retrys'. Did you mean 'retries'\?"):
         tracker_for(Settings.of(model="http://h", tracker={"retrys": "1"}), DATA)
@@ -158,7 +160,7 @@ def test_what_goes_wrong_at_an_address_shows_no_credential() -> None:
     with pytest.raises(UserError) as caught:
         tracker_for(Settings.of(model=f"lines://u:{PASSWORD}@h"), DATA)
     assert str(caught.value).startswith(
-        "the tracker at lines://***@h cannot be made: RuntimeError: cannot log in at lines://***@h"
+        "the tracker at lines://***@h cannot be created: RuntimeError: cannot log in at lines://***@h"
     )
     assert PASSWORD not in str(caught.value)
 
@@ -169,7 +171,7 @@ def test_an_address_that_is_none_is_for_its_factory_to_refuse() -> None:
 
     register_scheme("lines", create)
     with pytest.raises(
-        UserError, match=r"cannot be made: ValueError: no address: lines://\*\*\*@\["
+        UserError, match=r"cannot be created: ValueError: no address: lines://\*\*\*@\["
     ):
         tracker_for(Settings.of(model=f"lines://u:{PASSWORD}@[h"), DATA)
 

@@ -43,12 +43,12 @@ def test_what_is_wrong_is_said_with_advice() -> None:
         asked.append(context)
         return {"hotel-area": "north" if len(asked) % 2 else "south"}
 
-    with pytest.raises(AssertionError, match=r"memory: [\s\S]*Keep nothing from one context"):
+    with pytest.raises(AssertionError, match=r"memory: [\s\S]*Keep no data between contexts"):
         check_tracker(forgetful, [TALK]).assert_passed()
 
 
 def test_no_turns_and_no_tracker_are_mistakes() -> None:
     with pytest.raises(UserError, match="has no turns"):
         check_tracker(Keywords, [])
-    with pytest.raises(UserError, match="is no tracker"):
+    with pytest.raises(UserError, match="is not a tracker"):
         check_tracker(object(), [TALK])

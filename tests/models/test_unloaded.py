@@ -49,7 +49,7 @@ def test_what_is_wrong_with_it_is_said_when_it_is_tested(tmp_path: Path) -> None
     with pytest.raises(UserError, match=r"is no TRADE checkpoint: no \"format\": \"trade\""):
         preflight(later, [CONTEXT])
     # Tested in an earlier run, and gone since: there is nothing more to ask.
-    with pytest.raises(GivenUpError, match="could be loaded no more"):
+    with pytest.raises(GivenUpError, match="can no longer be loaded"):
         later.predict([CONTEXT])
 
 

@@ -288,8 +288,8 @@ def test_a_campaign_whose_tracker_gives_up_has_no_figures(bench: CampaignRunner)
             nonlocal asked
             asked += len(contexts)
             if asked > 20:
-                raise GivenUpError("the service is taken for dead")
+                raise GivenUpError("the service is considered dead")
             return bench.tracker.predict(contexts)
 
-    with pytest.raises(GivenUpError, match="the service is taken for dead"):
+    with pytest.raises(GivenUpError, match="the service is considered dead"):
         replace(bench, tracker=GivesUp()).run(BASE.replace_options(batch_size=8))

@@ -16,14 +16,14 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     # tracker names
     (("--dst-model=trad",), "unknown tracker 'trad'. Did you mean 'trade'?"),
     (("--dst-model=",), "--dst-model: '' is empty"),
-    (("--dst-model=mybot",), "Your own tracker is named as package.module:attribute"),
+    (("--dst-model=mybot",), "For your own tracker, write package.module:attribute"),
     (("--dst-model=mybto:steady",), "there is no module 'mybto'"),
     (
         ("--dst-model=mybot.part:steady",),
         "there is no module 'mybot.part' for the tracker 'mybot.part:steady'",
     ),
-    (("--dst-model=mybot.py:steady",), "(a module, without .py: write 'mybot:steady')"),
-    (("--dst-model=bots/my.py:steady",), "(a module, without .py: write 'bots.my:steady')"),
+    (("--dst-model=mybot.py:steady",), "(write 'mybot:steady', without .py)"),
+    (("--dst-model=bots/my.py:steady",), "(write 'bots.my:steady', without .py)"),
     (("--dst-model=mybot:staedy",), "'mybot' has no attribute 'staedy'. Did you mean 'steady'?"),
     (("--dst-model=mybot:steady.deep",), "'mybot' has no attribute 'steady.deep'"),
     (("--dst-model=mybot:nothing.deep",), "'mybot' has no attribute 'nothing.deep'"),
@@ -32,21 +32,30 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-model=broken:steady",), "'broken' cannot be imported: NameError"),
     (("--dst-model=needy:steady",), "'needy' cannot be imported: ModuleNotFoundError"),
     # what is no tracker, or none that could be tested
-    (("--dst-model=mybot:nothing",), "int 3 is no tracker"),
+    (("--dst-model=mybot:nothing",), "int 3 is not a tracker"),
     (("--dst-model=mybot:NeedsArguments",), "'NeedsArguments' cannot be created without"),
     (("--dst-model=mybot:Short",), "the tracker returned 0 predictions for 1 context"),
-    (("--dst-model=mybot:Wrong",), "the tracker returned a str where a prediction is expected"),
+    (("--dst-model=mybot:Wrong",), "the tracker returned a str, expected a Prediction"),
     (("--dst-model=mybot:NotANumber",), "the tracker returned nan as the impurity of 'hotel-area'"),
     (
         ("--dst-model=mybot:UnknownSlot",),
         "'hotel-aera', which the ontology of the data does not have; did",
     ),
-    (("--dst-model=mybot:Raising",), "the tracker raised on a clean context: ZeroDivisionError"),
+    (
+        ("--dst-model=mybot:Raising",),
+        "the tracker raised an exception on a clean context: ZeroDivisionError",
+    ),
     (("--dst-model=mybot:Training",), "the tracker is in training mode"),
     (("--dst-model=mybot:Random",), "the tracker is not deterministic"),
     (("--dst-model=mybot:SeesTheBatch",), "the tracker's answer depends on the batch"),
-    ((MODEL, "--dst-tracker=checkpoint=x"), "checkpoint and device are for registered trackers"),
-    ((MODEL, "--dst-tracker=device=cuda"), "checkpoint and device are for registered trackers"),
+    (
+        (MODEL, "--dst-tracker=checkpoint=x"),
+        "checkpoint and device apply only to registered trackers",
+    ),
+    (
+        (MODEL, "--dst-tracker=device=cuda"),
+        "checkpoint and device apply only to registered trackers",
+    ),
     # data
     ((MODEL, "--dst-data=nowhere"), "no such file or folder: 'nowhere'"),
     ((MODEL, "--dst-data=empty"), "empty has no file of dialogues; expected one of .json"),
@@ -232,11 +241,11 @@ def test_a_bad_marker_is_a_collection_error_with_workers_too(bot: pytest.Pyteste
 LATER: list[tuple[str, str]] = [
     ("[]", "the tracker returned 0 predictions for 1 context"),
     ("answers + answers", "the tracker returned 2 predictions for 1 context"),
-    ("None", "the tracker returned None where a sequence of predictions is expected"),
-    ("['north'] * len(answers)", "the tracker returned a str where a prediction is expected"),
+    ("None", "the tracker returned None, expected a sequence of predictions"),
+    ("['north'] * len(answers)", "the tracker returned a str, expected a Prediction"),
     ("[{'hotel-area': 1}] * len(answers)", "an int as the value of 'hotel-area'"),
     ("[Prediction(answers[0], {'hotel-area': float('nan')})] * len(answers)", "nan as the impu"),
-    ("[{'hotel-area': chr(0xd800)}] * len(answers)", "holds half of a character"),
+    ("[{'hotel-area': chr(0xd800)}] * len(answers)", "contains a lone surrogate"),
     ("1 / 0", "ZeroDivisionError: division by zero"),
     ("recurse()", "RecursionError: maximum recursion depth exceeded"),
 ]

@@ -93,5 +93,5 @@ def test_what_is_no_tracker_is_one_message(bot: pytest.Pytester) -> None:
     bot.makepyfile(test_mine=SUITE)
     result = bot.runpytest()
     assert result.ret != pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*int 3 is no tracker: *"])
+    result.stdout.fnmatch_lines(["*int 3 is not a tracker: *"])
     result.stdout.no_fnmatch_line("*Traceback*")

@@ -85,9 +85,9 @@ def test_the_deadline_ends_a_call_that_hangs(hanging: pytest.Pytester, way: str)
 @pytest.mark.parametrize(
     ("model", "option", "what"),
     [
-        ("at_once", "-odst_preflight_seconds=1", "the 1 seconds for testing the tracker"),
+        ("at_once", "-odst_preflight_seconds=1", "the limit of 1 s for testing the tracker"),
         ("at_once", "--dst-max-seconds=1", "the budget of 1 seconds ended"),
-        ("Batches", "-odst_preflight_seconds=1", "the 1 seconds for testing the tracker"),
+        ("Batches", "-odst_preflight_seconds=1", "the limit of 1 s for testing the tracker"),
     ],
 )
 def test_a_preflight_that_hangs_ends(
@@ -96,7 +96,7 @@ def test_a_preflight_that_hangs_ends(
     result, seconds = run(hanging, f"--dst-model=hangbot:{model}", option, "--dst-turns=8")
     assert seconds < 60
     assert result.ret == 6
-    result.stderr.fnmatch_lines([f"*the tracker was not tested: it had not come back when {what}*"])
+    result.stderr.fnmatch_lines([f"*the tracker was not tested: it had not answered when {what}*"])
 
 
 def test_a_module_that_hangs_when_it_is_imported_is_not_waited_for(
@@ -115,7 +115,7 @@ def test_an_evaluation_waits_no_longer_for_the_preflight(
     assert main(["evaluate", "--model=hangbot:at_once", "--preflight-seconds=1"]) == 2
     assert time.monotonic() - began < 60
     said = capsys.readouterr().err
-    assert "it had not come back when the 1 seconds for testing the tracker" in said
+    assert "it had not answered when the limit of 1 s for testing the tracker" in said
 
 
 @pytest.fixture

@@ -142,8 +142,8 @@ def test_an_odd_tracker_is_tested_like_any_other(odd: pytest.Pytester, name: str
     ("name", "reason"),
     [
         ("Fingerprint", "it cannot be read (RuntimeError: no weights yet)"),
-        ("Number", "it is of the type int"),
-        ("Method", "it is of the type method"),
+        ("Number", "it is an int"),
+        ("Method", "it is a method"),
     ],
 )
 def test_a_fingerprint_that_is_none_is_named(odd: pytest.Pytester, name: str, reason: str) -> None:
@@ -157,7 +157,7 @@ def test_a_tracker_that_exits_is_refused(odd: pytest.Pytester) -> None:
     run = odd.runpytest("--dst-model=oddbot:exits", *OPTIONS)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     run.stderr.fnmatch_lines(
-        ["ERROR: the tracker raised on a clean context: SystemExit: no licence (*oddbot*"]
+        ["ERROR: the tracker raised an exception on *: SystemExit: no licence (*oddbot*"]
     )
     assert "Traceback" not in run.stderr.str() + run.stdout.str()
 
@@ -174,12 +174,15 @@ def test_a_tracker_that_exits_later_failed_on_those_contexts(odd: pytest.Pyteste
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("silent", "the tracker raised on a clean context: Silent (*oddbot*"),
+        ("silent", "the tracker raised an exception on a clean context: Silent (*oddbot*"),
         ("Closed", "the tracker class 'Closed' cannot be created without arguments: Silent:*"),
         ("lazy", "*the tracker returned a Lazy that cannot be read: Silent"),
-        ("unnamed", "*the slot <Unnamed>, which is an Unnamed; slots are strings"),
+        ("unnamed", "*the slot <Unnamed>, which is an Unnamed; slots must be strings"),
         ("odd_value", "*the value of slot 'hotel-name' must be a string*got Unnamed <Unnamed*"),
-        ("endless", "*a value of 'hotel-name' of 5,000,000 characters; *10,000 characters at most"),
+        (
+            "endless",
+            "*a value of 'hotel-name' of 5,000,000 characters; at most 10,000 are allowed*",
+        ),
         ("nothing", "*the value of slot 'hotel-stars' is nan, which is not allowed*"),
         ("countless", "*the value of slot 'hotel-stars' is a number of more than 100 digits"),
         ("skips", "*it called pytest.skip() before the first test: *no_such_module*"),

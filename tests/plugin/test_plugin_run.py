@@ -101,7 +101,7 @@ def test_a_fixture_that_is_no_tracker_ends_the_session(suite: pytest.Pytester) -
     )
     result = suite.runpytest_inprocess(*FEW)
     assert result.ret == 4
-    result.stdout.fnmatch_lines(["int 3 is no tracker*"])
+    result.stdout.fnmatch_lines(["int 3 is not a tracker*"])
 
 
 def test_collecting_needs_no_tracker(bot: pytest.Pytester) -> None:

@@ -113,7 +113,10 @@ def test_fixtures_and_markers_of_a_suite_say_what_is_compared(folder: Path) -> N
     [
         (["--dst-compare=my_bot:undecided"], "'my_bot:undecided' returned nothing: it must"),
         (["--dst-model=my_bot:silent"], "an empty reply"),
-        (["--dst-model=trade"], "trade keeps a belief state and says nothing: leave --dst-outcome"),
+        (
+            ["--dst-model=trade"],
+            "trade keeps a belief state and does not reply: leave --dst-outcome",
+        ),
         (["--dst-outcome=state"], "add --dst-outcome=reply"),
     ],
 )

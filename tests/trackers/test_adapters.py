@@ -101,7 +101,7 @@ def test_a_tracker_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("thing", [3, "mybot:track", None, [track], {}])
 def test_what_is_no_tracker_is_refused(thing: object) -> None:
-    with pytest.raises(UserError, match=r"is no tracker: give an object with predict"):
+    with pytest.raises(UserError, match=r"is not a tracker: give an object with predict"):
         as_tracker(thing)
 
 
@@ -140,7 +140,9 @@ def test_a_number_that_is_none_is_no_value(value: object) -> None:
 
 
 def test_a_state_of_wrong_types_is_told() -> None:
-    with pytest.raises(TrackerError, match=r"the tracker function returned a bad state: .*size"):
+    with pytest.raises(
+        TrackerError, match=r"the tracker function returned an invalid state: .*size"
+    ):
         as_tracker(lambda _: {"size": object()}).predict([CONTEXT])
 
 
@@ -262,7 +264,7 @@ def test_of_two_convlab_methods_the_one_that_was_written_last_is_called() -> Non
         (None, r"^update\(\) of a ConvLab-3 tracker must return .* not None$"),
         ({"belief_state": [1]}, r"must return .*, not dict \{'belief_state': \[1\]\}$"),
         ({"hotel": "north"}, r"slot -> value for each domain; 'hotel' has str 'north'$"),
-        ({"hotel": {"area": {}}}, r"update\(\) returned a bad state: .*'hotel-area'"),
+        ({"hotel": {"area": {}}}, r"update\(\) returned an invalid state: .*'hotel-area'"),
     ],
 )
 def test_a_convlab_tracker_that_returns_no_state_is_told(answer: object, complaint: str) -> None:

@@ -128,7 +128,7 @@ def test_turns_without_a_label_are_left_out_and_counted() -> None:
     assert found.right_dialogues == ("c",)
     assert found.to_json()["unlabelled"] == 4
     text = "\n".join(found.lines())
-    assert "labels                on 3 of 7 turns; the figures are of those" in text
+    assert "labels                on 3 of 7 turns; the figures cover only these" in text
     states = ["y", "wrong", "n", "wrong", "wrong", "wrong", "y"]
     again = score(data, [Prediction(BeliefState({"s": state})) for state in states])
     assert (again.right, again.turns, again.right_dialogues) == (3, 3, ("a", "c"))
@@ -195,7 +195,9 @@ def test_a_turn_without_an_answer_is_wrong_and_costs_no_other() -> None:
         ("taxi", 3, 1),
     ]
     assert found.to_json()["unanswered"] == 1
-    line = "no answer             1 of 4 turns, counted as wrong, such as: no idea about 'hello'"
+    line = (
+        "no answer             1 of 4 turns, counted as wrong; for example: no idea about 'hello'"
+    )
     assert line in found.lines()
 
 

@@ -60,7 +60,7 @@ def test_a_tracker_that_fails_on_some_contexts_passes() -> None:
 
     preflight(each(picky), CONTEXTS)
     with pytest.raises(
-        UserError, match=r"the tracker raised on a clean context: ValueError: too l"
+        UserError, match=r"the tracker raised an exception on a clean context: ValueError: too l"
     ):
         preflight(each(picky), CONTEXTS[3:])
 
@@ -71,7 +71,9 @@ def test_a_tracker_that_fails_on_batches_alone_is_refused() -> None:
             raise MemoryError("out of memory")
         return [state("x")]
 
-    with pytest.raises(UserError, match=r"raised on a batch of 5 clean contexts: MemoryError"):
+    with pytest.raises(
+        UserError, match=r"raised an exception on a batch of 5 clean contexts: MemoryError"
+    ):
         preflight(Model(alone), CONTEXTS)
 
 
@@ -86,7 +88,9 @@ def test_a_panic_is_an_error_like_any_other() -> None:
         return state("x")
 
     preflight(each(panics), CONTEXTS)
-    with pytest.raises(UserError, match=r"raised on a clean context: PanicError: index out"):
+    with pytest.raises(
+        UserError, match=r"raised an exception on a clean context: PanicError: index out"
+    ):
         preflight(each(panics), CONTEXTS[3:])
 
 
@@ -161,7 +165,7 @@ def test_a_batch_asked_backwards_tells_state_from_chance() -> None:
                 else super().predict(contexts)
             )
 
-    with pytest.raises(UserError, match=r"what it was asked before: .* cola: none -> yes"):
+    with pytest.raises(UserError, match=r"depends on earlier contexts: .* cola: none -> yes"):
         preflight(LeaksInBatches(), growing(4))
 
 
@@ -247,24 +251,24 @@ def test_a_method_called_training_is_no_mode() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ("xx", "returned a str where a sequence of predictions is"),
-        (None, "returned None where a sequence of predictions is"),
-        ({1: 2, 3: 4}, "returned a dict where a sequence of predictions is"),
+        ("xx", "returned a str, expected a sequence of predictions"),
+        (None, "returned None, expected a sequence of predictions"),
+        ({1: 2, 3: 4}, "returned a dict, expected a sequence of predictions"),
         ([state("x")], "returned 1 prediction for 2 contexts"),
-        ([state("x"), "y"], "returned a str where a prediction is expected"),
-        ([state("x"), Prediction(["a"])], "returned a list where a belief state is expected"),  # type: ignore[arg-type]
-        ([state("x"), {"a": 3}], "returned an int as the value of 'a'; values are strings"),
+        ([state("x"), "y"], "returned a str, expected a Prediction"),
+        ([state("x"), Prediction(["a"])], "returned a list, expected a belief state"),  # type: ignore[arg-type]
+        ([state("x"), {"a": 3}], "returned an int as the value of 'a'; values must be strings"),
         ([state("x"), {3: "a"}], "the slot 3, which is an int"),
         ([state("x"), state("x", float("nan"))], "nan as the impurity of 'size'"),
         ([state("x"), state("x", "low")], "'low' as the impurity of 'size'"),  # type: ignore[arg-type]
         (
             [state("x"), state("x", 1.5)],
-            "1.5 as the impurity of 'size'; impurities are from 0 to 1",
+            "1.5 as the impurity of 'size'; impurities must be from 0 to 1",
         ),
         ([state("x"), state("x", 10**400)], "as the impurity of 'size'"),
-        ([state("x"), state("\ud800")], "holds half of a character"),
+        ([state("x"), state("\ud800")], "contains a lone surrogate"),
         ([state("x"), {"a": "b", 3: "c"}], "the slot 3, which is an int"),
-        ([state("x"), Prediction(BeliefState(), 0.5)], "a float where impurities by slot are"),  # type: ignore[arg-type]
+        ([state("x"), Prediction(BeliefState(), 0.5)], "a float, expected a mapping slot -> impur"),  # type: ignore[arg-type]
         ([state("x"), Prediction(BeliefState(), {3: 0.5})], "an impurity of 3, which is an int"),  # type: ignore[dict-item]
     ],
 )

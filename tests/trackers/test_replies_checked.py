@@ -25,10 +25,13 @@ def test_a_reply_is_tested_alone(answered: object) -> None:
         (None, "returned no reply"),
         (Prediction(BeliefState({"a-b": "c"})), "leave --dst-outcome=reply out"),
         (" \n", "returned an empty reply"),
-        (7, "returned an int where a reply is expected, which is a text"),
-        ({"hotel-area": "north"}, "for a tracker of belief states leave --dst-outcome=reply out"),
+        (7, "returned an int, expected a reply, which must be a text"),
+        (
+            {"hotel-area": "north"},
+            "if it is a tracker of belief states, leave --dst-outcome=reply out",
+        ),
         ("x" * 100_001, "a reply of 100,001 characters; 100,000 are the most"),
-        ("caf\udce9", "which holds half of a character"),
+        ("caf\udce9", "which contains a lone surrogate"),
     ],
 )
 def test_what_is_no_reply_is_told(answered: object, message: str) -> None:
@@ -38,7 +41,9 @@ def test_what_is_no_reply_is_told(answered: object, message: str) -> None:
 
 
 def test_a_text_where_states_are_tested_names_the_option() -> None:
-    with pytest.raises(TrackerError, match="for a system that replies add --dst-outcome=reply"):
+    with pytest.raises(
+        TrackerError, match="if the system replies to users, add --dst-outcome=reply"
+    ):
         check_prediction("At nine.")
 
 

@@ -44,7 +44,7 @@ def joined_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             message["usage"] = {**_part(message, "usage"), **told}
         ended = ended or kind == "message_stop"
     if message is None:
-        raise MalformedReply("answered with a stream that holds no message", passing=True)
+        raise MalformedReply("answered with a stream that contains no message", passing=True)
     if not ended:
         raise ended_early()
     return {**message, "content": [_whole(block) for block in blocks.values()]}
@@ -114,7 +114,7 @@ def _message(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
     if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
         passing = isinstance(body, Mapping) and "error" in body
         raise MalformedReply(
-            f"answered with no message, {describe(body)}: it has no list of content",
+            f"answered with {describe(body)}, expected a message with a list of content",
             passing=passing,
         )
     found = body.get("usage")

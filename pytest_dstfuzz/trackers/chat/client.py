@@ -144,6 +144,9 @@ REFUSED: Final = (400, 422)
 #: Keys that some services refuse and that a request can omit.
 _SPARED: Final = ("temperature", "stream_options")
 
+#: The answer of a model that reached the limit for its length.
+_CUT_OFF: Final = "the model's answer was cut off: it reached the limit of tokens"
+
 #: Takes the answer to a request. Returns its usage and its choice of a completion.
 ReadChoice = Callable[[Reply], tuple[Usage, Mapping[str, Any]]]
 
@@ -230,9 +233,9 @@ class ChatClient:
             refused = f"the model refused to answer: {refusal}"
             raise TrackerError(self.transport.secrets.redact(refused))
         if choice.get("finish_reason") == "length":
-            raise TrackerError("the model's answer was cut off: the service limits its length")
+            raise TrackerError(_CUT_OFF)
         if not isinstance(text, str):
-            raise MalformedAnswerError("the model's answer holds no text")
+            raise MalformedAnswerError("the model's answer has no text")
         return text
 
 
@@ -277,12 +280,12 @@ def model_name(transport: Transport, named: str = _NAMED) -> str:
     except TrackerError as error:
         if isinstance(error, ServiceError) and error.status is None:
             raise NoAnswerError(str(error)) from None
-        raise UserError(f"{which}: the service does not list its models ({error})") from None
+        raise UserError(f"the service does not list its models ({error}): {which}") from None
     if len(names) == 1:
         return names[0]
     shown = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
-    listed = transport.secrets.redact(shown) or "none"
-    raise UserError(f"{which}: the service at {transport.address} lists {listed}")
+    listed = transport.secrets.redact(shown) or "no models"
+    raise UserError(f"the service at {transport.address} lists {listed}: {which}")
 
 
 def _names(reply: Reply) -> list[str]:
@@ -302,7 +305,7 @@ def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
         # Some services report a temporary failure with status 200.
         passing = isinstance(body, Mapping) and "error" in body
         raise MalformedReply(
-            f"answered with no chat completion, {describe(body)}: it has no choices[0].message",
+            f"answered with {describe(body)}, expected a chat completion with choices[0].message",
             passing=passing,
         )
     found = body.get("usage")
@@ -367,8 +370,8 @@ class ChatReplies:
             if error.status not in REFUSED or first != "assistant":
                 raise
             raise TrackerError(
-                f"{error}; if the user is to speak first there, the system's opening words can go "
-                "into the system message: --dst-tracker opening=system"
+                f"{error}; if the user must speak first, put the system's opening words into the "
+                "system message with --dst-tracker opening=system"
             ) from None
 
     def _told(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -388,7 +391,7 @@ def system_message(path: str | None) -> str:
         return ""
     text = read_text(Path(path), "prompt").strip()
     if not text:
-        raise UserError(f"{path}: the prompt is empty; leave --dst-tracker prompt out for none")
+        raise UserError(f"{path}: the prompt is empty; to use none, leave --dst-tracker prompt out")
     return text
 
 
@@ -415,7 +418,7 @@ class ChatCalls(ChatReplies):
     def _read(self, choice: Mapping[str, Any]) -> Prediction:
         """Return the calls of a message. A message without calls, such as a refusal, has none."""
         if choice.get("finish_reason") == "length":
-            raise TrackerError("the model's answer was cut off: the service limits its length")
+            raise TrackerError(_CUT_OFF)
         message = choice["message"]
         with suppress(TrackerError):
             return as_calls(message)
@@ -434,8 +437,8 @@ def chosen(choice: str | None, data: DialogueSet) -> str | Mapping[str, Any] | N
     names = {tool.name for tool in data.tools}
     if data.dialogues and not names:
         raise UserError(
-            "the data brings no tools, so that a model has nothing to call: give them beside the "
-            'messages of each dialogue, {"messages": [...], "tools": [...]}'
+            "the data has no tools, so the model cannot call any: add them to the messages of each "
+            'dialogue, {"messages": [...], "tools": [...]}, or in a file with --dst-tools'
         )
     if choice is None or choice in _CHOICES:
         return choice

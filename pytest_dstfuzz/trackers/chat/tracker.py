@@ -84,23 +84,25 @@ def _the_object(text: str) -> dict[str, Any]:
         except (ValueError, RecursionError):
             # Do not skip a broken object, because a nested object would be found instead.
             if text[place] == "{" and not _WORDS.match(text, place):
-                raise NoStateError("it holds an object that is no JSON, or half of one") from None
+                raise NoStateError(
+                    "it contains an object that is cut off or not valid JSON"
+                ) from None
             end = place + 1
         else:
             if isinstance(value, dict) and value not in found:
                 found.append(value)
             elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
-                raise NoStateError("it holds a list of objects")
+                raise NoStateError("it contains a list of objects")
         start = _OPENING.search(text, end)
     if len(found) > 1:
-        raise NoStateError(f"it holds {len(found)} different JSON objects")
+        raise NoStateError(f"it contains {len(found)} different JSON objects")
     if not found:
-        raise NoStateError("it holds no JSON object")
+        raise NoStateError("it contains no JSON object")
     return found[0]
 
 
 def _no_number(name: str) -> float:
-    raise NoStateError(f"it holds {name}, which is no JSON")
+    raise NoStateError(f"it contains {name}, which is not valid JSON")
 
 
 _DECODER = json.JSONDecoder(
@@ -146,10 +148,10 @@ class Prompt:
         if path is None and not self._slots:
             # Without a list of slots, a model invents new names at every turn.
             raise UserError(
-                "neither labels nor an ontology say which slots the chat model is to keep. For a "
-                "model that replies add --dst-outcome=reply. For belief states name the slots "
-                "with the option slots (--dst-slots=order-size,order-crust), in "
-                "<data>.ontology.json beside the data, or in a prompt of your own "
+                "the slots for the chat model are unknown: no labels and no ontology name them. "
+                "If the model replies to users, add --dst-outcome=reply. To test belief states, "
+                "name the slots with the option slots (--dst-slots=order-size,order-crust), in "
+                "<data>.ontology.json next to the data, or in your own prompt "
                 "(--dst-tracker prompt=FILE)"
             )
         self._name = place = DEFAULT_PROMPT if path is None else Path(path)
@@ -165,7 +167,8 @@ class Prompt:
         first = _TRIAL.exchanges[0]
         if self.render(_TRIAL) == self.render(Context((first, Exchange("", "No.")))):
             raise UserError(
-                f"{place}: the prompt is the same for every dialogue: use exchanges, or user"
+                f"{place}: the prompt is the same for every dialogue: use the variable exchanges "
+                "or user in it"
             )
 
     def render(self, context: Context) -> str:
@@ -304,7 +307,7 @@ class ChatTracker:
             # Mask first, because half a credential would not be found.
             shown = shortened(" ".join(redact(text).split()), _SHOWN)
             raise MalformedAnswerError(
-                f"the model's answer is no belief state: {redact(str(error))}; it begins with "
+                f"the model's answer is not a belief state: {redact(str(error))}; it begins with "
                 f"{shown!r}"
             ) from None
 
@@ -337,7 +340,7 @@ def asking(
     how, outcome = settings.tracker, settings.reply.outcome
     if how.tool_choice is not None and outcome != TOOL_CALLS:
         raise UserError(
-            "--dst-tracker tool-choice is for assistants that call tools: add "
+            "--dst-tracker tool-choice applies only to assistants that call tools: add "
             "--dst-outcome=tool-calls, or leave it out"
         )
     if outcome == TOOL_CALLS:

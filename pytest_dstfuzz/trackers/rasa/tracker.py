@@ -18,7 +18,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, nearest, unknown_name
-from pytest_dstfuzz.printable import describe, listed
+from pytest_dstfuzz.printable import counted, describe, listed
 from pytest_dstfuzz.trackers.adapters import as_prediction
 from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
@@ -84,15 +84,15 @@ class SlotMap:
         ignored = sorted(set(slots) - set(self.places))
         if not self.complete:
             return (
-                f"the data does not say which slots there are, so all {len(self.places)} of the "
-                f"bot are compared: {listed(sorted(self.places), _SLOTS)}; a slot map, an ontology "
-                "or the option slots (--dst-slots) chooses some"
+                f"the data does not list its slots, so every slot of the bot is compared "
+                f"({len(self.places)}): {listed(sorted(self.places), _SLOTS)}; choose slots with a "
+                "slot map, an ontology or the option slots (--dst-slots)"
             )
         if not ignored:
             return ""
         return (
-            f"of the bot's slots, {len(self.places)} are compared and {len(ignored)} ignored, "
-            f"as they are no slots of the data: {listed(ignored, _SLOTS)}"
+            f"slots of the bot: {len(self.places)} compared, {len(ignored)} ignored because the "
+            f"data does not have them: {listed(ignored, _SLOTS)}"
         )
 
     def to_json(self) -> dict[str, object]:
@@ -119,7 +119,9 @@ def _with_its_own(slots: list[str], data: DialogueSet) -> SlotMap:
             usual = normalise_slot(name, data.normalisation) or name
             places[name] = SlotTarget(names.get(_folded(name), usual))
     if not places:
-        raise UserError(f"the bot has no slots but those of Rasa itself: {listed(slots, _SLOTS)}")
+        raise UserError(
+            f"the bot has no slots of its own, only those of Rasa: {listed(slots, _SLOTS)}"
+        )
     return replace(_without_twins(places, "the bot's slots"), complete=False)
 
 
@@ -134,8 +136,8 @@ def _by_name(slots: list[str], ontology: Ontology) -> SlotMap:
         guesses = ((name, nearest(name, ontology.slots)) for name in slots)
         pair = next((f" ({name!r} may be {guess!r})" for name, guess in guesses if guess), "")
         raise UserError(
-            f"none of the bot's slots has the name of a slot of the data{pair}: say with "
-            f"{_OPTION} what these are called: {listed(slots, _SLOTS)}"
+            f"none of the bot's slots has the name of a slot of the data{pair}: map them with "
+            f"{_OPTION}. Slots of the bot: {listed(slots, _SLOTS)}"
         )
     return _without_twins(places, "the bot's slots")
 
@@ -143,7 +145,7 @@ def _by_name(slots: list[str], ontology: Ontology) -> SlotMap:
 def _of_file(file: SourceFile, slots: list[str], data: DialogueSet) -> SlotMap:
     parsed = _parsed(file)
     if not parsed:
-        raise UserError(f"{file.place}: the slot map maps nothing")
+        raise UserError(f"{file.place}: the slot map is empty; map at least one slot")
     places = {}
     for name, entry in parsed.items():
         if name not in slots:
@@ -155,17 +157,17 @@ def _of_file(file: SourceFile, slots: list[str], data: DialogueSet) -> SlotMap:
 def _parsed(file: SourceFile) -> Mapping[str, object]:
     kind = file.path.suffix.lower()
     if kind not in (".toml", ".json"):
-        raise UserError(f"{file.place}: a slot map is a .toml or a .json file")
+        raise UserError(f"{file.place}: a slot map must be a .toml or .json file")
     try:
         parsed = tomllib.loads(file.text()) if kind == ".toml" else file.json()
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{file.place} is no valid TOML: {error}") from None
+        raise UserError(f"{file.place} is not valid TOML: {error}") from None
     except RecursionError:
         raise UserError(f"{file.place} is nested too deeply to be read") from None
     if not isinstance(parsed, dict):
         raise UserError(
-            f"{file.place}: a slot map is an object, the bot's slot -> the data's, "
-            f"not {describe(parsed)}"
+            f"{file.place}: a slot map must be an object, slot of the bot -> slot of the data, "
+            f"got {describe(parsed)}"
         )
     return parsed
 
@@ -179,10 +181,12 @@ def _place(entry: object, where: str, data: DialogueSet) -> SlotTarget:
     if not isinstance(slot, str):
         raise UserError(f"{where} must be the name of a slot, or a table with 'slot' and 'values'")
     if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
-        raise UserError(f"{where}: 'values' must be a table, the bot's value -> the data's (text)")
+        raise UserError(
+            f"{where}: 'values' must be a table, value of the bot -> value of the data (a text)"
+        )
     usual = normalise_slot(slot, data.normalisation) or slot
     if problem := unknown_slot({usual: ""}, data.ontology):
-        raise UserError(f"{where} goes to {problem}")
+        raise UserError(f"{where} is mapped to {problem}")
     return SlotTarget(usual, {str(value).lower(): named for value, named in values.items()})
 
 
@@ -193,7 +197,7 @@ def _without_twins(places: Mapping[str, SlotTarget], where: str) -> SlotMap:
         if place.slot in owners:
             raise UserError(
                 f"{where}: both {owners[place.slot]!r} and {name!r} are mapped to {place.slot!r}; "
-                f"say with {_OPTION} which one it is"
+                f"map only one of them with {_OPTION}"
             )
         owners[place.slot] = name
     return SlotMap(places)
@@ -246,8 +250,8 @@ class RasaTracker:
         for message in messages:
             if message.lstrip().startswith("/"):
                 raise TrackerError(
-                    f"{message[:_LETTERS]!r} was not sent: Rasa takes a message that begins with "
-                    "'/' for an intent, and not for words"
+                    f"{message[:_LETTERS]!r} was not sent: Rasa reads a message that begins with "
+                    "'/' as an intent, not as text"
                 )
         heard = 0
         for _ in range(self.tries):
@@ -257,8 +261,8 @@ class RasaTracker:
                 self._refuse_idle_actions(told)
                 return as_prediction(self.slots.state(told.slots), self.normalisation, "the bot")
         raise TrackerError(
-            f"the bot's tracker has {heard} messages of the user where {len(messages)} were sent; "
-            "its log may say why"
+            f"the bot's tracker has {counted(heard, 'user message')} instead of {len(messages)}; "
+            "see the bot's log for the reason"
         )
 
     def _refuse_idle_actions(self, told: _RasaConversation) -> None:
@@ -270,8 +274,8 @@ class RasaTracker:
             names = {name for name, _ in told.actions} & self.actions
             raise TrackerError(
                 f"the bot ran {listed(sorted(names), _ACTIONS_SHOWN)} and got neither an event nor "
-                "a message from there, as if its action server failed or was away: start it, or "
-                "see the bot's log. An action that is meant to do nothing must return an event"
+                "a message in return, so its action server seems to fail or not to run: start it, "
+                "or see the bot's log. An action that does nothing on purpose must return an event"
             )
 
     async def _conversation(self, messages: Sequence[str]) -> _RasaConversation:
@@ -311,7 +315,9 @@ def create(
     except TrackerError as error:
         raise UserError(f"{error}{_hint(error)}") from error
     if not slots:
-        raise UserError(f"the bot at {transport.address} has no slots: there is no state to test")
+        raise UserError(
+            f"the bot at {transport.address} has no slots, so there is no belief state to test"
+        )
     chosen = slot_map(settings.tracker.slot_map, slots, data)
     reached = sorted(place.slot for place in chosen.places.values())
     wanted = data.ontology.slots if settings.data.slots and data.ontology is not None else ()
@@ -322,8 +328,8 @@ def create(
     fingerprint = None
     if version is not None and actions:
         notes.append(
-            "the bot's answers are not kept for another run: its model id does not cover its own "
-            f"actions ({listed(actions, _ACTIONS_SHOWN)}), which may change without it"
+            "the bot's answers are not cached for other runs: its model id does not cover its "
+            f"custom actions ({listed(actions, _ACTIONS_SHOWN)}), which may change without it"
         )
     elif version is not None:
         text = json.dumps([version, chosen.to_json()], sort_keys=True)
@@ -364,12 +370,14 @@ def _read_tracker(reply: Reply) -> _RasaConversation:
     for part in slots if isinstance(slots, list) else [slots]:
         if not isinstance(part, dict):
             raise MalformedReply(
-                f"answered with a tracker whose 'slots' are no slot -> value: {describe(slots)}"
+                f"answered with a tracker whose 'slots' are {describe(slots)}, expected slot -> "
+                "value"
             )
         found |= part
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
         raise MalformedReply(
-            f"answered with a tracker whose 'events' are no list of events: {describe(events)}"
+            f"answered with a tracker whose 'events' are {describe(events)}, expected a list of "
+            "events"
         )
     kinds = [event.get("event") for event in events]
     after = [*kinds[1:], "user"]
@@ -386,7 +394,7 @@ def _check_answer(reply: Reply) -> None:
     answer = reply.json()
     if not isinstance(answer, list):
         raise MalformedReply(
-            f"answered a message with {describe(answer)} where a list of messages is expected"
+            f"answered a message with {describe(answer)}, expected a list of messages"
         )
 
 
@@ -402,9 +410,13 @@ def _read_domain(reply: Reply) -> tuple[list[str], list[str]]:
     domain = _object(reply, "a domain")
     slots, actions = domain.get("slots", {}), domain.get("actions") or []
     if not isinstance(slots, dict):
-        raise MalformedReply(f"answered with a domain whose 'slots' are {describe(slots)}")
+        raise MalformedReply(
+            f"answered with a domain whose 'slots' are {describe(slots)}, expected an object"
+        )
     if not isinstance(actions, list):
-        raise MalformedReply(f"answered with a domain whose 'actions' are {describe(actions)}")
+        raise MalformedReply(
+            f"answered with a domain whose 'actions' are {describe(actions)}, expected a list"
+        )
     # An action that receives the domain is an object with its name as the key.
     names = [name for one in actions for name in (one if isinstance(one, dict) else [one])]
     return list(slots), sorted({str(name) for name in names if not str(name).startswith(_TEXTS)})
@@ -413,7 +425,7 @@ def _read_domain(reply: Reply) -> tuple[list[str], list[str]]:
 def _object(reply: Reply, what: str) -> dict[str, object]:
     body = reply.json()
     if not isinstance(body, dict):
-        raise MalformedReply(f"answered with {describe(body)} where {what} of Rasa is expected")
+        raise MalformedReply(f"answered with {describe(body)}, expected {what} of Rasa")
     return body
 
 
@@ -423,7 +435,7 @@ def _hint(error: TrackerError) -> str:
         return ". Is it a Rasa server, and was it started with --enable-api?"
     if status in (401, 403):
         return (
-            ". Give its token as ?token=... of the address (of --auth-token), or in the "
-            "environment as DSTFUZZ_TOKEN (a JSON web token of the role 'admin')"
+            ". Add the token of --auth-token to the address as ?token=..., or set the environment "
+            "variable DSTFUZZ_TOKEN to a JSON web token with the role 'admin'"
         )
     return ""

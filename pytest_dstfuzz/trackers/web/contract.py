@@ -32,23 +32,23 @@ from pytest_dstfuzz.errors import (
     nearest,
 )
 from pytest_dstfuzz.json_data import to_json
-from pytest_dstfuzz.printable import describe
+from pytest_dstfuzz.printable import counted, describe
 from pytest_dstfuzz.trackers.calls import as_calls
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: Advice if a service that may reply is asked for a belief state.
-REPLIES: Final = "; for a service that replies add --dst-outcome=reply"
-_LEAVE_OUT: Final = "; for a service that keeps a belief state leave --dst-outcome={} out"
+REPLIES: Final = "; if the service replies to users, add --dst-outcome=reply"
+_LEAVE_OUT: Final = "; if the service keeps a belief state, leave --dst-outcome={} out"
 #: Advice if a service returns another kind of answer: the tested outcome and a key of the answer ->
 #: advice.
 _OTHER_KINDS: Final[Mapping[tuple[OutcomeKind, str], str]] = {
     ("state", "reply"): REPLIES,
-    ("state", "tool_calls"): "; for a service that calls tools add --dst-outcome=tool-calls",
+    ("state", "tool_calls"): "; if the service calls tools, add --dst-outcome=tool-calls",
     ("reply", "state"): _LEAVE_OUT.format("reply"),
-    ("reply", "tool_calls"): "; for a service that calls tools use --dst-outcome=tool-calls",
+    ("reply", "tool_calls"): "; if the service calls tools, use --dst-outcome=tool-calls",
     ("tool-calls", "state"): _LEAVE_OUT.format("tool-calls"),
-    ("tool-calls", "reply"): "; for a service that replies use --dst-outcome=reply",
-    ("tool-calls", "choices"): "; for a service of chat completions use openai+http://...",
+    ("tool-calls", "reply"): "; if the service replies to users, use --dst-outcome=reply",
+    ("tool-calls", "choices"): "; if the service returns chat completions, use openai+http://...",
 }
 
 
@@ -103,8 +103,7 @@ def call_context(messages: object, tools: object, place: str) -> Context:
         raise ContractError(str(error)) from None
     if not turns or (closing and decoded(closing[-1]).role != "tool"):
         raise ContractError(
-            f"{place} must end with a message of the user that says something, or with what a "
-            "tool returned"
+            f"{place} must end with a user message that has a text, or with the result of a tool"
         )
     context = Dialogue("", turns, listed).context(len(turns) - 1)
     told = context.transcript or Transcript(listed)
@@ -122,8 +121,8 @@ def _lists(keys: Mapping[str, object], name: str, count: int) -> list[object]:
     given = keys.get(name, [None] * count)
     if not isinstance(given, list) or len(given) != count:
         raise ContractError(
-            f'"{name}" is {describe(given)}; it must be a list of {count} lists, one for each of '
-            'the "dialogues"'
+            f'"{name}" is {describe(given)}; it must be a list of {counted(count, "list")}, one '
+            'for each of the "dialogues"'
         )
     return given
 
@@ -178,9 +177,9 @@ _ABOUT: Final[Mapping[str, tuple[Any, str]]] = {
     "slots": (tuple[str, ...], 'a list of texts, ["domain-slot"]'),
     "dialogues": (
         Annotated[int, msgspec.Meta(ge=1)],
-        "how many one request may hold, a whole number from 1",
+        "the most dialogues per request, a whole number of at least 1",
     ),
-    "repeatable": (bool, "false where the same dialogue may get several answers, else true"),
+    "repeatable": (bool, "false if the same dialogue may get different answers, else true"),
 }
 #: A tracker's answer to one context of several. An error gives the reason for no answer.
 Answered: TypeAlias = Prediction | Mapping[str, str] | str | TrackerError
@@ -257,14 +256,17 @@ def read_group(body: object, most: int, outcome: OutcomeKind = "state") -> list[
     keys = _of_this_version(body)
     dialogues = keys.get("dialogues")
     if "dialogue" in keys:
-        raise ContractError('there are both "dialogue" and "dialogues"; send one of them')
+        raise ContractError(
+            'the request has both "dialogue" and "dialogues"; send only one of them'
+        )
     if not isinstance(dialogues, list) or not dialogues:
         raise ContractError(
             f'"dialogues" is {describe(dialogues)}; it must be a list of at least one dialogue'
         )
     if len(dialogues) > most:
         raise ContractError(
-            f'"dialogues" holds {len(dialogues)}; this service takes at most {most} at once'
+            f'"dialogues" has {len(dialogues)} entries; this service accepts at most {most} per '
+            "request"
         )
     if outcome == TOOL_CALLS:
         return call_contexts(keys, len(dialogues))
@@ -277,7 +279,7 @@ def _of_this_version(body: object) -> Mapping[str, object]:
     version = body.get("version", VERSION)
     if version != VERSION:
         raise ContractError(
-            f'"version" is {describe(version)}; this service speaks version {VERSION}'
+            f'"version" is {describe(version)}; this service supports version {VERSION}'
         )
     return body
 
@@ -338,13 +340,13 @@ def read_answers(
     if not isinstance(answers, list):
         each = "MESSAGE" if outcome == TOOL_CALLS else f'{{"{outcome}": ...}}'
         raise ContractError(
-            f"answered with {shown_without(body, 'answers')} to {asked} dialogues; it must be "
-            f'{{"answers": [{each} or {{"error": "why"}}, ...]}}'
+            f"answered with {shown_without(body, 'answers')} to {counted(asked, 'dialogue')}; it "
+            f'must be {{"answers": [{each} or {{"error": "why"}}, ...]}}'
         )
     if len(answers) != asked:
         raise ContractError(
-            f'answered with {len(answers)} "answers" to {asked} dialogues; there must be one for '
-            "each, in the order of the dialogues"
+            f'answered with {len(answers)} "answers" to {counted(asked, "dialogue")}; there must '
+            "be one for each, in the order of the dialogues"
         )
     return [_part(answer, place, outcome) for place, answer in enumerate(answers)]
 
@@ -357,7 +359,7 @@ def _part(answer: object, place: int, outcome: OutcomeKind) -> Prediction | str:
     try:
         return read_answer(answer, outcome)
     except ContractError as error:
-        raise ContractError(f'in "answers"[{place}] {error}') from None
+        raise ContractError(f'{error} (in "answers"[{place}])') from None
 
 
 def read_answer(body: object, outcome: OutcomeKind = "state") -> Prediction:
@@ -377,7 +379,7 @@ def read_answer(body: object, outcome: OutcomeKind = "state") -> Prediction:
         # A misspelt key would silently make a tracker without probabilities.
         guess = nearest(key, keys)
         if key not in keys and guess is not None and guess not in body:
-            raise ContractError(f'answered with a key "{key}"; did it mean "{guess}"?')
+            raise ContractError(f'answered with an unknown key "{key}"; did you mean "{guess}"?')
     if outcome == "reply":
         if not isinstance(body["reply"], str):
             raise wrong(body["reply"], 'as "reply"', "it must be a text")
@@ -397,15 +399,17 @@ def _value(slot: str, value: object) -> str:
         raise wrong(
             value,
             f'as the value of "{slot}"',
-            "values are texts, numbers, true or false, or a list of such, and a slot that was not "
-            "mentioned is null or left out",
+            "a value must be a text, a number, true, false or a list of these; leave out a slot "
+            "that was not mentioned, or set it to null",
         ) from None
 
 
 def _with_probabilities(state: BeliefState, body: Mapping[str, object]) -> Prediction:
     distributions, impurities = body.get("distributions"), body.get("impurities")
     if distributions is not None and impurities is not None:
-        raise ContractError('answered with both "distributions" and "impurities"; give one of them')
+        raise ContractError(
+            'answered with both "distributions" and "impurities"; give only one of them'
+        )
     if distributions is not None:
         right = (
             'it must be {"domain-slot": [[0.9, 0.1], ...]}, with numbers from 0 to 1 that add up '

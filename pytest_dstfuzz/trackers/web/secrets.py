@@ -110,8 +110,8 @@ def secrets_of(address: str, headers: Iterable[str]) -> Secrets:
 def _sendable(value: str, what: str) -> str:
     if not (value.isascii() and value.isprintable() and value.strip() == value and value):
         raise UserError(
-            f"{what} cannot be sent: it must be printable ASCII, with no blank or line end "
-            "around it"
+            f"{what} cannot be sent: it must be printable ASCII without blanks or line ends at "
+            "its start or end"
         )
     return value
 

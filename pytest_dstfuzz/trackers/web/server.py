@@ -230,8 +230,8 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise UserError(
-            f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another one "
-            "with --host and --port; port 0 takes one that is free"
+            f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose others with "
+            "--host and --port; --port 0 selects a free port"
         ) from None
     # Accepted connections inherit this option. asyncio sets it only on sockets that it creates.
     # Without it, the body of an answer waits 40 ms for the acknowledgement of its header.
@@ -262,7 +262,7 @@ async def _body(request: Request) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ContractError(f"the request is no JSON: {error}") from None
+        raise ContractError(f"the request is not valid JSON: {error}") from None
 
 
 def _check_caller(request: Request, token: str, own: str) -> None:
@@ -273,16 +273,16 @@ def _check_caller(request: Request, token: str, own: str) -> None:
     """
     # Only browsers send the header Origin.
     if "origin" in request.headers:
-        raise HTTPException(403, "no page in a browser may ask")
+        raise HTTPException(403, "requests from web pages are not allowed")
     name = request.url.hostname or ""
     if own and not (is_loopback(name) or name == own):
         raise HTTPException(
-            403, f"{name!r} is no name of this machine: ask {own}, or use --token-env"
+            403, f"{name!r} is not a name of this machine: use {own}, or --token-env"
         )
     given = request.headers.get("authorization", "")
     # Compare as bytes and in constant time, because a header may hold any Latin-1 character.
     if token and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
-        raise HTTPException(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer"})
+        raise HTTPException(401, "a bearer token is required", {"WWW-Authenticate": "Bearer"})
 
 
 async def _explain(_: Request, error: Exception) -> JSONResponse:

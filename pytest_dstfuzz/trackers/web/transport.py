@@ -59,6 +59,7 @@ ACCEPTED: Final = "gzip, deflate"
 #: Largest body in bytes, compressed or not. No belief state is as long. Up to one body per
 #: concurrent request is in memory.
 LONGEST: Final = 16 * 1024 * 1024
+_NOT_UTF8: Final = "answered with a body that is not valid JSON (it is not UTF-8)"
 _TOO_LONG: Final = f"answered with a body of more than {LONGEST // 1024 // 1024} MB"
 #: Encoding -> window sizes of zlib to try in turn. Some services send "deflate" without a header.
 _WINDOWS: Final = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
@@ -110,7 +111,7 @@ def decompressed(body: bytes, encodings: str) -> bytes:
         if name in ("", "identity") or not body:
             continue
         if name not in _WINDOWS:
-            what = f"answered with a body in the encoding {name[:20]!r}, not {ACCEPTED}"
+            what = f"answered with a body in the encoding {name[:20]!r}, expected {ACCEPTED}"
             raise Failed(what, tries=1)
         body = _inflated(body, name)
     return body
@@ -127,7 +128,7 @@ def _inflated(body: bytes, name: str) -> bytes:
             raise Failed(_TOO_LONG, tries=1)
         if inflater.eof:
             return plain
-    raise Failed(f"answered with a body that is no {name}, or half of one")
+    raise Failed(f"answered with a body that is cut off or not valid {name}")
 
 
 #: Characters of a web page, and of a refusal, that a message shows.
@@ -182,20 +183,18 @@ class Reply:
         if self.content.lstrip()[:1] == b"<":  # HTML or XML
             shown = shortened(" ".join(self.text.split()), _SHOWN)
             raise MalformedReply(
-                f"answered with a page for people ({shown}) where JSON is expected: is the "
-                "address that of the tracker itself?"
+                f"answered with a web page ({shown}), expected JSON: is the address that of the "
+                "tracker itself?"
             )
         try:
             return json.loads(
                 self.content, parse_constant=_refuse_constant, object_pairs_hook=_ONCE
             )
         except UnicodeDecodeError:
-            raise MalformedReply(
-                "answered with a body that is no JSON (it is not UTF-8)", passing=True
-            ) from None
+            raise MalformedReply(_NOT_UTF8, passing=True) from None
         except (ValueError, RecursionError) as error:
             raise MalformedReply(
-                f"answered with a body that is no JSON ({error})", passing=True
+                f"answered with a body that is not valid JSON ({error})", passing=True
             ) from None
 
     @property
@@ -214,7 +213,7 @@ class Reply:
                 return
             event = replace(self, content=text.encode()).json()
             if not isinstance(event, Mapping):
-                raise MalformedReply(f"streamed {describe(event)} where an object is expected")
+                raise MalformedReply(f"streamed {describe(event)}, expected an object")
             if event.get("error"):
                 raise MalformedReply(
                     f"ended its stream with an error, {describe(event['error'])}", passing=True
@@ -249,7 +248,7 @@ _ONCE = each_key_once(
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def backoff(failures: int, jitter: random.Random) -> float:
@@ -288,7 +287,7 @@ def refusal(reply: Reply, phrase: str, text: str) -> Failed:
         return Failed(what, status=reply.status, text=text, tries=1)
     after = retry_after(reply.headers.get("retry-after", ""))
     if after > _HOPELESS:
-        what += f" and wants to be left alone for {after:,.0f} s"
+        what += f" and asked for a pause of {after:,.0f} s"
         return Failed(what, status=reply.status, text=text, tries=1)
     return Failed(what, status=reply.status, text=text, after=min(after, _LONGEST_WAIT))
 
@@ -434,9 +433,9 @@ class Transport:
         self._unanswered += 1
         most = self._service.dead_after
         if self._unanswered == most and not self._dead:
-            in_a_row = f"nobody answered {counted(most, 'request')} in a row"
-            why = f"{in_a_row}, the last time it {what}"
-            self._dead = f"the service at {self.address} is taken for dead ({why})"
+            in_a_row = f"no answer to {counted(most, 'request')} in a row"
+            why = f"{in_a_row}; the last time, it {what}"
+            self._dead = f"the service at {self.address} is considered dead ({why})"
 
     def _over(self) -> str:
         """Return the reason to stop as a clause, or ``""``."""
@@ -470,7 +469,7 @@ class Transport:
         except (httpx.TransportError, OSError) as error:
             # These errors occur after the service accepted the request, so it was available.
             broken = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
-            what = "broke the connection off" if broken else "cannot be reached"
+            what = "closed the connection" if broken else "cannot be reached"
             raise Failed(f"{what}: {_reason(error)}") from None
         except Failed as error:
             error.status = response.status_code
@@ -494,7 +493,7 @@ class Transport:
             return read(reply)
         except MalformedReply as error:
             # The default message, if the redacted reply has no error, as for invalid UTF-8.
-            what, malformed = "answered with a body that is no JSON (it is not UTF-8)", error
+            what, malformed = _NOT_UTF8, error
         clean = replace(reply, content=self.secrets.redact(reply.text).encode())
         try:
             read(clean)
@@ -596,7 +595,7 @@ def _service_url(address: str, shown: str) -> httpx.URL:
         right = False
     if not right:
         raise UserError(
-            f"{shown!r} is no address of a service: write http://HOST:PORT/PATH or https://..."
+            f"{shown!r} is not the address of a service: write http://HOST:PORT/PATH or https://..."
         )
     return url
 
@@ -609,7 +608,7 @@ def _environment_problem(error: Exception) -> str:
     about = str(error) if isinstance(error, OSError | ImportError) else ""
     why = f" ({' '.join(about.split())})" if about else ""
     return (
-        f"the proxies or certificates of the environment cannot be used{why}: check "
-        f"{', '.join(found) or ', '.join(_VARIABLES)}. A proxy is written http://HOST:PORT, "
-        "SSL_CERT_FILE names a file of certificates in PEM"
+        f"the proxies or certificates in the environment variables cannot be used{why}: check "
+        f"{', '.join(found) or ', '.join(_VARIABLES)}. Write a proxy as http://HOST:PORT; "
+        "SSL_CERT_FILE must name a file of certificates in PEM format"
     )

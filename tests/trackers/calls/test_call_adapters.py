@@ -63,13 +63,15 @@ def test_every_form_of_function_is_asked(assistant: object) -> None:
 
 
 def test_what_cannot_be_asked_is_told() -> None:
-    with pytest.raises(UserError, match="calls no tools: give a function from messages and tools"):
+    with pytest.raises(
+        UserError, match="cannot call tools: give a function that takes messages and tools"
+    ):
         as_tracker(3, outcome="tool-calls")
 
 
 @pytest.mark.parametrize("answer", [7, Prediction(BeliefState({"a-b": "c"})), None])
 def test_what_is_no_message_is_told(answer: object) -> None:
-    with pytest.raises(TrackerError, match=r"the assistant returned .* where tool calls are"):
+    with pytest.raises(TrackerError, match=r"the assistant returned .* expected tool calls"):
         check_prediction(answer, outcome="tool-calls")
 
 

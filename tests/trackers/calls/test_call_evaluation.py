@@ -76,16 +76,14 @@ def test_a_call_too_many_makes_a_message_wrong() -> None:
 
 def test_data_without_recorded_messages_is_told() -> None:
     data = DialogueSet("logs", "test", (talk("d1", ("hello", None)),))
-    with pytest.raises(UserError, match="no turn of 'logs' has a recorded message"):
+    with pytest.raises(UserError, match="no turn of 'logs' is followed by a recorded message"):
         evaluate_calls(as_caller(answer), data, JUDGE, 8)
 
 
 def test_the_kit_speaks_of_calls() -> None:
     found = check_tracker(answer, DATA, outcome="tool-calls")
     told = {one.check: one for one in found.findings}
-    assert told["accuracy"].message == (
-        "1 of the 4 turns that have recorded calls (1 have none) are right"
-    )
+    assert told["accuracy"].message == ("right at 1 of 4 turns with recorded calls (1 have none)")
     assert "values" not in told
     silent = check_tracker(lambda _messages: "Hello.", DATA, outcome="tool-calls")
     warned = {one.check: one for one in silent.findings}["accuracy"]

@@ -190,7 +190,7 @@ class Failing:
 
 def test_failures_are_told_with_where_they_were() -> None:
     assert str(rolled(Failing(), 1)) == "too long"
-    assert str(rolled(Failing(), 2)) == "no answer to utterance 2 before it: too long"
+    assert str(rolled(Failing(), 2)) == "no answer to the earlier utterance 2: too long"
 
 
 class Stammering(Clerk):

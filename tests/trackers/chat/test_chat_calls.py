@@ -111,7 +111,7 @@ def test_an_unknown_tool_and_a_call_without_id_are_calls() -> None:
     ("says", "problem"),
     [
         (whole(PARALLEL, "length"), "was cut off"),
-        (completion(None, choices=[]), "no chat completion"),
+        (completion(None, choices=[]), "expected a chat completion"),
         (streamed(pieces(PARALLEL)[:3], None), "before its answer was complete"),
         (refusal(400, "no tools here"), "answered 400"),
     ],
@@ -202,7 +202,7 @@ def test_a_mistake_is_told_before_anybody_is_asked(
 def test_a_model_needs_tools() -> None:
     bare = DialogueSet("t", "test", (replace(DATA.dialogues[0], tools=()),))
     settings = build_settings({"model": "openai+http://localhost:1", "outcome": "tool-calls"})
-    with pytest.raises(UserError, match="the data brings no tools"):
+    with pytest.raises(UserError, match="the data has no tools"):
         tracker_for(settings, bare)
 
 

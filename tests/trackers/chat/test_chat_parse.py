@@ -55,17 +55,17 @@ def test_what_an_answer_may_look_like(text: str, state: dict[str, str]) -> None:
         ("null", "no JSON object"),
         ('"hotel-area"', "no JSON object"),
         ("[1, 2]", "no JSON object"),
-        ('{"hotel-area": "north"', "no JSON, or half of one"),
-        ("{'hotel-area': 'north'}", "no JSON, or half of one"),
+        ('{"hotel-area": "north"', "cut off or not valid JSON"),
+        ("{'hotel-area': 'north'}", "cut off or not valid JSON"),
         # What is inside of half an object is no state.
-        ('{"state": {"hotel-area": "north"}, "x', "no JSON, or half of one"),
+        ('{"state": {"hotel-area": "north"}, "x', "cut off or not valid JSON"),
         ('{"hotel-area": "north"} or {"hotel-area": "east"}', "2 different JSON objects"),
         ('[{"slot": "hotel-area", "value": "north"}]', "a list of objects"),
         ('{"hotel": {"area": "north"}}', "the value of 'hotel' is an object"),
         ('{"hotel-area": [["north"]]}', "the value of 'hotel-area' is a list"),
         ('{"hotel-area": "north", "hotel-area": "east"}', "two values for 'hotel-area'"),
-        ('{"hotel-stars": NaN}', "NaN, which is no JSON"),
-        ("{" * 5000, "no JSON, or half of one"),
+        ('{"hotel-stars": NaN}', "NaN, which is not valid JSON"),
+        ("{" * 5000, "cut off or not valid JSON"),
     ],
 )
 def test_what_is_no_state_is_not_guessed_at(text: str, reason: str) -> None:

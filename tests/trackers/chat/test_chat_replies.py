@@ -69,9 +69,9 @@ def test_it_is_asked_as_it_is(
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (completion("We open at", finish="length"), "was cut off: the service limits its length"),
-        (completion(None), "holds no text"),
-        (refusal(400, "roles must alternate"), "first there, the system's opening words can go"),
+        (completion("We open at", finish="length"), "was cut off: it reached the limit"),
+        (completion(None), "has no text"),
+        (refusal(400, "roles must alternate"), "first, put the system's opening words into"),
         (refusal(404, "no such model"), "answered 404"),
     ],
 )
@@ -91,11 +91,13 @@ def test_an_empty_prompt_is_a_mistake(tmp_path: Path) -> None:
 
 def test_the_role_of_the_opening_is_for_systems_that_reply() -> None:
     settings = build_settings({"model": "http://localhost:1", "opening": "system"})
-    with pytest.raises(UserError, match=r"opening is for systems that reply"):
+    with pytest.raises(UserError, match=r"opening applies only to bots that reply"):
         tracker_for(settings, DATA)
 
 
 def test_of_a_rasa_bot_the_slots_are_tested() -> None:
     settings = build_settings({"model": "rasa+http://localhost:1", "outcome": "reply"})
-    with pytest.raises(UserError, match=r"the slots are tested, not what it says: leave --dst-out"):
+    with pytest.raises(
+        UserError, match=r"tests the slots of a bot, not its replies: leave --dst-out"
+    ):
         tracker_for(settings, DATA)

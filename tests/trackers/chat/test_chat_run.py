@@ -139,7 +139,7 @@ def test_a_model_that_can_be_told_of_no_slot_is_not_asked(pytester: pytest.Pytes
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = (line for line in result.stderr.str().splitlines() if line.startswith("ERROR"))
     assert "name the slots with the option slots (--dst-slots=" in line
-    assert "For a model that replies add --dst-outcome=reply" in line
+    assert "If the model replies to users, add --dst-outcome=reply" in line
 
 
 def test_other_trackers_have_none(pytester: pytest.Pytester) -> None:

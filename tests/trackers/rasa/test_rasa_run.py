@@ -95,7 +95,7 @@ def test_without_all_labels_all_slots_of_the_bot_are_compared(
     area = "restaurant-area" if labelled else "restaurant_area"
     assert states["talks-test-t1-t1"] == {"cuisine": "chinese", "parking": "yes", area: "north"}
     printed = " ".join(ran.stdout.str().split())
-    assert "the data does not say which slots there are, so all 5 of the bot are" in printed
+    assert "the data does not list its slots, so every slot of the bot is compared (5)" in printed
     assert ("1 of 3 turns have labels, in 1 of 2 dialogues" in printed) is labelled
     assert some.ret == pytest.ExitCode.USAGE_ERROR
     assert "unknown slot of the bot 'seat'. Did you mean 'seats'?" in some.stderr.str()

@@ -160,7 +160,7 @@ def test_an_utterance_that_looks_like_an_intent_is_never_sent(server: RasaServer
     )
     assert told.startswith("' /inform{")
     assert told.endswith(
-        " was not sent: Rasa takes a message that begins with '/' for an intent, and not for words"
+        " was not sent: Rasa reads a message that begins with '/' as an intent, not as text"
     )
     assert sent == {}
     assert server.said() == [["this / that"]]
@@ -187,7 +187,7 @@ def test_a_bot_that_loses_every_message_is_an_error_of_that_context(
     tracker = connect(server, slot_map, concurrency=1)
     server.faults.extend(["lost"] * 3)
     assert answers(tracker, context("Chinese"), context("Italian")) == [
-        "the bot's tracker has 0 messages of the user where 1 were sent; its log may say why",
+        "the bot's tracker has 0 user messages instead of 1; see the bot's log for the reason",
         {"restaurant-food": "italian"},
     ]
 
@@ -211,7 +211,7 @@ def test_a_token_of_the_environment_is_sent_as_a_bearer(
 
 def test_a_wrong_token_is_told_without_the_token(server: RasaServer) -> None:
     url = server.url.replace(TOKEN, "wrong-token-99")
-    with pytest.raises(UserError, match=r"answered 401 .* as \?token=... of the address") as caught:
+    with pytest.raises(UserError, match=r"answered 401 .* to the address as \?token=") as caught:
         create(url, SERVICE, DATA, Settings())
     assert "wrong-token-99" not in str(caught.value)
 
@@ -225,10 +225,10 @@ def test_another_server_is_told(server: RasaServer) -> None:
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ({"slots": "north", "events": []}, "'slots' are no slot -> value: str 'north'"),
-        ({"slots": [["a", "b"]], "events": []}, "'slots' are no slot -> value: list"),
-        ({"slots": {}}, "'events' are no list of events: None"),
-        ([], r"list \[\] where a tracker of Rasa is expected"),
+        ({"slots": "north", "events": []}, "'slots' are str 'north', expected slot -> value"),
+        ({"slots": [["a", "b"]], "events": []}, "'slots' are list"),
+        ({"slots": {}}, "'events' are None, expected a list of events"),
+        ([], r"list \[\], expected a tracker of Rasa"),
     ],
 )
 def test_an_answer_that_is_no_tracker_is_told(
@@ -249,7 +249,9 @@ def test_a_slot_that_holds_no_value_is_told(
     body = {"slots": {"cuisine": {"a": 1}}, "events": [{"event": "user"}]}
     monkeypatch.setattr(lifelike, "tracker", lambda _: body)
     (told,) = answers(tracker, context("Hello"))
-    assert told.startswith("the bot returned a bad state: the value of slot 'restaurant-food' must")
+    assert told.startswith(
+        "the bot returned an invalid state: the value of slot 'restaurant-food' must"
+    )
 
 
 def test_the_fingerprint_is_of_the_loaded_model_and_the_map(
@@ -270,7 +272,7 @@ def test_the_fingerprint_is_of_the_loaded_model_and_the_map(
 
 def test_the_slots_that_are_ignored_are_told(server: RasaServer, slot_map: str) -> None:
     (note,) = connect(server, slot_map).notes
-    assert note.startswith("of the bot's slots, 5 are compared and 2 ignored, as they are no slots")
+    assert note.startswith("slots of the bot: 5 compared, 2 ignored because the data does not have")
     assert note.endswith(" of the data: requested_slot, session_started_metadata")
     server.slots = ("cuisine", "restaurant_area", "seats", "dishes", "parking")
     assert connect(server, slot_map).notes == ()
@@ -278,7 +280,9 @@ def test_the_slots_that_are_ignored_are_told(server: RasaServer, slot_map: str) 
 
 def test_a_bot_without_slots_is_told(server: RasaServer) -> None:
     server.slots = ()
-    with pytest.raises(UserError, match=r"^the bot at http://[0-9.:]+\S* has no slots: there is"):
+    with pytest.raises(
+        UserError, match=r"^the bot at http://[0-9.:]+\S* has no slots, so there is"
+    ):
         connect(server)
 
 
@@ -289,7 +293,7 @@ def test_answers_of_a_bot_with_actions_of_its_own_are_not_kept(server: RasaServe
     server.actions = ("action_price", "utter_bye")
     tracker = connect(server)
     assert tracker.fingerprint is None
-    assert "does not cover its own actions (action_price)" in tracker.notes[-1]
+    assert "does not cover its custom actions (action_price)" in tracker.notes[-1]
 
 
 def test_a_bot_whose_actions_never_do_anything_has_failed(lifelike: RasaServer) -> None:

@@ -73,7 +73,11 @@ def test_names_of_multiwoz_are_known_in_all_their_spellings() -> None:
     ("name", "text", "complaint"),
     [
         ("m.toml", 'are = "hotel-area"', r"unknown slot of the bot 'are'. Did you mean 'area'\?"),
-        ("m.toml", 'area = "hotel-aera"', r"'area' goes to the slot 'hotel-aera', .*'hotel-area'"),
+        (
+            "m.toml",
+            'area = "hotel-aera"',
+            r"'area' is mapped to the slot 'hotel-aera', .*'hotel-area'",
+        ),
         ("m.toml", 'area = ["hotel-area"]', r"'area' must be the name of a slot, or a table"),
         ("m.toml", '[area]\nvalues = { a = "b" }', r"'area' must be the name of a slot, or a"),
         ("m.toml", '[area]\nslots = "hotel-area"', r"unknown key 'slots'. Did you mean 'slot'\?"),
@@ -83,14 +87,18 @@ def test_names_of_multiwoz_are_known_in_all_their_spellings() -> None:
             'area = "hotel-area"\nhotel_area = "hotel-area"',
             r"both 'area' and 'hotel_area' are mapped to 'hotel-area'",
         ),
-        ("m.toml", "area = hotel", r"is no valid TOML: .*line 1, column 8"),
-        ("m.toml", "", r"maps nothing"),
-        ("m.json", "[]", r"a slot map is an object, the bot's slot -> the data's, not list \[\]"),
+        ("m.toml", "area = hotel", r"is not valid TOML: .*line 1, column 8"),
+        ("m.toml", "", r"the slot map is empty"),
+        (
+            "m.json",
+            "[]",
+            r"a slot map must be an object, slot of the bot -> slot of the data, got list \[\]",
+        ),
         ("m.json", '{"area": ', r"is not valid JSON"),
         ("m.json", '{"area": "a", "area": "b"}', r"two values for the key 'area'"),
         ("m.json", '{"area": ' * 50_000, r"is nested too deeply"),
         ("m.toml", "area = " + "[" * 50_000, r"is nested too deeply"),
-        ("m.yaml", "area: hotel-area", r"a slot map is a .toml or a .json file"),
+        ("m.yaml", "area: hotel-area", r"a slot map must be a .toml or .json file"),
     ],
 )
 def test_a_wrong_map_is_told_with_its_place(
@@ -119,7 +127,7 @@ def test_a_bot_with_other_names_needs_a_map() -> None:
     with pytest.raises(
         UserError,
         match=r"^none of the bot's slots has the name of a slot of the data \('hotel_are' may be "
-        r"'hotel-area'\): say with --dst-tracker slot-map=FILE .* called: guests, hotel_are$",
+        r"'hotel-area'\): map them with --dst-tracker slot-map=FILE .* bot: guests, hotel_are$",
     ):
         slot_map(None, ("hotel_are", "guests"), DATA)
 
@@ -134,8 +142,10 @@ def test_where_the_data_names_no_slots_all_of_the_bot_are_compared() -> None:
         name: name.lower() for name in many
     }
     note = chosen.note((*many, *OWN))
-    assert "all 10 of the bot are compared: Slot0, Slot1, " in note
-    assert note.endswith("a slot map, an ontology or the option slots (--dst-slots) chooses some")
+    assert "every slot of the bot is compared (10): Slot0, Slot1, " in note
+    assert note.endswith(
+        "choose slots with a slot map, an ontology or the option slots (--dst-slots)"
+    )
 
 
 def test_partial_labels_do_not_choose_the_slots_of_the_bot() -> None:
@@ -153,7 +163,9 @@ def test_partial_labels_do_not_choose_the_slots_of_the_bot() -> None:
 
 
 def test_a_bot_with_no_slots_but_those_of_rasa_is_told() -> None:
-    with pytest.raises(UserError, match="no slots but those of Rasa itself: requested_slot, sess"):
+    with pytest.raises(
+        UserError, match="no slots of its own, only those of Rasa: requested_slot, sess"
+    ):
         slot_map(None, OWN, replace(DATA, ontology=None))
 
 

@@ -79,7 +79,7 @@ def test_a_turn_without_a_reply_is_wrong_and_all_of_them_are_an_error() -> None:
 
 def test_right_replies_need_recorded_answers() -> None:
     bare = DialogueSet("bare", "test", (Dialogue("a", (Turn(0, "Hello!", "Hi"),)),))
-    with pytest.raises(UserError, match=r"no turn of 'bare' has a recorded answer: right replies"):
+    with pytest.raises(UserError, match=r"no turn of 'bare' has a recorded answer"):
         evaluate_replies(as_tracker(reply, outcome="reply"), bare, JUDGE, 2)
 
 
@@ -87,7 +87,7 @@ def test_a_sound_bot_passes_the_kit() -> None:
     found = check_tracker(as_tracker(reply, outcome="reply"), DATA, outcome="reply", judge=JUDGE)
     found.assert_passed()
     said = {finding.check: finding.message for finding in found.findings}
-    assert said["accuracy"] == "2 of the 3 turns that have recorded answers (1 have none) are right"
+    assert said["accuracy"] == "right at 2 of 3 turns with recorded answers (1 have none)"
     assert "slots" not in said
     assert found.to_json()["figures"]["right_replies"] == 0.6667
 
@@ -137,4 +137,4 @@ def test_the_commands_take_systems_that_reply(
         for one in json.loads(capsys.readouterr().out)["findings"]
         if one["check"] == "accuracy"
     )
-    assert "says the same to all of 4 turns" in said
+    assert "gives the same answer at all of 4 turns" in said

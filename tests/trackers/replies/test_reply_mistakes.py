@@ -78,7 +78,7 @@ def test_requests_of_an_own_history_are_told(folder: pytest.Pytester) -> None:
         *("--dst-history=own", "--dst-variants=1", "-odst_votes=1"),
     )
     run.stdout.re_match_lines([r"requests +\d+ answers; their tokens are not counted"])
-    run.stdout.fnmatch_lines(["note *history of each question is the bot's own replies*"])
+    run.stdout.fnmatch_lines(["note *history of each question consists of the bot's own replies*"])
 
 
 def test_a_question_that_says_nothing_is_a_mistake_of_the_data(folder: pytest.Pytester) -> None:
@@ -108,8 +108,8 @@ def test_a_service_that_needs_messages_and_is_not_asked_for_replies() -> None:
         tracker = tracker_for(Settings.of(model=service.url, retries=0), DATA)
         with pytest.raises(NoAnswerError) as caught:
             preflight(tracker, [Context((Exchange("", "when"),))])
-    assert "broke the connection off" in str(caught.value)
-    assert str(caught.value).endswith("; for a service that replies add --dst-outcome=reply")
+    assert "closed the connection" in str(caught.value)
+    assert str(caught.value).endswith("; if the service replies to users, add --dst-outcome=reply")
 
 
 def take_text(text: str) -> str:
@@ -120,7 +120,7 @@ def take_text(text: str) -> str:
 def test_a_function_that_does_not_take_messages(function: object) -> None:
     with pytest.raises(NoAnswerError) as caught:
         preflight(as_replier(function), [Context((Exchange("", "when"),))], outcome="reply")
-    message = "your function gets a list of messages, of which the question is messages[-1]"
+    message = "the function is called with a list of messages; the question is messages[-1]"
     assert message in str(caught.value)
 
 

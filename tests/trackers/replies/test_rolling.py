@@ -100,7 +100,7 @@ def test_a_reply_that_is_missing_is_a_failure_of_those_that_need_it(word: str, w
     tracker = RollingReplies(Bot())
     found = tracker.predict([context("a", word, "c"), context("a", "b")])
     assert isinstance(found[0], TrackerError)
-    assert str(found[0]).startswith("no reply to question 2 before it")
+    assert str(found[0]).startswith("no reply to the earlier question 2")
     assert why in str(found[0])
     assert texts(found[1:]) == ["a/a/b"]
 

@@ -54,7 +54,7 @@ def test_a_service_gets_messages_and_tools(serve: SERVE) -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ({"reply": "At nine."}, "a service that replies use --dst-outcome=reply"),
+        ({"reply": "At nine."}, "if the service replies to users, use --dst-outcome=reply"),
         ({"state": {}}, "leave --dst-outcome=tool-calls out"),
         ({"choices": [{"message": MESSAGE}]}, "use openai+http://..."),
         ({"tool_call": []}, 'there is a key "tool_call"'),
@@ -104,7 +104,7 @@ def test_what_a_service_reads_is_what_was_sent() -> None:
     ("body", "problem"),
     [
         ({"dialogue": []}, '"messages"'),
-        ({"messages": MESSAGES[:-1]}, "must end with a message of the user"),
+        ({"messages": MESSAGES[:-1]}, "must end with a user message"),
         ({"messages": MESSAGES, "tools": [{}]}, '"tools"'),
         ({"messages": [{"role": "human", "content": ""}]}, "'user'"),
         ({"dialogues": [[], []], "messages": [MESSAGES]}, "a list of 2 lists"),

@@ -59,7 +59,9 @@ def test_values_over_http_are_what_a_python_tracker_may_return(
     try:
         expected = as_prediction(state, normalisation, "the tracker").state
     except TrackerError:
-        with pytest.raises(ContractError, match="values are texts, numbers, true or false, or a"):
+        with pytest.raises(
+            ContractError, match="a value must be a text, a number, true, false or a"
+        ):
             read_answer(json.loads(json.dumps({"state": state})))
         return
     found = read_answer(json.loads(json.dumps({"state": state})))
@@ -84,7 +86,7 @@ def test_a_mapping_is_an_answer_without_probabilities() -> None:
     ("body", "message"),
     [
         ([], 'the request is list []; write {"dialogue": [...]}'),
-        ({"version": 2, "dialogue": []}, '"version" is int 2; this service speaks version 1'),
+        ({"version": 2, "dialogue": []}, '"version" is int 2; this service supports version 1'),
         ({}, '"dialogue" is None; it must be a list of at least one {"system": "...", "user"'),
         ({"dialogue": []}, '"dialogue" is list []; it must be a list of at least one'),
         ({"dialogue": ["hi"]}, '"dialogue"[0] is str \'hi\'; it must be {"system": "...", "user"'),
@@ -112,13 +114,16 @@ STATE = {"state": {"a-b": "c"}}
         ({"States": {}}, "answered with dict {'States': {}} (there is a key \"States\"); it must"),
         ({"a-b": "c"}, "answered with dict {'a-b': 'c'}; it must be"),
         ({"state": ["a-b"]}, "answered with list ['a-b'] as \"state\"; it must be an object"),
-        ({"state": {"a-b": {}}}, 'answered with dict {} as the value of "a-b"; values are texts'),
+        (
+            {"state": {"a-b": {}}},
+            'answered with dict {} as the value of "a-b"; a value must be a text',
+        ),
         ({"state": {"a-b": [["x"]]}}, "answered with list [['x']] as the value of \"a-b\"; values"),
         ({"state": {"a-b": float("1e999")}}, 'answered with float inf as the value of "a-b"; val'),
         ({"state": {"a-b": 10**200}}, "answered with int 1000000000"),
         (
             {**STATE, "impurity": {}},
-            'answered with a key "impurity"; did it mean "impurities"?',
+            'answered with an unknown key "impurity"; did you mean "impurities"?',
         ),
         (
             {**STATE, "impurities": {}, "distributions": {}},
@@ -179,11 +184,14 @@ def test_what_a_service_says_about_itself(body: Any, about: About) -> None:
         ({"name": ["x"]}, 'says that its "name" is list'),
         ({"slots": "a-b"}, 'says that its "slots" are str'),
         ({"slots": [1]}, 'says that its "slots" are list [1]; write a list of texts'),
-        ({"dialogues": 0}, 'says that its "dialogues" are int 0; write how many one request may'),
-        ({"dialogues": True}, 'says that its "dialogues" are bool True; write how many'),
-        ({"repeatable": "no"}, "says that its \"repeatable\" is str 'no'; write false where"),
-        ({"repeatable": 0}, 'says that its "repeatable" is int 0; write false where'),
-        ({"dialogues": "64"}, "says that its \"dialogues\" are str '64'; write how many"),
+        (
+            {"dialogues": 0},
+            'says that its "dialogues" are int 0; write the most dialogues per request',
+        ),
+        ({"dialogues": True}, 'says that its "dialogues" are bool True; write the most dial'),
+        ({"repeatable": "no"}, "says that its \"repeatable\" is str 'no'; write false if"),
+        ({"repeatable": 0}, 'says that its "repeatable" is int 0; write false if'),
+        ({"dialogues": "64"}, "says that its \"dialogues\" are str '64'; write the most dial"),
     ],
 )
 def test_what_a_service_must_not_say(body: Any, message: str) -> None:

@@ -24,7 +24,7 @@ Serve = Callable[[Callable[[Asked], Says]], Service]
 #: Before there were deadlines, the shortest of these runs took 60 s, most some 150.
 SLACK = 30.0
 #: Where even the first batch did not come back in time, the message says where the budget ended.
-UNTESTED = "the tracker was not tested: (it had not come back when )?the budget of 3 seconds ended"
+UNTESTED = "the tracker was not tested: (it had not answered when )?the budget of 3 seconds ended"
 RUN_OUT = "the budget of 3 seconds ended( during a call of the tracker)? before this turn"
 
 
@@ -63,7 +63,7 @@ def test_a_service_that_dies_is_not_asked_for_all_the_rest(tmp_path: Path) -> No
         seconds, returned, said = run_pytest(tmp_path, f"--dst-model={service.url}", *options)
     assert seconds < SLACK
     assert returned == 6
-    why = f"the service at {service.url} is taken for dead (nobody answered 20 requests in a row"
+    why = f"the service at {service.url} is considered dead (no answer to 20 requests in a row"
     assert f"failed: {why}, the last time it cannot be reached" in said
     assert f"{why}, the last time" in said.split("short test summary")[1]
 
@@ -75,7 +75,7 @@ def test_every_adapter_is_cut_while_it_asks_what_is_there(tmp_path: Path, model:
         seconds, returned, said = run_pytest(tmp_path, *options, "--dst-tracker=timeout=0.5")
     assert seconds < 1 + SLACK
     assert returned == 6
-    assert "the 1 seconds for testing the tracker (dst_preflight_seconds; dstfuzz: " in said
+    assert "the limit of 1 s for testing the tracker (dst_preflight_seconds; dstfuzz: " in said
     assert "verdict: infrastructure" in said
 
 
@@ -147,7 +147,7 @@ def test_the_breaker_counts_failures_in_a_row(serve: Serve) -> None:
         except ServiceError as error:
             outcomes.append(error.status)
         except GivenUpError as error:
-            outcomes.append(str(error).partition(" is taken for dead ")[2])
+            outcomes.append(str(error).partition(" is considered dead ")[2])
     why = "(nobody answered 3 requests in a row, the last time it answered 503 Service Unavailable"
     assert outcomes[:12] == script[:12]
     assert outcomes[12:] == [f"{why} ({{}}))"] * 6

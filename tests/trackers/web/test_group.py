@@ -48,11 +48,17 @@ def test_a_request_for_one_is_of_the_other_form(context: Context) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"version": 2, "dialogues": []}, '"version" is int 2; this service speaks version 1'),
+        ({"version": 2, "dialogues": []}, '"version" is int 2; this service supports version 1'),
         ({"dialogues": {}}, '"dialogues" is dict {}; it must be a list of at least one dialogue'),
         ({"dialogues": []}, '"dialogues" is list []; it must be a list of at least one dialogue'),
-        ({"dialogues": [], "dialogue": []}, 'there are both "dialogue" and "dialogues"; send one'),
-        ({"dialogues": [[]] * 4}, '"dialogues" holds 4; this service takes at most 3 at once'),
+        (
+            {"dialogues": [], "dialogue": []},
+            'the request has both "dialogue" and "dialogues"; send only one',
+        ),
+        (
+            {"dialogues": [[]] * 4},
+            '"dialogues" has 4 entries; this service accepts at most 3 per request',
+        ),
         ({"dialogues": [[{"user": "a"}], []]}, '"dialogues"[1] is list []; it must be a list'),
         (
             {"dialogues": [[{"user": "a"}], [{"user": "b"}, "hi"]]},
@@ -83,9 +89,9 @@ def test_a_request_of_another_shape(body: Any, message: str) -> None:
         ({"answers": [STATE] * 3}, 'answered with 3 "answers" to 2 dialogues; there must be one'),
         (
             {"answers": [STATE, {"state": {"a-b": {}}}]},
-            'in "answers"[1] answered with dict {} as the value of "a-b"; values are texts',
+            'null (in "answers"[1])',
         ),
-        ({"answers": [STATE, None]}, 'in "answers"[1] answered with None; it must be {"state"'),
+        ({"answers": [STATE, None]}, 'answered with None; it must be {"state"'),
         (
             {"answers": [{"error": 7}, STATE]},
             'answered with int 7 as "error" of "answers"[0]; it must be a text',

@@ -119,9 +119,8 @@ def test_a_dialogue_that_fails_leaves_the_others_of_its_request_alone(
         {"state": {"hotel-area": "a"}, "impurities": {"hotel-area": 1 / 3}},
         {"error": "the tracker failed: ZeroDivisionError: nothing works"},
         {
-            "error": "the tracker failed: the tracker returned a str where a prediction is "
-            "expected: a Prediction, or a mapping slot -> value; for a system that replies add "
-            "--dst-outcome=reply"
+            "error": "the tracker failed: the tracker returned a str, expected a Prediction or a "
+            "mapping slot -> value; if the system replies to users, add --dst-outcome=reply"
         },
         {"state": {"hotel-area": " None "}},
     ]
@@ -130,10 +129,13 @@ def test_a_dialogue_that_fails_leaves_the_others_of_its_request_alone(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (json.dumps(group_json(contexts(65))).encode(), '"dialogues" holds 65; this service takes'),
+        (
+            json.dumps(group_json(contexts(65))).encode(),
+            '"dialogues" has 65 entries; this service accepts',
+        ),
         (b'{"dialogues": [[]]}', '"dialogues"[0] is list []; it must be a list of at least one '),
-        (b"{", "the request is no JSON: "),
-        (b"[" * 100_000, "the request is no JSON: "),
+        (b"{", "the request is not valid JSON: "),
+        (b"[" * 100_000, "the request is not valid JSON: "),
         (b'{"dialogue": []}', '"dialogue" is list []; it must be a list of at least one '),
         (b" " * 5_000_000, "the request is longer than 4,194,304 bytes"),
     ],
@@ -340,7 +342,7 @@ def test_replies_are_served_and_asked_for() -> None:
     replies = [one.reply for one in found if isinstance(one, Prediction)]
     assert replies == [*["1 so far"] * 9, "4 so far"]
     assert "an empty reply" in str(found[-1])
-    assert "for a service that replies add --dst-outcome=reply" in str(wrong)
+    assert "if the service replies to users, add --dst-outcome=reply" in str(wrong)
     # It says nothing about that, and so do services that were written by hand.
     assert is_repeatable(asks) != is_repeatable(asks, outcome="reply")
 
@@ -349,4 +351,4 @@ def test_a_service_that_keeps_a_state_says_nothing() -> None:
     with served(Echo()) as address:
         asks = tracker_for(Settings.of(model=address, outcome="reply"), DATA)
         (answer,) = asks.predict(contexts(1))
-    assert 'it must be {"reply": "..."}; for a service that keeps a belief' in str(answer)
+    assert 'it must be {"reply": "..."}; if the service keeps a belief' in str(answer)

@@ -117,9 +117,9 @@ REASONS = {
     "500": 'answered 500 Internal Server Error ({"error": "out of order"})',
     "502": "answered 502 Bad Gateway (<html>Bad gateway</html>)",
     "429": 'answered 429 Too Many Requests ({"error": "slow down"})',
-    "no JSON": "answered with a body that is no JSON (Expecting property name enclosed in double "
-    "quotes: line 1 column 2 (char 1))",
-    "hangs up": "broke the connection off: Server disconnected without sending a response.",
+    "no JSON": "answered with a body that is not valid JSON (Expecting property name enclosed in "
+    "double quotes: line 1 column 2 (char 1))",
+    "hangs up": "closed the connection: Server disconnected without sending a response.",
     "slow": "did not answer within 0.2 s",
     "silent": "did not answer within 0.2 s",
 }
@@ -154,8 +154,8 @@ PAGE = Says(b"\n<!DOCTYPE html><title>Sign in</title>", 200, {"Content-Type": "t
     ("says", "reason", "tries"),
     [
         (Says({"slots": []}), "answered without a state after 2 tries", 2),
-        (PAGE, "answered with a page for people (<!DOCTYPE html><title>Sign in</title>)", 2),
-        (Says({}, 429, {"Retry-After": "99999"}), "wants to be left alone for 99,999 s", 1),
+        (PAGE, "answered with a web page (<!DOCTYPE html><title>Sign in</title>)", 2),
+        (Says({}, 429, {"Retry-After": "99999"}), "asked for a pause of 99,999 s", 1),
         (Says(b"x", headers={"Content-Encoding": "br"}), "body in the encoding 'br', not gzip", 1),
     ],
 )
@@ -307,7 +307,7 @@ def test_an_interrupt_keeps_the_answers_that_came(serve: Serve) -> None:
     ],
 )
 def test_an_address_that_is_none(address: str) -> None:
-    with pytest.raises(UserError, match="is no address of a service: write http"):
+    with pytest.raises(UserError, match="is not the address of a service: write http"):
         Transport(address, ServiceSettings())
 
 

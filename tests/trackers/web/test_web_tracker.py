@@ -149,7 +149,7 @@ def test_an_unknown_kind_of_address(address: str, guess: str) -> None:
 
 @pytest.mark.parametrize("given", [{"checkpoint": "x"}, {"device": "cuda"}])
 def test_weights_and_device_are_the_services_own(given: dict[str, str]) -> None:
-    with pytest.raises(UserError, match=r"http://\*\*\*@h chooses them itself"):
+    with pytest.raises(UserError, match=r"http://\*\*\*@h chooses its own"):
         tracker_for(Settings.of(model="http://u:p@h", **given), DATA)  # type: ignore[arg-type]
 
 
