@@ -799,7 +799,7 @@ class ContextRelation(Relation):
     def impossible(self, data: DialogueSet) -> str:
         """Return an error text if no dialogue has two rounds, else ``""``."""
         if all(len(dialogue.turns) < 2 for dialogue in data.dialogues):
-            return "it asks the questions of a dialogue in another order, so needs two rounds"
+            return "it asks the questions in another order, so it needs a dialogue with two rounds"
         return ""
 
     def begin(self, scene: Scene) -> Begun:

@@ -169,7 +169,7 @@ def test_cases_are_counted_as_mortar_counts(data: DialogueSet):
 def test_why_they_say_nothing(data: DialogueSet):
     alone = Dialogue("one", (Turn(0, "", "Who built it?"),))
     relation = relation_by_name("same-context")
-    assert "needs two rounds" in relation.impossible(replace(data, dialogues=(alone,)))
+    assert "a dialogue with two rounds" in relation.impossible(replace(data, dialogues=(alone,)))
     found = run(relation, data, lambda context: context.user)
     reasons = [turn.reason for turn in found if turn.outcome == "inapplicable"]
     assert "the data says that the question has no answer" in reasons
