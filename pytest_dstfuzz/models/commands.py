@@ -20,22 +20,22 @@ from pytest_dstfuzz.models.trade.files import TradeTrainingConfig
 
 #: Settings of all trainings -> help.
 _COMMON = {
-    "data": "dialogues with labels, in the splits train and val",
-    "output": "folder for the model and for what a resumed run needs",
-    "layout": "layout to read the data in; 'any' finds it by looking",
-    "epochs": "most passes over the training dialogues",
-    "learning_rate": "highest learning rate",
-    "warmup_steps": "steps over which the learning rate rises",
-    "gradient_clip": "longest gradient",
-    "dropout": "share of activations that are dropped",
+    "data": "dialogues with labels, with the splits train and val",
+    "output": "folder for the model and for the state of the training",
+    "layout": "layout of the data; 'any' detects it",
+    "epochs": "maximum number of passes over the training dialogues",
+    "learning_rate": "maximum learning rate",
+    "warmup_steps": "number of steps over which the learning rate rises",
+    "gradient_clip": "maximum norm of the gradient",
+    "dropout": "dropout: share of activations that are set to zero",
     "average_decay": "decay of the moving average of the weights",
-    "max_minutes": "begin no epoch that would probably end later",
-    "resume": "go on from the last epoch in the output folder",
-    "max_dialogues": "take only so many dialogues of each split",
-    "seed": "seed of every draw",
-    "device": "cpu, cuda, ...",
-    "bfloat16": "large products in 16 bits: only for processors that have bfloat16",
-    "report_every": "steps between lines of progress",
+    "max_minutes": "maximum minutes: no epoch starts that would probably end later",
+    "resume": "continue from the last epoch in the output folder",
+    "max_dialogues": "maximum number of dialogues of each split",
+    "seed": "seed of all random choices",
+    "device": "device: cpu, cuda, ...",
+    "bfloat16": "use 16 bits for large matrix products; only for processors with bfloat16",
+    "report_every": "number of steps between two lines of progress",
 }
 
 
@@ -59,14 +59,14 @@ TRAININGS: dict[str, Training] = {
         TradeTrainingConfig,
         "pytest_dstfuzz.models.trade.training:train_trade",
         {
-            "batch_size": "turns of one step",
+            "batch_size": "number of turns in a step",
             "hidden": "size of the recurrent layers",
             "embedding": "size of the word vectors",
-            "word_mask": "share of words that are read as unknown",
-            "history_limit": "words of history that are read",
-            "patience": "epochs without a better validation accuracy before the end",
+            "word_mask": "share of words that are replaced by the unknown word",
+            "history_limit": "maximum number of words of the history",
+            "patience": "end after this number of epochs without a better validation accuracy",
             "pretrained_vectors": (
-                "start from word vectors learnt from the training split (gensim)"
+                "start from word vectors trained on the training split (needs gensim)"
             ),
         },
     ),
@@ -75,19 +75,19 @@ TRAININGS: dict[str, Training] = {
         "pytest_dstfuzz.models.simpletod.training:train_simpletod",
         {
             "base": (
-                "fine-tune this causal language model, a folder or a name on the hub, instead "
-                "of training one from random weights"
+                "fine-tune this causal language model, a folder or a name on the Hugging Face "
+                "hub, instead of training one from random weights"
             ),
-            "batch_tokens": "tokens of one step",
-            "dropout": "share of activations that are dropped, without --base",
-            "vocabulary": "subwords, without --base",
-            "hidden": "width, without --base",
-            "layers": "layers, without --base",
-            "heads": "attention heads, without --base",
-            "positions": "tokens of context and belief together, without --base",
+            "batch_tokens": "number of tokens in a step",
+            "dropout": "dropout without --base: share of activations that are set to zero",
+            "vocabulary": "number of subwords without --base",
+            "hidden": "width of the model without --base",
+            "layers": "number of layers without --base",
+            "heads": "number of attention heads without --base",
+            "positions": "maximum number of tokens of context and belief together without --base",
             "weight_decay": "weight decay of AdamW",
-            "context_weight": "weight of the context's tokens in the loss; a belief's weigh 1",
-            "exchange": "share of dialogues whose values are exchanged for others",
+            "context_weight": "weight of the context's tokens in the loss; the belief has weight 1",
+            "exchange": "share of dialogues whose values are replaced by others",
         },
     ),
 }
@@ -100,7 +100,8 @@ def _tracker_options(parser: Parser) -> None:
         metavar="TRACKER",
         nargs="?",
         type=choice("tracker to train", TRAININGS),
-        help=f"one of {names}; each has options of its own: dstfuzz train-tracker TRACKER --help",
+        help=f"tracker to train: {names}. Each has its own options: dstfuzz train-tracker TRACKER "
+        "--help",
     )
 
 
@@ -109,7 +110,7 @@ def _train_tracker(given: Namespace) -> None:
     if name is None:
         names = ", ".join(TRAININGS)
         raise UserError(
-            f"a tracker to train is missing: {names} (see dstfuzz train-tracker --help)"
+            f"no tracker was named: choose one of {names} (see dstfuzz train-tracker --help)"
         )
     training = TRAININGS[name]
     parser = Parser(f"dstfuzz train-tracker {name}", f"Train {name} on labelled dialogues.")
@@ -162,12 +163,12 @@ def _layout(text: str) -> str | None:
 TRAIN_TRACKER = Command(
     "train-tracker",
     "train TRADE or SimpleTOD on labelled dialogues",
-    "every finished epoch is kept; the same command with --resume goes on from there",
+    "every finished epoch is saved, and the same command with --resume continues",
     """\
   dstfuzz train-tracker trade --data multiwoz21 --output my-trade --layout any
   dstfuzz train-tracker trade --data multiwoz21 --output my-trade --layout any --resume
   dstfuzz train-tracker simpletod --data multiwoz21 --output my-simpletod --base distilgpt2
-  pytest --dst-model=trade --dst-tracker=checkpoint=my-trade    tests what was trained""",
+  pytest --dst-model=trade --dst-tracker=checkpoint=my-trade    tests the trained tracker""",
     _tracker_options,
     _train_tracker,
     chooses=True,

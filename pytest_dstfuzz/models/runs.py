@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ from pytest_dstfuzz.seeding import derive, stream
 #: State for resuming. The description of the run is in its metadata.
 STATE_FILE = "training.safetensors"
 _RUN = "dstfuzz.run"
+#: A hash in the description of a run. Messages do not show it.
+_DIGEST = re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12,}\b")
 
 T = TypeVar("T")
 F = TypeVar("F", bound=EpochFigures)
@@ -39,7 +42,8 @@ def check_output(folder: Path, *, resume: bool) -> None:
     """Create the output folder. Raise an error if it has a run and ``resume`` is false."""
     if not resume and (folder / STATE_FILE).exists():
         raise UserError(
-            f"{folder} holds a training run already: resume it, or choose another folder"
+            f"{folder} already has a training run: continue it with --resume, or name another "
+            "folder"
         )
     make_folder(folder)
 
@@ -98,13 +102,13 @@ class SavedRun:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
             found = cls(folder, json.loads(metadata.get(key, "null")), tensors)
         except FileNotFoundError:
-            reason = f"it has no {STATE_FILE}, so no run was begun in it"
+            reason = f"it has no {STATE_FILE}, so it is not the folder of a training run"
             raise _cannot_resume(folder, reason) from None
         except (OSError, ValueError, SafetensorError) as error:
             raise _cannot_resume(folder, f"{STATE_FILE} is damaged ({error})") from error
         if not isinstance(found.about, dict):
             raise found.refused(
-                f"{STATE_FILE} does not say what run it is of; an earlier version wrote it"
+                f"{STATE_FILE} does not describe its run, because an earlier version wrote it"
             )
         return found
 
@@ -141,16 +145,18 @@ class SavedRun:
         """Raise an error unless every setting in ``now`` has its earlier value."""
         for name, value in now.items():
             if name not in earlier:
-                raise self.refused(f"{STATE_FILE} does not say what {name} was")
+                raise self.refused(f"{STATE_FILE} does not contain the setting {name}")
             if earlier[name] != value:
-                raise self.refused(f"{name} was {earlier[name]!r}, is now {value!r}")
+                if _DIGEST.search(f"{earlier[name]} {value}"):
+                    raise self.refused(f"changed since the earlier run: {name}")
+                raise self.refused(f"{name} was {earlier[name]!r} and is now {value!r}")
 
     def fill(self, places: Iterable[tuple[str, Tensor]]) -> None:
         """Copy the stored tensors into ``places`` by name."""
         with torch.no_grad():
             for name, place in places:
                 if name not in self.tensors:
-                    raise self.refused(f"{STATE_FILE} has no tensor {name!r}")
+                    raise self.refused(f"{STATE_FILE} lacks the tensor {name!r}")
                 found = self.tensors[name]
                 if found.shape != place.shape:
                     raise self.refused(

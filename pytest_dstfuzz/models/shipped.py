@@ -37,9 +37,9 @@ class ShippedTracker(TrackerMaker):
     def refusal(self, outcome: str) -> str:
         """Refuse outcomes other than the belief state."""
         lacks = {
-            "reply": "says nothing: leave --dst-outcome=reply out",
-            "tool-calls": "calls no tools: leave --dst-outcome=tool-calls out, or name the model "
-            "'assistant'",
+            "reply": "does not reply: leave --dst-outcome=reply out",
+            "tool-calls": "does not call tools: leave --dst-outcome=tool-calls out, or name the "
+            "model 'assistant'",
         }.get(outcome)
         return f"{self.name} keeps a belief state and {lacks}" if lacks else ""
 
@@ -66,7 +66,10 @@ class ShippedAssistant(TrackerMaker):
         """Refuse outcomes other than tool calls."""
         if outcome == "tool-calls":
             return ""
-        return f"{self.name} calls tools, and its texts say little: add --dst-outcome=tool-calls"
+        return (
+            f"{self.name} calls tools, and its texts are not worth testing: add "
+            "--dst-outcome=tool-calls"
+        )
 
 
 TRADE: Final = ShippedTracker("trade", ("torch", "safetensors"), known=True)

@@ -57,7 +57,7 @@ def write_weights(
     """
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
-            raise UserError(f"{name} holds numbers that are not finite: the training diverged")
+            raise UserError(f"{name} has values that are not finite: the training diverged")
     ready = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     write_bytes(path, save(ready, {_METADATA: json.dumps(described)}))
 
@@ -77,19 +77,19 @@ def read_weights(kind: str, path: Path, form: str, version: int, command: str) -
     except ValueError as error:
         raise _bad(kind, path, f"its metadata is not valid JSON ({error})") from error
     if not isinstance(described, dict) or described.get("format") != form:
-        raise _bad(kind, path, f"its metadata does not say {form!r}")
+        raise _bad(kind, path, f"its metadata does not have the format {form!r}")
     if described.get("version") != version:
         raise _bad(
             kind,
             path,
-            f"it has the format version {described.get('version')!r}, this release reads "
+            f"it has the format version {described.get('version')!r}, but this release reads "
             f"{version}: train it again with {command!r}",
         )
     return WeightsFile(kind, path, content, described, tensors)
 
 
 def _bad(kind: str, path: Path, reason: str) -> UserError:
-    return UserError(f"{path} is no {kind}: {reason}")
+    return UserError(f"{path} is not a {kind}: {reason}")
 
 
 def _content(kind: str, path: Path) -> bytes:
@@ -106,8 +106,8 @@ def _content(kind: str, path: Path) -> bytes:
         raise _bad(
             kind,
             path,
-            "a pickle, which is never loaded, as it could run code when it is read; "
-            "it would be a safetensors file",
+            "it is a pickle, which is never loaded because reading it may run code; save it as a "
+            "safetensors file",
         )
     return content
 
@@ -123,11 +123,11 @@ def _tensors(
                 dtype = file.get_slice(name).get_dtype()
                 if dtype not in _DTYPES:
                     raise _bad(
-                        kind, path, f"{name} is of the type {dtype}, not {' or '.join(_DTYPES)}"
+                        kind, path, f"{name} has the type {dtype}, not {' or '.join(_DTYPES)}"
                     )
             return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError) as error:
-        reason = "empty" if not content else f"truncated, or no safetensors file ({error})"
+        reason = "empty" if not content else f"it is truncated or not a safetensors file ({error})"
         raise _bad(kind, path, reason) from error
 
 
@@ -143,6 +143,6 @@ def check_shapes(file: WeightsFile, shapes: dict[str, tuple[int, ...]]) -> None:
         if found != list(shape):
             raise file.bad(f"{name!r} has the shape {found}, not {list(shape)}")
         if not np.isfinite(file.tensors[name]).all():
-            raise file.bad(f"{name!r} holds numbers that are not finite")
+            raise file.bad(f"{name!r} has values that are not finite")
     if extra := sorted(set(file.tensors) - set(shapes)):
-        raise file.bad(f"unknown tensors {', '.join(map(repr, extra))}")
+        raise file.bad(f"it has unknown tensors {', '.join(map(repr, extra))}")

@@ -48,22 +48,22 @@ def ray_options(parser: Parser, meaning: str = "") -> None:
         nargs="?",
         const="",
         metavar="ADDRESS",
-        help="run by actors of Ray, each with a tracker of its own: on this machine, or on the "
-        "cluster with this address (HOST:PORT of its head, or auto)" + meaning,
+        help="run the test with Ray actors, each with its own tracker: on this machine, or on the "
+        "cluster with this address (HOST:PORT of its head node, or auto)" + meaning,
     )
     parser.value(
         "--ray-actors",
         _actors,
         "N",
-        help="how many actors; by default one for each accelerator, or for each core where there "
-        "is none",
+        help="number of actors (default: one for each accelerator, or for each core if there is "
+        "no accelerator)",
     )
     parser.value(
         "--ray-gpus",
         _gpus,
         "SHARE",
-        help="what each actor has of an accelerator: 0.5 puts two on each, 0 none on any; by "
-        "default 1 where there are some",
+        help="accelerators of each actor: 0.5 puts two actors on each, 0 uses none (default: 1 if "
+        "there are any)",
     )
 
 
@@ -76,7 +76,9 @@ def given_ray(given: Namespace) -> RayOptions | None:
     if given.ray is None:
         for name in RAY_OPTIONS[1:]:
             if getattr(given, name) is not None:
-                raise UserError(f"--{name.replace('_', '-')} is for --ray: add it, or leave it out")
+                raise UserError(
+                    f"--{name.replace('_', '-')} applies only to --ray: add --ray, or leave it out"
+                )
         return None
     from pytest_dstfuzz.scale.ray import RayOptions  # noqa: PLC0415 - help should not wait
 
@@ -85,7 +87,7 @@ def given_ray(given: Namespace) -> RayOptions | None:
 
 def _actors(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not int(text):
-        raise ValueError("is no number of actors, such as 4")
+        raise ValueError("must be a number of actors, such as 4")
     return int(text)
 
 
@@ -96,7 +98,9 @@ def _gpus(text: str) -> float:
         share = -1.0
     # More than one must be a whole number: Ray does not accept 1.5.
     if not (0 <= share <= 1 or (share > 1 and share.is_integer())):
-        raise ValueError("is no share of an accelerator, such as 0.5, and no number of them")
+        raise ValueError(
+            "must be a share of an accelerator, such as 0.5, or a number of accelerators"
+        )
     return share
 
 
@@ -118,8 +122,8 @@ def _options(parser: Parser) -> None:
         type=Path,
         metavar="DIR",
         required=True,
-        help="folder that results are written to as they come, with all that was said; one that "
-        "is there is gone on with",
+        help="folder for the results, which are written during the run and contain the "
+        "utterances. If it has results of this run, the run continues",
     )
     ray_options(parser)
     parser.shared(*CAMPAIGN_OPTIONS, required=("model",))
@@ -160,14 +164,14 @@ def _run_here(settings: Settings, results: Path, line: EstimateLine) -> ResultFo
 
 def _merge_options(parser: Parser) -> None:
     parser.add_argument(
-        "folders", metavar="DIR", type=Path, nargs="+", help="folder of each part of one run"
+        "folders", metavar="DIR", type=Path, nargs="+", help="folder of one part of the run"
     )
     parser.option(
         "--output",
         type=Path,
         metavar="DIR",
         required=True,
-        help="folder of the whole run; it is there once all parts are in it",
+        help="folder of the whole run; it is written when all parts are complete",
     )
     parser.shared("report", "redact")
 
@@ -206,7 +210,7 @@ def told(folder: ResultFolder, output: OutputSettings) -> int:
 
     manifest = folder.manifest
     if not manifest.planned:
-        text = f"no dialogue is of part {shard_text(manifest.shard)}: {folder.path} is empty"
+        text = f"part {shard_text(manifest.shard)} has no dialogues: {folder.path} is empty"
         print(printable(text))
         return 0
     report = FolderReport(folder, redact=output.redact)
@@ -215,33 +219,33 @@ def told(folder: ResultFolder, output: OutputSettings) -> int:
         print(printable(str(path)))
     if folder.complete:
         return 0
-    why = manifest.ended or "not done"
-    print(printable(f"{why}: the same command goes on in {folder.path}"))
+    why = manifest.ended or "not finished"
+    print(printable(f"{why}: run the same command to continue in {folder.path}"))
     return 1
 
 
 CAMPAIGN = Command(
     "campaign",
-    "test a tracker on dialogues of any number, into a folder of results",
-    "what is done is in the folder of --results, and the same command goes on from there",
+    "test a tracker on any number of dialogues, with the results in a folder",
+    "finished results are in the folder of --results, and the same command continues the run",
     """\
   dstfuzz campaign --model trade --turns all --results nightly
   dstfuzz campaign --model trade --data logs.jsonl --turns all --results logs --report logs.json
   dstfuzz campaign --model trade --turns all --results nightly --ray --ray-actors 4
-Options are those of pytest without dst-; memory does not grow with the number of dialogues.""",
+The options are those of pytest without dst-. Memory does not grow with the number of dialogues.""",
     _options,
     _campaign,
 )
 
 MERGE = Command(
     "merge",
-    "put the parts of one run together, which ran with --shard",
-    "the folder of --output is as it was, or whole",
+    "combine the parts of a run that were tested with --shard",
+    "the folder of --output is unchanged or complete",
     """\
   dstfuzz campaign --model trade --turns all --shard 1/2 --results part-1
   dstfuzz campaign --model trade --turns all --shard 2/2 --results part-2
   dstfuzz merge part-1 part-2 --output nightly --report nightly.json
-Report, statistics and weaknesses are the same bytes as those of one run, apart from `run`.""",
+Report, statistics and weaknesses are identical to those of a single run, except for `run`.""",
     _merge_options,
     _merge,
 )
@@ -269,15 +273,21 @@ class _Cells(ProgressLine):
 
 
 def _sweep_options(parser: Parser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE.toml", help="tables [axes] and [settings]")
+    parser.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE.toml",
+        help="TOML file with the tables [axes] and [settings]",
+    )
     parser.option(
         "--output",
         type=Path,
         metavar="DIR",
         required=True,
-        help="folder for all cells, their table and their page; one that is there is gone on with",
+        help="folder for all cells, their table and their page. If it has results of this sweep, "
+        "the sweep continues",
     )
-    parser.option("--parquet", action="store_true", help="write the table as Parquet, too")
+    parser.option("--parquet", action="store_true", help="also write the table as Parquet")
 
 
 def _sweep(given: Namespace) -> int:
@@ -343,29 +353,31 @@ def _write(given: Namespace, plan: SweepPlan, swept: list[SweptCell]) -> None:
 
 
 def _results_options(parser: Parser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of --results")
-    parser.option("--parquet", type=Path, metavar="PATH", help="write a row for each variant")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of --results")
+    parser.option(
+        "--parquet", type=Path, metavar="PATH", help="write a table with a row for each variant"
+    )
 
 
 def _results(given: Namespace) -> None:
     if given.parquet is None:
-        raise UserError("nothing to write: give --parquet PATH (see dstfuzz results --help)")
+        raise UserError("nothing to write: add --parquet PATH (see dstfuzz results --help)")
     from pytest_dstfuzz.scale.parquet import VARIANT_COLUMNS, variant_rows, write_parquet  # noqa: PLC0415
     from pytest_dstfuzz.scale.results import ResultFolder  # noqa: PLC0415 - as above
 
     folder = ResultFolder.open(given.folder)
     rows = write_parquet(given.parquet, VARIANT_COLUMNS, variant_rows(folder.results))
-    print(printable(f"{given.parquet}: {rows:,} variants of {len(folder):,} results"))
+    print(printable(f"wrote {given.parquet} (variants: {rows:,}, results: {len(folder):,})"))
 
 
 SWEEP = Command(
     "sweep",
-    "campaigns over models, data, seeds, searches, relations; one table, one page",
-    "what is done is in the folder of --output, and the same command goes on from there",
+    "run campaigns over models, data, seeds, searches or relations, and compare them",
+    "finished results are in the folder of --output, and the same command continues the sweep",
     """\
   dstfuzz sweep searches.toml --output searches
-  dstfuzz sweep searches.toml --output searches --parquet    a table for DuckDB and pandas, too
-A file of two axes (names and values are those of the options):
+  dstfuzz sweep searches.toml --output searches --parquet    also a table for DuckDB and pandas
+A file with two axes (names and values are those of the options):
   [settings]
   model = "trade"
   turns = 100
@@ -374,16 +386,17 @@ A file of two axes (names and values are those of the options):
   seed = [0, 1]""",
     _sweep_options,
     _sweep,
-    about="Run campaigns over all values of some options, and compare them.",
+    about="Run a campaign for each combination of the values of some options, and compare them in\n"
+    "a table and a page.",
 )
 
 RESULTS = Command(
     "results",
-    "a folder of results as Parquet, a row a variant",
-    "a file that was there is as it was",
+    "write a folder of results as a Parquet table",
+    "an existing file is unchanged",
     """\
   dstfuzz results nightly --parquet nightly.parquet""",
     _results_options,
     _results,
-    about="Write what is in a folder of results as a table.",
+    about="Write a folder of results as a Parquet table with a row for each variant.",
 )

@@ -21,7 +21,13 @@ from pytest_dstfuzz.scale.ray import (
     shares_of,
     why_ended,
 )
-from pytest_dstfuzz.scale.results import Progress, ResultFolder, RunManifest, opened
+from pytest_dstfuzz.scale.results import (
+    Progress,
+    ResultFolder,
+    RunManifest,
+    list_differences,
+    opened,
+)
 from pytest_dstfuzz.scale.worker import Plan, Refusal, SentResults, Surroundings, Task
 
 if TYPE_CHECKING:
@@ -177,10 +183,10 @@ class _RayRun:
             if self._folder.complete:
                 self._plan = Plan((), ())
         elif found := self._folder.manifest.differing(manifest):
-            told = "; ".join(
-                f"{name}: {one!r} and {other!r}" for name, (one, other) in found.items()
+            told = list_differences(
+                found, lambda name, one, other: f"{name}: {one!r} and {other!r}"
             )
-            raise UserError(f"two nodes would run something else each: {told}")
+            raise UserError(f"two nodes would run different campaigns: {told}")
 
     def _found(self, number: int, said: SentResults) -> None:
         folder = self._kept
@@ -222,14 +228,14 @@ class _RayRun:
     def _death_notice(self, block: int, reason: str) -> str:
         if block == _LOADING:
             return (
-                f"{MOST_DEATHS} actors ended one after the other before they had loaded tracker "
-                f"and dialogues, the last time: {reason}"
+                f"{MOST_DEATHS} actors ended in succession before they had loaded the tracker and "
+                f"the dialogues, the last one because: {reason}"
             )
         assert self._plan is not None  # noqa: S101 - block numbers come from it
         return (
             f"{MOST_DEATHS} actors ended while they ran the same block, which begins with the "
-            f"dialogue {self._plan.names[block]!r}, the last time: {reason}. What is done is in "
-            f"{self._path}"
+            f"dialogue {self._plan.names[block]!r}, the last one because: {reason}. Finished "
+            f"results are in {self._path}"
         )
 
     def _take_what_came(self) -> None:
@@ -386,8 +392,8 @@ class RayRounds:
             if said.about.get(name) != value:
                 other = said.about.get(name)
                 raise UserError(
-                    f"two nodes differ in the {name}: {value!r} where the run was started, and "
-                    f"{other!r}"
+                    f"two nodes differ in the {name}: {value!r} on the node that started the run, "
+                    f"{other!r} on another"
                 )
 
     def _died(self, number: int, died: Died[int]) -> None:
@@ -401,7 +407,7 @@ class RayRounds:
                 if place != _LOADING:
                     doing = "while they played the same dialogues"
                 raise UserError(
-                    f"{MOST_DEATHS} actors ended one after the other {doing}, the last time: "
+                    f"{MOST_DEATHS} actors ended in succession {doing}, the last one because: "
                     f"{died.reason}"
                 )
         self._order(number)

@@ -26,8 +26,8 @@ def refuse_what_cannot_be_kept(settings: Settings) -> None:
     for flag, limit in (("--max-tokens", budget.max_tokens), ("--max-cost", budget.max_cost)):
         if limit is not None:
             raise UserError(
-                f"{flag} cannot be kept with --ray: what an actor used that dies is known to nobody"
-                ". Leave --ray out, or limit --max-calls"
+                f"{flag} cannot be combined with --ray: if an actor dies, its use is unknown. "
+                "Leave one of them out, or use --max-calls"
             )
 
 
@@ -42,7 +42,7 @@ def shares_of(settings: Settings, actors: int) -> list[Settings]:
         return [settings] * actors
     if calls < actors:
         raise UserError(
-            f"--max-calls {calls} is less than one for each of {actors} actors: give "
+            f"--max-calls {calls} allows less than one call for each of {actors} actors: use "
             f"--ray-actors {max(1, calls)}"
         )
     return [
@@ -102,9 +102,9 @@ class RayOptions:
     def __post_init__(self) -> None:
         if self.address.startswith("ray://"):
             raise UserError(
-                f"{self.address} is an address of the Ray client, which does not carry results as "
-                "they come: start on a machine of the cluster, with --ray=auto or the HOST:PORT of "
-                "its head"
+                f"{self.address} is an address of the Ray client, which cannot send results "
+                "during the run: start the command on a machine of the cluster, with --ray=auto "
+                "or the HOST:PORT of its head node"
             )
 
 
@@ -135,7 +135,8 @@ def room_for(options: RayOptions, nodes: list[dict[str, Any]]) -> Room:
     if most < (options.actors or 1):
         share = f"{each:g} {what} for each" + (" (--ray-gpus)" if gpus else "")
         raise UserError(
-            f"there is room for {most} actors with {share}, not for {options.actors or 1}: give "
+            f"there is not enough room for {options.actors or 1} actors with {share}, only for "
+            f"{most}: use "
             + (f"--ray-actors {most} or fewer" if most else "--ray-gpus 0, or another cluster")
         )
     return Room(options.actors or most, cpus, gpus)
@@ -163,12 +164,14 @@ def _refuse_silent(address: str) -> None:
         return
     host, colon, port = address.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit():
-        raise UserError(f"--ray {address!r} is no address: give HOST:PORT of a head node, or auto")
+        raise UserError(
+            f"--ray {address!r} is not an address: write HOST:PORT of a head node, or auto"
+        )
     try:
         socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"nobody answers at --ray {address}: {reason}") from None
+        raise UserError(f"no answer from --ray {address}: {reason}") from None
 
 
 @contextmanager
@@ -201,7 +204,7 @@ def connected(options: RayOptions) -> Iterator[Room]:
             except Exception as error:  # noqa: BLE001 - Ray raises plain exceptions in init()
                 where = options.address or "on this machine"
                 reason = str(error).strip().partition("\n")[0]
-                raise UserError(f"Ray cannot be used, {where}: {reason}") from None
+                raise UserError(f"Ray cannot be used {where}: {reason}") from None
             try:
                 nodes: Any = ray.nodes  # Ray has no types for it.
                 yield room_for(options, nodes())

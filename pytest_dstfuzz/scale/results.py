@@ -58,6 +58,35 @@ _DECIDING: Final = tuple(
     and item.name != "suite"
 )
 
+#: Values of a run that are hashes -> the message about a difference.
+_HASHED: Final = {
+    "digest": "the dialogues differ",
+    "tracker": "the trackers differ",
+    "lexicon": "the lexicons differ",
+    "policy": "the policies of the search differ",
+}
+
+
+def list_differences(
+    found: Mapping[str, tuple[Any, Any]], shown: Callable[[str, Any, Any], str]
+) -> str:
+    """Return the differences of two runs for a message, without hashes and without dicts.
+
+    Args:
+        found: what `RunManifest.differing` returns.
+        shown: returns the text about one value from its name and its two values.
+    """
+    texts = []
+    for name, (one, other) in found.items():
+        if name in _HASHED:
+            texts.append(_HASHED[name])
+        elif isinstance(one, Mapping) and isinstance(other, Mapping):
+            keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+            texts += [shown(f"{name} {key}", one.get(key), other.get(key)) for key in keys]
+        else:
+            texts.append(shown(name, one, other))
+    return "; ".join(texts)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunManifest:
@@ -122,12 +151,12 @@ class RunManifest:
         if self.shard != other.shard:
             found["shard"] = shard_text(self.shard), shard_text(other.shard)
         if found:
-            told = "; ".join(
-                f"{name} was {old!r} and is {new!r}" for name, (old, new) in found.items()
+            told = list_differences(
+                found, lambda name, old, new: f"{name} was {old!r} and is {new!r}"
             )
             raise UserError(
-                f"{where} holds another run, which cannot go on as this one: give another folder: "
-                f"{told}"
+                f"{where} has the results of another run, which cannot be continued as this one: "
+                f"use another folder. Differences: {told}"
             )
 
     def read_settings(self) -> Settings:
@@ -282,9 +311,11 @@ class ResultFolder:
             UserError: the path is a file, or a folder that is not empty.
         """
         if path.exists() and not path.is_dir():
-            raise UserError(f"{path} is no folder: results are kept in one")
+            raise UserError(f"{path} is not a folder: name a folder for the results")
         if path.is_dir() and any(path.iterdir()):
-            raise UserError(f"{path} holds other files: results want a folder of their own")
+            raise UserError(
+                f"{path} contains other files: name a folder of its own for the results"
+            )
         path.mkdir(parents=True, exist_ok=True)
         manifest.write(path)
         return cls(path, manifest)
@@ -298,11 +329,13 @@ class ResultFolder:
         """
         if path.is_file():
             raise DataError(
-                f"{path} is a file, and results are read from a folder: dstfuzz campaign --results "
-                "DIR writes one, of a part with --shard K/N"
+                f"{path} is a file, but results are read from a folder: dstfuzz campaign "
+                "--results DIR writes one, and with --shard K/N one part"
             )
         if not path.is_dir():
-            raise DataError(f"there is no folder of results {path}: dstfuzz campaign writes one")
+            raise DataError(
+                f"there is no folder of results {path}: write one with dstfuzz campaign"
+            )
         folder = cls(path, RunManifest.read(path))
         for part in sorted(path.glob(_PATTERN)):
             folder._scan(part)
@@ -333,7 +366,9 @@ class ResultFolder:
                 try:
                     line = _LINE(text)
                 except ValueError as error:
-                    raise DataError(f"{part}, byte {start}: no line of results: {error}") from None
+                    raise DataError(
+                        f"{part}, byte {start}: not a line of results: {error}"
+                    ) from None
                 self._note(line, number, start)
                 start += len(text)
 
@@ -651,21 +686,24 @@ def check_parts(folders: Sequence[ResultFolder]) -> None:
     for folder in folders:
         manifest = folder.manifest
         if differing := first.manifest.differing(manifest):
-            told = "; ".join(
-                f"{name} is {one!r} in {first.path} and {other!r} in {folder.path}"
-                for name, (one, other) in differing.items()
+            told = list_differences(
+                differing,
+                lambda name, one, other, folder=folder: (
+                    f"{name} is {one!r} in {first.path} and {other!r} in {folder.path}"
+                ),
             )
-            raise UserError(f"{first.path} and {folder.path} are no parts of one run: {told}")
+            raise UserError(f"{first.path} and {folder.path} are not parts of one run: {told}")
         number, others = manifest.shard
         if others != parts:
             raise UserError(
                 f"{first.path} is part {shard_text(first.manifest.shard)} and {folder.path} is "
-                f"part {shard_text(manifest.shard)}: parts of one run have one number of parts"
+                f"part {shard_text(manifest.shard)}: all parts of a run must have the same number "
+                "of parts"
             )
         if number in by_number:
             raise UserError(
-                f"part {shard_text(manifest.shard)} is there twice, in {by_number[number].path} "
-                f"and in {folder.path}: name one of them"
+                f"part {shard_text(manifest.shard)} was given twice, in {by_number[number].path} "
+                f"and in {folder.path}: leave one of them out"
             )
         by_number[number] = folder
     missing = [
@@ -683,7 +721,7 @@ def unfinished(folder: ResultFolder) -> str:
     part = "" if manifest.shard == (1, 1) else f", part {shard_text(manifest.shard)},"
     why = f" ({manifest.ended})" if manifest.ended else ""
     text = f"{folder.path}{part} has {len(folder):,} of {manifest.planned:,} results{why}"
-    return f"{text}: go on with {manifest.command}" if manifest.command else text
+    return f"{text}: continue with {manifest.command}" if manifest.command else text
 
 
 def merged_manifest(parts: Sequence[RunManifest]) -> RunManifest:
@@ -742,13 +780,13 @@ def check_replaceable(output: Path, manifest: RunManifest | None = None) -> None
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
     if not ResultFolder.is_one(output):
-        what = "holds other files" if output.is_dir() else "is no folder"
-        raise UserError(f"{output} {what}: results want a folder of their own")
+        what = "contains other files" if output.is_dir() else "is not a folder"
+        raise UserError(f"{output} {what}: name a folder of its own for the results")
     if manifest is None:
         return
     old = RunManifest.read(output)
     if old.differing(manifest) or old.shard != manifest.shard:
-        raise UserError(f"{output} holds results of another run: give another folder")
+        raise UserError(f"{output} has the results of another run: use another folder")
 
 
 def _to_disk(file: Path) -> None:

@@ -22,10 +22,11 @@ class FolderRun(StoredRun):
         self.path = path
         lacking = "" if path.is_dir() else f"there is no folder {path}"
         if not lacking and not self.holds(path):
-            lacking = f"{path} is no folder of results, it has no run.json"
+            lacking = f"{path} is not a folder of results, because it has no run.json"
         if lacking:
             raise UserError(
-                f"--dst-results: {lacking}: dstfuzz campaign --results and dstfuzz merge write one"
+                f"--dst-results: {lacking}: write one with dstfuzz campaign --results or dstfuzz "
+                "merge"
             )
         self._manifest = RunManifest.read(path)
 
@@ -68,18 +69,18 @@ class FolderRun(StoredRun):
         manifest = folder.manifest
         if manifest.version != __version__:
             raise UserError(
-                f"--dst-results: {self.path} was written by pytest-dstfuzz {manifest.version}, and "
-                f"this is {__version__}, which may judge otherwise: run the campaign again"
+                f"--dst-results: {self.path} was written by pytest-dstfuzz {manifest.version}, "
+                f"but this is {__version__}, which may judge differently: run the campaign again"
             )
         if not folder.complete:
             raise UserError(f"--dst-results: {unfinished(folder)}")
         if manifest.shard != (1, 1):
             raise UserError(
-                f"--dst-results: {self.path} is part {shard_text(manifest.shard)} of a run, and "
-                "limits are for all parts: dstfuzz merge puts them together"
+                f"--dst-results: {self.path} is part {shard_text(manifest.shard)} of a run, but "
+                "limits apply to all parts: combine them with dstfuzz merge"
             )
         if not manifest.planned:
             raise UserError(
-                f"--dst-results: {self.path} holds no result: there is nothing to judge"
+                f"--dst-results: {self.path} has no results, so there is nothing to judge"
             )
         return folder

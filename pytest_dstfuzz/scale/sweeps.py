@@ -70,7 +70,9 @@ def read_sweep(path: Path) -> SweepPlan:
         UserError: an invalid name, value or combination of values.
     """
     if not path.is_file():
-        raise DataError(f"there is no file {path}: a sweep is a TOML file with [axes], [settings]")
+        raise DataError(
+            f"there is no file {path}: write a TOML file with the tables [axes] and [settings]"
+        )
     content = read_table(path, "[]")
     if unknown := [name for name in content if name not in ("axes", "settings")]:
         raise UserError(f"{path}: {unknown_name('table', unknown[0], ('axes', 'settings'))}")
@@ -78,7 +80,9 @@ def read_sweep(path: Path) -> SweepPlan:
     texts = {name: tuple(map(_text, values)) for name, values in axes.items()}
     for name, found in texts.items():
         if twice := [text for text in found if found.count(text) > 1]:
-            raise UserError(f"{path}, [axes] {name}: {twice[0]!r} stands there twice")
+            raise UserError(
+                f"{path}, [axes] {name}: {twice[0]!r} is listed twice: remove one of them"
+            )
     base = {name: _placed(name, value, path) for name, value in fixed.items()}
     cells = []
     for values in product(*axes.values()):
@@ -97,21 +101,25 @@ def _tables(content: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dic
         _named(name, path, "settings"): v for name, v in _parse_table(content, "settings", path)
     }
     if twice := [name for name in axes if name in fixed]:
-        raise UserError(f"{path}: {twice[0]!r} is in [axes] and in [settings]: leave one out")
+        raise UserError(
+            f"{path}: {twice[0]!r} is in [axes] and in [settings]: leave one of them out"
+        )
     if not axes:
-        raise UserError(f'{path} has no axis: [axes] with lists, such as search = ["random"]')
+        raise UserError(
+            f'{path} has no axis: add a table [axes] with lists, such as search = ["random"]'
+        )
     for name, values in axes.items():
         if not isinstance(values, list) or not values:
-            raise UserError(f"{path}, [axes] {name}: a list of values is expected, as an axis is")
+            raise UserError(f"{path}, [axes] {name}: must be a list of at least one value")
     if "model" not in {**axes, **fixed}:
-        raise UserError(f"{path} names no tracker: model, in [axes] or in [settings]")
+        raise UserError(f"{path} names no tracker: add model to [axes] or to [settings]")
     return axes, fixed
 
 
 def _parse_table(content: Mapping[str, Any], name: str, path: Path) -> Sequence[tuple[str, Any]]:
     table = content.get(name, {})
     if not isinstance(table, Mapping):
-        raise UserError(f"{path}: [{name}] is a table, {name} = ... is none")
+        raise UserError(f"{path}: {name} must be a table: write [{name}]")
     return tuple(table.items())
 
 
@@ -192,7 +200,7 @@ def _problem_of(
         folder = run_into(campaign, path, lambda done, total: progress(cell, number, done, total))
     except DstFuzzError as error:
         return str(error)
-    return "" if folder.complete else folder.manifest.ended or "not run to its end"
+    return "" if folder.complete else folder.manifest.ended or "not finished"
 
 
 class _LastTracker:
@@ -461,10 +469,11 @@ def _with_holm(found: Sequence[AxisDifference]) -> tuple[AxisDifference, ...]:
 
 
 ABOUT: Final = (
-    "Each value of an axis beside the axis' first, over all cells that have one of the two and are "
-    "alike in all else: share of the tested turns that break, on the dialogues that both have. "
-    "Intervals are of 95 %, dialogues drawn again; p is of a permutation test, Holm's over all "
-    "rows of this table. Cells that were not run to their end are left out."
+    "Each value of an axis is compared with the first value of the axis, over all pairs of cells "
+    "that otherwise have the same values. The rates are the shares of the tested turns that "
+    "break, on the dialogues of both cells. The intervals are 95 % intervals over dialogues; p "
+    "is from a permutation test, and p (Holm) is corrected for all rows of this table. "
+    "Unfinished cells are left out."
 )
 _HEAD: Final = ("relation", "turns", "failure rate", "turns broken", "accuracy", "calls")
 _DIFFERENCES: Final = (
@@ -490,7 +499,7 @@ class SweepPage:
         cells = len({row.cell for row in self.rows})
         broken = len({row.cell for row in self.rows if row.problem})
         text = f"{cells} cells: {' x '.join(f'{len(v)} {n}' for n, v in self.axes.items())}"
-        return f"{text}; {broken} of them not run to their end" if broken else text
+        return f"{text}; {broken} of them unfinished" if broken else text
 
     @property
     def shown_axes(self) -> list[str]:

@@ -56,8 +56,8 @@ class Surroundings:
             os.chdir(self.folder)
         except OSError as error:
             raise UserError(
-                f"the folder {self.folder} is not on the node {platform.node()}: start in one that "
-                f"all nodes share ({error.strerror})"
+                f"the folder {self.folder} is not on the node {platform.node()}: start in a "
+                f"folder that all nodes share ({error.strerror})"
             ) from None
         sys.path += [path for path in self.search_path if path not in sys.path]
         os.environ.update(self.variables)

@@ -113,7 +113,7 @@ def test_weights_may_be_of_16_bits(saved: Path) -> None:
 def test_weights_that_are_no_numbers_are_not_written(tmp_path: Path) -> None:
     weights = random_weights()
     weights["critic.0.bias"][3] = np.nan
-    with pytest.raises(UserError, match=r"critic\.0\.bias holds numbers that are not finite"):
+    with pytest.raises(UserError, match=r"critic\.0\.bias has values that are not finite"):
         save_policy(tmp_path / "new" / "a.safetensors", weights, ABOUT)
     assert list(tmp_path.iterdir()) == []
 
@@ -127,13 +127,16 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda _, meta: meta.update(format="other"), "its metadata does not say 'dstfuzz-agent'"),
-        (lambda _, meta: meta.clear(), "its metadata does not say 'dstfuzz-agent'"),
+        (
+            lambda _, meta: meta.update(format="other"),
+            "its metadata does not have the format 'dstfuzz-agent'",
+        ),
+        (lambda _, meta: meta.clear(), "its metadata does not have the format 'dstfuzz-agent'"),
         (
             lambda _, meta: meta.update(version=1),
-            "format version 1, this release reads 2: train it again with 'dstfuzz train-agent'",
+            "format version 1, but this release reads 2: train it again with 'dstfuzz train-agent'",
         ),
-        (lambda _, meta: meta.pop("version"), "format version None, this release reads 2"),
+        (lambda _, meta: meta.pop("version"), "format version None, but this release reads 2"),
         (
             lambda _, meta: meta["action_space"].update(dimension=44),
             f"dimension of its action space is 44, in this release it is {SPACE.dimension}",
@@ -168,11 +171,11 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
         (lambda _, meta: meta["about"].update(validity="lax"), "its validity is 'lax', not one"),
         (
             lambda tensors, _: tensors["critic.1.weight"].fill(np.nan),
-            r"'critic\.1\.weight' holds numbers that are not finite",
+            r"'critic\.1\.weight' has values that are not finite",
         ),
         (
             lambda tensors, _: tensors["critic.1.bias"].fill(np.inf),
-            r"'critic\.1\.bias' holds numbers that are not finite",
+            r"'critic\.1\.bias' has values that are not finite",
         ),
         (
             lambda tensors, _: tensors.pop("parameters.0.bias"),
@@ -205,7 +208,7 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
         ),
         (
             lambda tensors, _: tensors.update({"critic.0.bias": np.zeros(8, np.int64)}),
-            r"critic\.0\.bias is of the type I64, not F16 or F32",
+            r"critic\.0\.bias has the type I64, not F16 or F32",
         ),
     ],
 )
@@ -224,7 +227,7 @@ def test_metadata_that_is_no_json_is_refused(saved: Path) -> None:
     with pytest.raises(UserError, match="its metadata is not valid JSON"):
         load_policy(saved)
     save_file(random_weights(), saved)
-    with pytest.raises(UserError, match="its metadata does not say"):
+    with pytest.raises(UserError, match="its metadata does not have the format"):
         load_policy(saved)
 
 
@@ -249,7 +252,9 @@ def test_a_pickle_is_never_loaded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(UserError, match=r"a pickle, which is never loaded, as it could run code"):
+    with pytest.raises(
+        UserError, match=r"a pickle, which is never loaded because reading it may run code"
+    ):
         load_policy(tmp_path / name)
     assert capsys.readouterr().out == ""
 
@@ -266,7 +271,9 @@ def test_a_file_that_is_cut_off_is_refused(saved: Path, kept: int) -> None:
 def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are the notes of a meeting\n", encoding="utf-8")
-    with pytest.raises(UserError, match="is no policy of the agent: truncated, or no safetensors"):
+    with pytest.raises(
+        UserError, match="is not a policy of the agent: it is truncated or not a safetensors"
+    ):
         load_policy(path)
 
 

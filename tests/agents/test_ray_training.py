@@ -151,7 +151,7 @@ def test_dialogues_that_end_every_actor_are_told_in_a_line(folder: Path, ray: St
     finally:
         (folder / "doom").unlink()
     assert done.returncode == 1
-    told = "UserError: 3 actors ended one after the other while they played the same dialogues, "
+    told = "UserError: 3 actors ended in succession while they played the same dialogues, "
     assert told in done.stderr
     # What there was before is kept.
     assert (folder / "doomed" / "training.safetensors").exists()

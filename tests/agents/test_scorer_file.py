@@ -74,7 +74,7 @@ def test_the_same_scorer_is_the_same_bytes(saved: Path) -> None:
 def test_what_diverged_is_not_written(saved: Path) -> None:
     before = saved.read_bytes()
     weights = {**random_weights(), "out.bias": np.array([np.nan], np.float32)}
-    with pytest.raises(UserError, match=r"out\.bias holds numbers that are not finite: the train"):
+    with pytest.raises(UserError, match=r"out\.bias has values that are not finite: the train"):
         save_scorer(saved, weights, ABOUT)
     assert saved.read_bytes() == before
 
@@ -82,18 +82,21 @@ def test_what_diverged_is_not_written(saved: Path) -> None:
 @pytest.mark.parametrize("size", [70_000.0, -1e30])
 def test_what_is_too_large_for_16_bits_is_not_written(saved: Path, size: float) -> None:
     weights = {**random_weights(), "out.bias": np.array([size], np.float32)}
-    with pytest.raises(UserError, match=r"out\.bias holds numbers that are not finite: the train"):
+    with pytest.raises(UserError, match=r"out\.bias has values that are not finite: the train"):
         save_scorer(saved, weights, ABOUT)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda _, about: about.update(format="other"), "its metadata does not say 'dstfuzz-scor"),
-        (lambda _, about: about.clear(), "its metadata does not say 'dstfuzz-scorer'"),
+        (
+            lambda _, about: about.update(format="other"),
+            "its metadata does not have the format 'dstfuzz-scor",
+        ),
+        (lambda _, about: about.clear(), "its metadata does not have the format 'dstfuzz-scorer'"),
         (
             lambda _, about: about.update(version=0),
-            "it has the format version 0, this release reads 1: train it again with 'dstfuzz tra",
+            "it has the format version 0, but this release reads 1: train it again",
         ),
         (lambda _, about: about.pop("version"), "it has the format version None"),
         (lambda _, about: about.pop("about"), "its metadata is damaged: .*tracker"),
@@ -119,11 +122,11 @@ def test_what_is_too_large_for_16_bits_is_not_written(saved: Path, size: float) 
         ),
         (
             lambda tensors, _: tensors.update({"out.bias": np.array([np.nan], np.float16)}),
-            r"'out\.bias' holds numbers that are not finite",
+            r"'out\.bias' has values that are not finite",
         ),
         (
             lambda tensors, _: tensors.update({"out.bias": np.zeros(1, np.int64)}),
-            r"out\.bias is of the type I64, not F16 or F32",
+            r"out\.bias has the type I64, not F16 or F32",
         ),
     ],
 )
@@ -141,8 +144,8 @@ def test_what_does_not_fit_is_refused(
     ("name", "content", "message"),
     [
         (SCORER_FILE, b"", "is no scorer of the search bandit: empty"),
-        (SCORER_FILE, b"\x00" * 7, "truncated, or no safetensors file"),
-        ("notes.txt", b"the notes of a meeting\n", "truncated, or no safetensors file"),
+        (SCORER_FILE, b"\x00" * 7, "truncated or not a safetensors file"),
+        ("notes.txt", b"the notes of a meeting\n", "truncated or not a safetensors file"),
         (SCORER_FILE, pickle.dumps({"slot": 1}), "a pickle, which is never loaded"),
         ("bandit.pt", b"whatever", "a pickle, which is never loaded"),
     ],
@@ -156,13 +159,13 @@ def test_another_file_is_refused(tmp_path: Path, name: str, content: bytes, mess
 
 def test_a_policy_of_the_agent_is_no_scorer(saved: Path) -> None:
     save_file(random_weights(), saved, {"dstfuzz": json.dumps({"format": "dstfuzz-agent"})})
-    with pytest.raises(UserError, match="its metadata does not say 'dstfuzz-scorer'"):
+    with pytest.raises(UserError, match="its metadata does not have the format 'dstfuzz-scorer'"):
         load_scorer(saved)
 
 
 def test_a_file_that_is_cut_off_is_refused(saved: Path) -> None:
     saved.write_bytes(saved.read_bytes()[:-1])
-    with pytest.raises(UserError, match="truncated, or no safetensors file"):
+    with pytest.raises(UserError, match="truncated or not a safetensors file"):
         load_scorer(saved)
 
 

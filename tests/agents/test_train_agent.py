@@ -264,26 +264,28 @@ def copy(whole: Path, tmp_path: Path) -> Path:
 
 
 def test_an_earlier_run_is_not_written_over(data: Path, copy: Path) -> None:
-    with pytest.raises(UserError, match="holds a training run already: resume it, or choose"):
+    with pytest.raises(UserError, match="already has a training run: continue it with --resume"):
         train_agent(run_of(data, copy), silent, PlantedBot())
 
 
 def test_nothing_to_resume_from(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"has no {STATE}, so no run was begun in it"):
+    with pytest.raises(
+        UserError, match=f"has no {STATE}, so it is not the folder of a training run"
+    ):
         train_agent(run_of(data, tmp_path, resume=True), silent, PlantedBot())
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seed": 1}, "seed was 0, is now 1"),
-        ({"reward": "gini"}, "reward was 'broken', is now 'gini'"),
-        ({"calls": 400}, "calls was 300, is now 400"),
-        ({"validity": "edit-rate"}, "validity was 'strict', is now 'edit-rate'"),
-        ({"order": "reading"}, "order was 'distance', is now 'reading'"),
-        ({"attack": "cumulative"}, "attack was 'hybrid', is now 'cumulative'"),
+        ({"seed": 1}, "seed was 0 and is now 1"),
+        ({"reward": "gini"}, "reward was 'broken' and is now 'gini'"),
+        ({"calls": 400}, "calls was 300 and is now 400"),
+        ({"validity": "edit-rate"}, "validity was 'strict' and is now 'edit-rate'"),
+        ({"order": "reading"}, "order was 'distance' and is now 'reading'"),
+        ({"attack": "cumulative"}, "attack was 'hybrid' and is now 'cumulative'"),
         ({"learner": LearnerConfig(hidden=8)}, "learner was .*'hidden': 16.*'hidden': 8"),
-        ({"batch_size": 8}, "batch_size was 64, is now 8"),
+        ({"batch_size": 8}, "batch_size was 64 and is now 8"),
         ({"splits": ("test",)}, r"the data lacks \d+ dialogues .*, such as 'val\d+'"),
     ],
 )
@@ -302,7 +304,9 @@ class OtherBot(PlantedBot):
 
 
 def test_another_tracker_cannot_be_resumed_with(data: Path, copy: Path) -> None:
-    with pytest.raises(UserError, match=r"the tracker's clean answers was 'sha256 .*, is now 'sha"):
+    with pytest.raises(
+        UserError, match=r"changed since the earlier run: the tracker's clean answers"
+    ):
         train_agent(run_of(data, copy, resume=True), silent, OtherBot())
 
 
@@ -321,14 +325,17 @@ def damage(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]], obje
         (lambda _, about: about.clear(), r"is damaged \(lacks 'counters'\)"),
         (lambda _, about: about["run"].pop("right"), r"is damaged \(run: lacks 'right'\)"),
         (lambda _, about: about["run"].pop("identity"), r"is damaged \(run: lacks 'identity'\)"),
-        (lambda _, about: about["run"]["identity"].pop("seed"), "does not say what seed was"),
+        (
+            lambda _, about: about["run"]["identity"].pop("seed"),
+            "does not contain the setting seed",
+        ),
         (lambda _, about: about.pop("history"), "is damaged .*history"),
         (lambda _, about: about["counters"].pop("steps"), "is damaged .*steps"),
         (lambda _, about: about.update(counters=1), "is damaged"),
-        (lambda tensors, _: tensors.pop("actor.0.weight"), "has no tensor 'actor.0.weight'"),
+        (lambda tensors, _: tensors.pop("actor.0.weight"), "lacks the tensor 'actor.0.weight'"),
         (
             lambda tensors, _: tensors.pop("critic_optimiser.0.exp_avg"),
-            "has no tensor 'critic_optimiser.0.exp_avg'",
+            "lacks the tensor 'critic_optimiser.0.exp_avg'",
         ),
         (
             lambda tensors, _: tensors.update({"replay.k": tensors["replay.k"][:3]}),
@@ -356,7 +363,7 @@ def test_a_state_that_is_cut_off_cannot_be_resumed(
 
 def test_metadata_that_is_no_object_cannot_be_resumed(data: Path, copy: Path) -> None:
     save_file({}, copy / STATE, {"dstfuzz": "[]"})
-    with pytest.raises(UserError, match="does not say what run it is of"):
+    with pytest.raises(UserError, match="does not describe its run"):
         train_agent(run_of(data, copy, resume=True), silent, PlantedBot())
 
 

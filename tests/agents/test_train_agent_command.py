@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (f"{RUN} --model trad", "unknown tracker 'trad'. Did you mean 'trade'?"),
         (f"{RUN} --data nowhere", "no such file or folder: 'nowhere'"),
         (f"{RUN} --split train", "does not have the split 'train'"),
-        (f"{RUN} --resume", "cannot resume from out: it has no training.safetensors, so no run"),
+        (f"{RUN} --resume", "cannot resume from out: it has no training.safetensors, so it"),
         (f"{RUN} --max-dialogues 1", "2 dialogues cannot be parted into some to train on and 20 %"),
         (f"{RUN} --calls 1", "1 calls do not pay for training: the clean turns alone take"),
     ],

@@ -115,7 +115,7 @@ def test_an_array_of_slurm(job: Callable[..., str], tmp_path: Path) -> None:
     assert "parts of the run are missing: 1/4" in job(gate, fails=True)
     # The first is ended by its time, and goes on.
     job(f"bash {script} --max-calls=30", SLURM_ARRAY_TASK_ID="1", fails=True)
-    assert "go on with dstfuzz campaign" in job(gate, fails=True)
+    assert "continue with dstfuzz campaign" in job(gate, fails=True)
     job(f"bash {script}", SLURM_ARRAY_TASK_ID="1")
     assert "the baseline dst-baseline.json now has" in job(gate)
     judged(job, tmp_path, gate, "dst-baseline.json", there=True)

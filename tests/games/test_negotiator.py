@@ -87,13 +87,13 @@ def test_a_killed_training_resumes_as_if_nothing_had_been(
     run = replace(config, output=tmp_path / "killed")
     with pytest.raises(KilledError):
         train_supervised(run, kill)
-    with pytest.raises(UserError, match="holds a training run already"):
+    with pytest.raises(UserError, match="already has a training run"):
         train_supervised(run, str)
     history = train_supervised(replace(run, resume=True), str)
     assert [epoch.epoch for epoch in history] == [1, 2, 3, 4]
     for name in (MODEL_FILE, STATE_FILE):
         assert (run.output / name).read_bytes() == (config.output / name).read_bytes()
-    with pytest.raises(UserError, match="seed was '0', is now '1'"):
+    with pytest.raises(UserError, match="seed was '0' and is now '1'"):
         train_supervised(replace(run, resume=True, seed=1), str)
 
 

@@ -46,7 +46,9 @@ def test_what_is_wrong_with_it_is_said_when_it_is_tested(tmp_path: Path) -> None
     shutil.copytree(SHIPPED, folder)
     (folder / "config.json").write_text("{}", encoding="utf-8")
     later = resolve_tracker("trade", checkpoint=str(folder), later=True)
-    with pytest.raises(UserError, match=r"is no TRADE checkpoint: no \"format\": \"trade\""):
+    with pytest.raises(
+        UserError, match='is not a TRADE checkpoint: it lacks \\"format\\": \\"trade\\"'
+    ):
         preflight(later, [CONTEXT])
     # Tested in an earlier run, and gone since: there is nothing more to ask.
     with pytest.raises(GivenUpError, match="can no longer be loaded"):

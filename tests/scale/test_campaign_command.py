@@ -97,7 +97,7 @@ def test_what_is_missing_is_told_in_a_line(folder: Path) -> None:
     for words, text in (
         (("--model=trade",), "--results"),
         (("--results=found",), "--model"),
-        (("--model=wordbot:heard", "--results=wordbot.py"), "wordbot.py is no folder"),
+        (("--model=wordbot:heard", "--results=wordbot.py"), "wordbot.py is not a folder"),
         (("--model=wordbot:heard", "--results=found", "--turn=3"), "--turns"),
     ):
         done = campaign(folder, *words)
@@ -110,7 +110,7 @@ def test_a_run_that_ends_early_says_so(folder: Path) -> None:
     line = ("--model=wordbot:heard", *OPTIONS, "--results=found")
     done = campaign(folder, *line, "--max-calls=90")
     assert done.returncode == 1
-    assert "the same command goes on in found" in done.stdout
+    assert "run the same command to continue in found" in done.stdout
 
 
 def test_all_turns_are_no_default() -> None:

@@ -231,7 +231,7 @@ def spoiled(results: Path, **changes: Any) -> None:
         (("--dst-replay=abc",), "--dst-replay does not work with --dst-results"),
         (("-n2",), "-n starts several: leave -n out"),
         (("--dst-results=none",), "there is no folder none"),
-        (("--dst-results=.",), "is no folder of results, it has no run.json"),
+        (("--dst-results=.",), "is not a folder of results, because it has no run.json"),
         (("--dst-data=other.jsonl",), "the dialogues of other.jsonl differ from those"),
     ],
 )
@@ -267,11 +267,11 @@ def test_what_is_not_whole_is_refused(pytester: pytest.Pytester, made: Path, res
         assert "Traceback" not in done.stdout.str() + done.stderr.str()
 
     part.write_bytes(content[:-20])
-    refused("results: go on with dstfuzz campaign --model=wordbot:heard")
+    refused("results: continue with dstfuzz campaign --model=wordbot:heard")
     part.write_bytes(content.replace(b'"outcome"', b'"outcame"', 1))
     refused("damaged results")
     part.write_bytes(b"{}\n" + content)
-    refused("byte 0: no line of results")
+    refused("byte 0: not a line of results")
     part.write_bytes(content)
     spoiled(results, version="0.0.1")
     refused(f"pytest-dstfuzz 0.0.1, and this is {__version__}")

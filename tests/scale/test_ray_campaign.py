@@ -156,8 +156,9 @@ def test_an_interrupted_driver_goes_on(
     assert process.returncode == status
     if how == signal.SIGINT:
         assert told.endswith(
-            "interrupted; " + "what is done is in the folder of --results, and "
-            "the same command goes on from there\n"
+            "interrupted; "
+            "finished results are in the folder of --results, and the same command continues "
+            "the run\n"
         )
     before = (folder / name / "results-0001.jsonl").read_bytes()
     whole = before[: before.rfind(b"\n") + 1]
@@ -196,7 +197,7 @@ def test_mistakes_are_those_of_one_process(folder: Path, ray: StartedRay) -> Non
 def test_a_budget_is_that_of_all_actors(folder: Path, ray: StartedRay) -> None:
     done = ran(folder, ray, "short", "--max-calls=400", "--ray-actors=2")
     assert done.returncode == 1, done.stderr
-    assert "the budget of 400 calls ended: the same command goes on in short" in done.stdout
+    assert "the budget of 400 calls ended: run the same command to continue in short" in done.stdout
     run = json.loads((folder / "short" / "run.json").read_text(encoding="utf-8"))
     assert 0 < run["asked"] <= 400
     assert run["settings"]["max_calls"] == 400
@@ -205,14 +206,14 @@ def test_a_budget_is_that_of_all_actors(folder: Path, ray: StartedRay) -> None:
 @pytest.mark.nightly
 def test_what_is_wrong_with_an_option_is_told_in_a_line(folder: Path) -> None:
     for words, text in (
-        (("--ray-actors=2",), "--ray-actors is for --ray"),
-        (("--ray-gpus=0.5",), "--ray-gpus is for --ray"),
-        (("--ray", "--ray-actors=0"), "no number of actors"),
-        (("--ray", "--ray-gpus=1.5"), "no share of an accelerator"),
-        (("--ray", "--max-tokens=1"), "--max-tokens cannot be kept with --ray"),
+        (("--ray-actors=2",), "--ray-actors applies only to --ray"),
+        (("--ray-gpus=0.5",), "--ray-gpus applies only to --ray"),
+        (("--ray", "--ray-actors=0"), "must be a number of actors"),
+        (("--ray", "--ray-gpus=1.5"), "must be a share of an accelerator"),
+        (("--ray", "--max-tokens=1"), "--max-tokens cannot be combined with --ray"),
         (("--ray=ray://head:10001",), "an address of the Ray client"),
-        (("--ray=head",), "give HOST:PORT of a head node, or auto"),
-        (("--ray=127.0.0.1:1",), "nobody answers at --ray 127.0.0.1:1"),
+        (("--ray=head",), "write HOST:PORT of a head node, or auto"),
+        (("--ray=127.0.0.1:1",), "no answer from --ray 127.0.0.1:1"),
     ):
         done = ran(folder, None, "wrong", *words)
         assert done.returncode == 2

@@ -119,11 +119,11 @@ def test_what_is_no_folder_of_results_is_told(tmp_path: Path) -> None:
         ResultFolder.open(tmp_path / "none")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(UserError, match="want a folder of their own"):
+    with pytest.raises(UserError, match="name a folder of its own"):
         run_into(campaign(), tmp_path / "other", quiet)
     run_into(campaign(), tmp_path / "run", quiet)
     (tmp_path / "run" / "results-0001.jsonl").write_text("{}\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"results-0001.jsonl, byte 0: no line of results"):
+    with pytest.raises(DataError, match=r"results-0001.jsonl, byte 0: not a line of results"):
         ResultFolder.open(tmp_path / "run")
 
 

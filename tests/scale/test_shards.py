@@ -93,8 +93,8 @@ def test_what_is_no_whole_run_is_told(parts: Sequence[ResultFolder], tmp_path: P
     for folders, text in (
         (parts[:2], r"parts of the run are missing: 3/3"),
         (parts[1:2], r"parts of the run are missing: 1/3, 3/3"),
-        ([*parts, parts[1]], r"part 2/3 is there twice"),
-        ([parts[0], ran(tmp_path / "two", "2/2")], r"one number of parts"),
+        ([*parts, parts[1]], r"part 2/3 was given twice"),
+        ([parts[0], ran(tmp_path / "two", "2/2")], r"the same number of parts"),
         ([*parts[:2], ran(tmp_path / "other", "3/3", seed=7)], r"seed is 0 in .* and 7 in"),
     ):
         with pytest.raises(UserError, match=text):
@@ -106,7 +106,7 @@ def test_a_part_that_is_not_done_is_told_with_what_goes_on(
     parts: Sequence[ResultFolder], tmp_path: Path
 ) -> None:
     short = ran(tmp_path / "short", "3/3", max_calls=60)
-    with pytest.raises(UserError, match=r"short, part 3/3, has .*: go on with dstfuzz campaign"):
+    with pytest.raises(UserError, match=r"short, part 3/3, has .*: continue with dstfuzz campaign"):
         merge([*parts[:2], short], tmp_path / "all")
     # With another budget it goes on: what was found is the same.
     ran(tmp_path / "short", "3/3")
@@ -119,8 +119,8 @@ def test_nothing_else_is_in_the_way(parts: Sequence[ResultFolder], tmp_path: Pat
     (tmp_path / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
     ran(tmp_path / "another", seed=7)
     for name, text in (
-        ("mine", "holds other files"),
-        ("mine/notes.txt", "is no folder"),
+        ("mine", "contains other files"),
+        ("mine/notes.txt", "is not a folder"),
         ("another", "results of another run"),
     ):
         with pytest.raises(UserError, match=text):

@@ -143,13 +143,13 @@ def test_a_cell_that_cannot_be_run_is_told_and_the_others_go_on(folder: Path) ->
     [
         ("", "has no axis"),
         ('[axes]\nsearch = ["random"]\n', "names no tracker"),
-        ('[axes]\nmodel = "trade"\n', "a list of values"),
+        ('[axes]\nmodel = "trade"\n', "must be a list of at least one value"),
         ('[axes]\nmodel = ["trade"]\nserch = ["random"]\n', "Did you mean 'search'"),
         ('[axes]\nmodel = ["trade"]\nsearch = ["random"]\n[settings]\nsearch = 1\n', "leave one"),
         ('[axes]\nmodel = ["trade"]\nseed = ["first"]\n', "in the cell model = trade"),
-        ('[axes]\nmodel = ["trade", "trade"]\n', "stands there twice"),
+        ('[axes]\nmodel = ["trade", "trade"]\n', "is listed twice"),
         ('[axis]\nmodel = ["trade"]\n', "Did you mean 'axes'"),
-        ("axes = 3\n", "is a table"),
+        ("axes = 3\n", "must be a table"),
         ("[axes\n", "no TOML"),
     ],
 )

@@ -423,7 +423,7 @@ class SpeculativeDecoder:
         A prompt must have at least one token, and leave ``longest`` positions free.
         """
         if not all(prompts):
-            raise ValueError("there is nothing to continue in an empty prompt")
+            raise ValueError("the prompt is empty: a continuation needs at least one token")
         texts = [_Text(prompt, self._users(prompt)) for prompt in prompts]
         waiting = texts
         with torch.inference_mode():

@@ -133,8 +133,8 @@ def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
             raise
         first = " ".join(str(error).split())[:300]
         raise UserError(
-            f"{name!r} is no causal language model that transformers can load, neither as a "
-            f"folder nor by a name on the hub (weights must be safetensors): {first}"
+            f"{name!r} is not a causal language model that transformers can load, neither a "
+            f"folder nor a name on the hub (weights must be safetensors): {first}"
         ) from error
     return model, tokeniser
 
@@ -190,7 +190,10 @@ def read_reading(folder: Path) -> SimpleTodReading | None:
         value = read_json(path, "description of a SimpleTOD model")
         version = value.get("version") if isinstance(value, dict) else None
         if version != FORMAT_VERSION:
-            raise UserError(f"{path}: version {version!r}, this release reads {FORMAT_VERSION}")
+            raise UserError(
+                f"{path} has the version {version!r}, but this release reads {FORMAT_VERSION}: "
+                "train the model again"
+            )
         return from_json(SimpleTodReading, value)
     except ValueError as error:
         raise UserError(f"{path} is damaged ({error})") from error

@@ -62,11 +62,11 @@ def load_simpletod(
         guess = nearest(missing[0], [token for token in known if token.startswith("<|")])
         hint = f" (it has {guess!r})" if guess else ""
         raise UserError(
-            f"{name!r} is no SimpleTOD model: its vocabulary lacks {', '.join(missing)}{hint}"
+            f"{name!r} is not a SimpleTOD model: its vocabulary lacks {', '.join(missing)}{hint}"
         )
     for weight, values in model.state_dict().items():
         if not values.isfinite().all():
-            raise UserError(f"{name!r}: {weight} holds numbers that are not finite")
+            raise UserError(f"{name!r}: {weight} has values that are not finite")
     model = move(model, device, "SimpleTOD")
     fingerprint = _fingerprint(Path(name), device)
     return SimpleTodTracker(
@@ -151,8 +151,8 @@ class SimpleTodTracker:
         if not self.malformed:
             return ()
         note = (
-            f"{self.malformed} parts of generated beliefs could not be understood and were left "
-            f"out, such as {self.malformed_examples[0]!r}"
+            f"{self.malformed} parts of generated beliefs could not be parsed and were left out, "
+            f"such as {self.malformed_examples[0]!r}"
         )
         return (note,)
 

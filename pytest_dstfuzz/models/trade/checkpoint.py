@@ -81,13 +81,13 @@ def build_network(
 
 
 def _bad(path: Path, reason: str) -> UserError:
-    return UserError(f"{path} is no TRADE checkpoint: {reason}")
+    return UserError(f"{path} is not a TRADE checkpoint: {reason}")
 
 
 def _object(path: Path) -> dict[str, Any]:
     value = read_json(path, "TRADE checkpoint")
     if not isinstance(value, dict):
-        raise _bad(path, "not a JSON object")
+        raise _bad(path, "it is not a JSON object")
     return value
 
 
@@ -96,9 +96,13 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG_FILE
     config = _object(path)
     if config.get("format") != "trade":
-        raise _bad(path, 'no "format": "trade"')
+        raise _bad(path, 'it lacks "format": "trade"')
     if config.get("version") != FORMAT_VERSION:
-        raise _bad(path, f"version {config.get('version')!r}, this release reads {FORMAT_VERSION}")
+        raise _bad(
+            path,
+            f"it has the version {config.get('version')!r}, but this release reads "
+            f"{FORMAT_VERSION}",
+        )
     for name in ("embedding", "hidden", "history_limit"):
         if type(config.get(name)) is not int or not 0 < config[name] <= 2**16:
             raise _bad(path, f"{name} must be a whole number greater than 0")
@@ -115,7 +119,9 @@ def read_vocabulary(folder: Path, config: dict[str, Any]) -> Vocabulary:
     value = _object(path)
     words, outputs, spellings = value.get("words"), value.get("outputs"), value.get("spellings")
     if not _strings(words) or tuple(words[: len(SPECIAL_WORDS)]) != SPECIAL_WORDS:
-        raise _bad(path, f"words must be a list of strings starting with {SPECIAL_WORDS}")
+        raise _bad(
+            path, f"words must be a list of strings that begins with {', '.join(SPECIAL_WORDS)}"
+        )
     if not isinstance(outputs, int) or not len(SPECIAL_WORDS) <= outputs <= len(words):
         raise _bad(path, f"outputs must be a whole number up to {len(words)}")
     if not isinstance(spellings, dict) or not all(isinstance(v, str) for v in spellings.values()):
@@ -134,11 +140,11 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     if is_pickled(content):
-        raise _bad(path, "a pickle, which is never loaded; save the weights as safetensors")
+        raise _bad(path, "it is a pickle, which is never loaded; save the weights as safetensors")
     try:
         return load_tensors(content)
     except SafetensorError as error:
-        raise _bad(path, f"truncated or no safetensors file ({error})") from error
+        raise _bad(path, f"it is truncated or not a safetensors file ({error})") from error
 
 
 def fill_network(network: TradeNetwork, weights: dict[str, Tensor], path: Path) -> None:
@@ -150,11 +156,11 @@ def fill_network(network: TradeNetwork, weights: dict[str, Tensor], path: Path) 
         if weights[name].shape != tensor.shape:
             raise _bad(
                 path,
-                f"{name} has shape {list(weights[name].shape)}, the configuration asks for "
-                f"{list(tensor.shape)}",
+                f"{name} has the shape {list(weights[name].shape)}, but the configuration "
+                f"requires {list(tensor.shape)}",
             )
         if not weights[name].isfinite().all():
-            raise _bad(path, f"{name} holds numbers that are not finite")
+            raise _bad(path, f"{name} has values that are not finite")
     if extra := sorted(set(weights) - set(expected)):
-        raise _bad(path, f"unknown weights {', '.join(extra)}")
+        raise _bad(path, f"it has unknown weights {', '.join(extra)}")
     network.load_state_dict({name: weights[name].float() for name in expected})

@@ -58,7 +58,7 @@ def folder_of(checkpoint: str | Path | None) -> Path:
     folder = path.parent if path.name in FILES else path
     if missing := [name for name in FILES if not (folder / name).is_file()]:
         raise UserError(
-            f"no TRADE checkpoint at {folder}: {missing[0]} is missing; expected a folder with "
+            f"no TRADE checkpoint at {folder}: {missing[0]} is missing; the folder must have "
             f"{', '.join(FILES)}"
         )
     return folder

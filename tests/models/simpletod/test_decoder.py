@@ -156,7 +156,7 @@ def test_nothing_is_learnt_that_was_not_written() -> None:
 
 def test_there_is_nothing_to_continue() -> None:
     assert decoder().generate([]) == []
-    with pytest.raises(ValueError, match="an empty prompt"):
+    with pytest.raises(ValueError, match="prompt is empty"):
         decoder().generate([[5], []])
 
 

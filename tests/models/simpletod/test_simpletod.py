@@ -161,13 +161,13 @@ def test_scores_that_are_no_numbers_are_no_answer(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (shutil.rmtree, "is no causal language model that transformers"),
-        (lambda folder: (folder / "model.safetensors").unlink(), "is no causal language model"),
+        (shutil.rmtree, "is not a causal language model that transformers"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "is not a causal language model"),
         (
             lambda folder: (folder / "model.safetensors").write_bytes(b"\x80\x04"),
-            "is no causal language model",
+            "is not a causal language model",
         ),
-        (lambda folder: (folder / "tokenizer.json").write_text("{}"), "is no causal language"),
+        (lambda folder: (folder / "tokenizer.json").write_text("{}"), "is not a causal language"),
         (lambda folder: (folder / "simpletod.json").write_text("{"), "model: it is not valid JSON"),
         (
             lambda folder: (folder / "simpletod.json").write_text('{"version": 1}'),
@@ -175,9 +175,9 @@ def test_scores_that_are_no_numbers_are_no_answer(folder: Path) -> None:
         ),
         (
             lambda folder: (folder / "simpletod.json").write_text('{"version": 9}'),
-            "version 9, this release reads 1",
+            "version 9, but this release reads 1",
         ),
-        (spoil_weights, "copy': transformer.h.0.ln_1.weight holds numbers that are not finite"),
+        (spoil_weights, "copy': transformer.h.0.ln_1.weight has values that are not finite"),
     ],
 )
 def test_a_bad_checkpoint_is_one_message(
