@@ -44,6 +44,8 @@ _ENOUGH_TO_GUESS = 8
 _CHECKED_TIMES = 3
 T = TypeVar("T")
 _UNLIMITED = BudgetSettings()
+#: The advice if a limit of tokens or cost cannot be enforced.
+_OTHERS = "Use --dst-max-calls or --dst-max-seconds"
 
 
 class Budget:
@@ -106,10 +108,13 @@ class Budget:
             return
         limit = "--dst-max-tokens" if self._limits.max_tokens is not None else "--dst-max-cost"
         if usage is None:
-            raise UserError(f"{limit} cannot be enforced: the tracker does not count tokens")
+            raise UserError(
+                f"{limit} cannot be enforced: the tracker does not count tokens. {_OTHERS}"
+            )
         if usage.uncounted == usage.answers > 0:
             raise UserError(
-                f"{limit} cannot be enforced: the service does not report the tokens of its answers"
+                f"{limit} cannot be enforced: the service does not report the tokens of its "
+                f"answers. {_OTHERS}"
             )
         if self._limits.max_cost is not None and usage.cost is None:
             raise UserError(

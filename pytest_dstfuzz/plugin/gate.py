@@ -122,7 +122,7 @@ def write_baselines(
         write_text(path, baselines_text(updated.baselines))
     except UserError as error:
         return _not_written(str(error))
-    outcomes = f"the outcomes of {variants:,} variant{'' if variants == 1 else 's'}"
+    outcomes = f"the outcomes of {_many(variants, 'variant')}"
     if not updated.kept:
         return StyledLine(f"the baseline {path} now has {outcomes}", "good")
     verb = "is" if updated.kept == 1 else "are"
@@ -450,8 +450,9 @@ def _remedy(judgement: Judgement) -> str:
 def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines on the compared variants and their differences."""
     yield (
-        f"compared with the baseline ({figures['baseline']['model']}): {figures['variants']:,} "
-        f"variants of {figures['turns']:,} turns in {figures['dialogues']:,} dialogues"
+        f"compared with the baseline ({figures['baseline']['model']}): "
+        f"{_many(figures['variants'], 'variant')} of {_many(figures['turns'], 'turn')} in "
+        f"{_many(figures['dialogues'], 'dialogue')}"
     )
     if figures["difference"] is not None:
         new, gone = len(figures["new_violations"]), len(figures["gone_violations"])
@@ -459,7 +460,7 @@ def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"failure rate on them: {percent(figures['before'])} in the baseline, "
             f"{percent(figures['after'])} now ({points(figures['difference'])}{p_value}); "
-            f"{new:,} violation{' is' if new == 1 else 's are'} new, {gone:,} "
+            f"{_many(new, 'violation')} {'is' if new == 1 else 'are'} new, {gone:,} "
             f"{'is' if gone == 1 else 'are'} gone"
         )
     yield from relation_lines(figures)
@@ -473,9 +474,14 @@ def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _changed_answers(figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines on the changed clean answers of the first turns."""
     found = changed_answers(figures)
     yield from (f"  {turn}: {text}" for turn, text in found[:_MOST_NAMES])
     if len(found) > _MOST_NAMES:
-        yield f"  and {len(found) - _MOST_NAMES:,} more turns, in the JSON report (--dst-report)"
+        more = _many(len(found) - _MOST_NAMES, "more turn")
+        yield f"  and {more}, in the JSON report (--dst-report)"

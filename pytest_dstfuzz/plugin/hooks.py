@@ -43,7 +43,7 @@ from pytest_dstfuzz.plugin.results import (
 )
 from pytest_dstfuzz.plugin.stored import judged, refuse_other_data, refuse_workers
 from pytest_dstfuzz.plugin.turn import DstConformance, DstReport, DstTurn
-from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.printable import counted, printable
 
 #: Number of new objects before a garbage collection. Python's default is 700 to 2,000.
 _GARBAGE: Final = 10_000
@@ -124,7 +124,8 @@ class SessionHooks:
             return []
         settings, data = self.context.settings, self.context.data
         how = settings.variant
-        turns = "all" if settings.data.turns is None else f"at most {settings.data.turns}"
+        most = settings.data.turns
+        turns = "all turns" if most is None else f"at most {counted(most, 'turn')}"
         noise = ""
         if how.noisy:
             rate = NoiseInUse.of(how.noise, how.slip_rate).rate
@@ -134,8 +135,9 @@ class SessionHooks:
             name = self.context.comparison(settings.reply).name
             compared = f", replies compared by {name}"
         what = (
-            f"{settings.tracker.model} on {data.name} ({data.split}, {data.turn_count()} turns): "
-            f"{turns} turns x {how.variants} variants, {how.search} search, "
+            f"{settings.tracker.model} on {data.name} "
+            f"({data.split}, {counted(data.turn_count(), 'turn')}): "
+            f"{turns} x {counted(how.variants, 'variant')}, {how.search} search, "
             f"{how.validity}{noise}, {how.attack}, {how.relation}{compared}, seed {how.seed}"
         )
         lines = [what, *filter(None, [self.context.not_own_questions])]

@@ -441,7 +441,9 @@ class Regression:
             weakness = weakness_of(len(line.edits), said, line.changed)
         found = replace(found, weakness=weakness)
         if found.id != line.id:
-            raise ValueError(f"the id {line.id!r} does not fit the texts, whose id is {found.id!r}")
+            raise ValueError(
+                f"the id {line.id!r} does not fit the edited texts: restore or remove the line"
+            )
         return found
 
 

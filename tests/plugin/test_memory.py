@@ -282,7 +282,7 @@ def test_a_suite_with_a_tracker_of_its_own_replays_with_it(remembered: pytest.Py
     [
         (lambda line: line[:-9], "line 1 is not a violation"),
         (lambda line: line.replace('"open"', '"opne"'), "'status' is 'opne'"),
-        (lambda line: line.replace("quiet", "loud"), "does not fit the texts"),
+        (lambda line: line.replace("quiet", "loud"), "does not fit the edited texts"),
         (lambda line: line.replace('"status"', '"stat"'), "lacks 'status'"),
         (
             lambda line: line.replace('"slot": "hotel-name"', '"slot": " "'),

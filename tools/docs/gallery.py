@@ -49,10 +49,9 @@ pytest {RUN} \\
 python -m tools.docs.gallery trade.json simpletod.json
 ```
 
-Each is shown by its plainest violation, one of a turn whose unchanged version the tracker answers
-rightly by the label where there is such a one. `[-taken out-]{{+put in+}}` is the edit, `does` what
-it does to the belief state. Words and slots are the most frequent. What to try is a guess from the
-pattern; no fix was tried."""
+Each is shown by its plainest violation, if possible one whose clean answer is right by the label.
+`[-removed-]{{+added+}}` marks the edit, and `does` the change of the belief state. Words and slots
+are the most frequent. The advice is a guess from the pattern; no fix was tried."""
 
 
 def demo_report() -> bytes:
