@@ -28,60 +28,62 @@ def _agent_options(parser: Parser) -> None:
     parser.shared(*_SHARED, *ADAPTER, required=("model", "data"))
     parser.option("--output", type=Path, required=True, metavar="DIR", help="folder for the policy")
     value = parser.value
-    value("--split", _splits, "NAME,...", dest="splits", help="splits (default: val,test)")
+    value(
+        "--split", _splits, "NAME,...", dest="splits", help="splits of the data (default: val,test)"
+    )
     profile = choice("validity profile", VALIDITIES)
     value(
         "--validity",
         profile,
         "PROFILE",
-        help="validity profile to learn in: strict (default), natural or edit-rate",
+        help="validity profile during training: strict (default), natural or edit-rate",
     )
     value(
         "--order",
         choice("order of positions", ORDERS),
         "NAME",
-        help="what position parameters count through: distance from a slot value (default) or "
-        "reading order",
+        help="order of the positions of edits: distance from a slot value (default) or reading "
+        "order",
     )
     value(
         "--reward",
         choice("reward", REWARDS),
         "NAME",
-        help="broken (pays for turns broken; default) or gini (the thesis')",
+        help="reward: broken (for broken turns; default) or gini (as in the thesis)",
     )
     value(
         "--calls",
         integer(1),
         "N",
-        help="contexts that the tracker may be asked for (default: 40000)",
+        help="maximum number of contexts that the tracker predicts (default: 40000)",
     )
     value(
         "--max-minutes",
         positive("minutes"),
         "M",
-        help="begin no round that would probably end later",
+        help="maximum minutes: no round starts that would probably end later",
     )
-    value("--attempts", integer(1), "N", help="attempts at each turn (default: 8)")
+    value("--attempts", integer(1), "N", help="number of attempts at each turn (default: 8)")
     value(
         "--ks",
         _ks,
         "K,...",
-        help="transformations associated in one variant; one of these is drawn for each dialogue "
-        "(default: 1,2,3,4,5,6)",
+        help="numbers of transformations that a variant may combine; one of them is drawn for "
+        "each dialogue (default: 1,2,3,4,5,6)",
     )
-    taken = "take only so many dialogues of each split"
+    taken = "maximum number of dialogues of each split"
     value("--max-dialogues", integer(1), "N", help=taken)
     value(
         "--dialogues",
         choice("choice of dialogues", DIALOGUES),
         "NAME",
-        help="train on those that the tracker gets right at every turn (right; default) or on "
-        "all; the ones held out are the same",
+        help="dialogues to train on: right (the tracker is correct at every turn; default) or "
+        "all; the held-out dialogues are the same in both cases",
     )
-    goes_on = "go on from the last round in the output folder"
+    goes_on = "continue from the last round in the output folder"
     parser.option("--resume", action="store_true", help=goes_on)
-    parser.option("--tensorboard", type=Path, metavar="DIR", help="write TensorBoard events there")
-    ray_options(parser, "; the agent then learns after each round, and not between attempts")
+    parser.option("--tensorboard", type=Path, metavar="DIR", help="folder for TensorBoard events")
+    ray_options(parser, "; the agent then learns after each round instead of between attempts")
 
 
 def _train_agent(options: Namespace) -> None:
@@ -118,15 +120,17 @@ def _bandit_options(parser: Parser) -> None:
     parser.shared(*names, *ADAPTER, required=("model", "data"))
     parser.option("--output", type=Path, required=True, metavar="DIR", help="folder for the scorer")
     value = parser.value
-    value("--split", _splits, "NAME,...", dest="splits", help="splits (default: val)")
+    value("--split", _splits, "NAME,...", dest="splits", help="splits of the data (default: val)")
     profile = choice("validity profile", VALIDITIES)
-    learned_in = "validity profile to learn in: natural (default), strict or edit-rate"
+    learned_in = "validity profile during training: natural (default), strict or edit-rate"
     value("--validity", profile, "PROFILE", help=learned_in)
-    calls = "contexts that the tracker may be asked for (default: 100000)"
+    calls = "maximum number of contexts that the tracker predicts (default: 100000)"
     value("--calls", integer(1), "N", help=calls)
-    value("--max-minutes", positive("minutes"), "M", help="begin no dialogues later")
-    value("--attempts", integer(1), "N", help="attempts at each turn (default: 12)")
-    taken = "take only so many dialogues of each split"
+    value(
+        "--max-minutes", positive("minutes"), "M", help="maximum minutes: no dialogue starts later"
+    )
+    value("--attempts", integer(1), "N", help="number of attempts at each turn (default: 12)")
+    taken = "maximum number of dialogues of each split"
     value("--max-dialogues", integer(1), "N", help=taken)
 
 
@@ -153,42 +157,45 @@ def _ks(text: str) -> tuple[int, ...]:
     highest = len(TRANSFORMATIONS)
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and 1 <= int(part) <= highest for part in parts):
-        raise ValueError(f"must be whole numbers from 1 to {highest}, parted by commas")
+        raise ValueError(f"must be whole numbers from 1 to {highest}, separated by commas")
     return tuple(sorted({int(part) for part in parts}))
 
 
 TRAIN_AGENT = Command(
     "train-agent",
-    "train the agent that chooses what to change, against a tracker",
-    "every finished round is kept; the same command with --resume goes on from there",
+    "train an agent, which chooses the edits of variants, against a tracker",
+    "every finished round is saved, and the same command with --resume continues",
     """\
   dstfuzz train-agent --model trade --data multiwoz21 --split val,test --output my-agent
   dstfuzz train-agent --model trade --data multiwoz21 --output my-agent --resume
   dstfuzz train-agent --model trade --data multiwoz21 --output my-agent --ray --ray-actors 4
   dstfuzz train-agent --model mybot.tracker:track --data talks.jsonl --split test --output my-agent
-  pytest --dst-model=trade --dst-search=agent:my-agent   tests with what was trained""",
+  pytest --dst-model=trade --dst-search=agent:my-agent   tests with the trained agent""",
     _agent_options,
     _train_agent,
-    about="Train the agent that chooses what to change, against a tracker.\n\n"
-    "It is trained on 80 % of the dialogues that the tracker gets right at every turn (with\n"
-    "--dialogues all on those that it gets wrong too), and never sees the other 20 %; the\n"
-    "policy's metadata names those. Turns without labels are judged by the tracker's own\n"
-    "clean answers. With --ray the dialogues of a round are played by actors of Ray, and the\n"
-    "agent learns after each round: another policy, the same for any number of actors.",
+    about="Train an agent, which chooses the edits of variants, against a tracker.\n"
+    "\n"
+    "It is trained on 80 % of the dialogues in which the tracker is correct at every turn\n"
+    "(with --dialogues all, also on the others). The other 20 % are held out, and the\n"
+    "metadata of the policy names them. Turns without labels are compared with the tracker's\n"
+    "own clean answers. With --ray, actors of Ray play the dialogues of a round, and the\n"
+    "agent learns after each round. This gives another policy, which is the same for any\n"
+    "number of actors.",
 )
 
 TRAIN_BANDIT = Command(
     "train-bandit",
-    "train the scorer of edits that the search bandit takes, against a tracker",
-    "interrupted, it is fitted to what was tried so far, and written",
+    "train a scorer of edits for the search bandit against a tracker",
+    "the scorer is fitted to the attempts so far, and saved",
     """\
   dstfuzz train-bandit --model trade --data multiwoz21 --output my-bandit
   dstfuzz train-bandit --model mybot.tracker:track --data talks.jsonl --output my-bandit
-  pytest --dst-model=trade --dst-search=bandit:my-bandit   tests with what was trained""",
+  pytest --dst-model=trade --dst-search=bandit:my-bandit   tests with the trained scorer""",
     _bandit_options,
     _train_bandit,
-    about="Train the scorer of edits that the search bandit takes, against a tracker.\n\n"
-    "Every turn gets some attempts, by chance at first; the scorer learns which edits change\n"
-    "which slots. No labels are needed. Whoever compares searches afterwards does so on\n"
-    "dialogues of other splits: all dialogues of these are played while the calls last.",
+    about="Train a scorer of edits for the search bandit against a tracker.\n"
+    "\n"
+    "Every turn gets several attempts, which are random at first. The scorer learns which\n"
+    "edits change which slots, without labels. It may use all dialogues of these splits. To\n"
+    "compare searches afterwards, use dialogues of other splits.",
 )

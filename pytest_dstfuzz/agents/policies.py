@@ -462,9 +462,11 @@ def _about(file: WeightsFile) -> PolicyAbout:
         if not isinstance(theirs, dict):
             raise file.bad(f"its metadata lacks {name!r}")
         wrong = next(part for part, value in ours.items() if theirs.get(part) != value)
+        place = f"{wrong} of its {name.replace('_', ' ')}"
+        if isinstance(ours[wrong], dict):
+            raise file.bad(f"{place} are others than in this release: train it again")
         raise file.bad(
-            f"{wrong} of its {name.replace('_', ' ')} is {theirs.get(wrong)}, in this release "
-            f"it is {ours[wrong]}: train it again",
+            f"{place} is {theirs.get(wrong)}, but {ours[wrong]} in this release: train it again"
         )
     try:
         about = from_json(PolicyAbout, described.get("about", {}))
@@ -472,7 +474,7 @@ def _about(file: WeightsFile) -> PolicyAbout:
         raise file.bad(f"its metadata is damaged: {error}") from None
     for name, valid in (("order", ORDERS), ("validity", VALIDITIES)):
         if (given := getattr(about, name)) not in valid:
-            raise file.bad(f"its {name} is {given!r}, not one of {', '.join(valid)}")
+            raise file.bad(f"its {name} is {given!r}, which is not one of {', '.join(valid)}")
     return about
 
 

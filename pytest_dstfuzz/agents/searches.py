@@ -121,13 +121,15 @@ def named_policy(name: str) -> SavedPolicy:
     """Return the policy of the search called ``agent``, ``agent:TRACKER`` or ``agent:PATH``."""
     wanted = SHIPPED_FOR[0] if name == _AGENT else name.removeprefix(_AGENT_PREFIX)
     if not wanted:
-        raise UserError("the search 'agent:' names no file: write agent:PATH, or agent")
+        raise UserError(
+            "the search 'agent:' needs a file: write agent:PATH, or agent for the shipped policy"
+        )
     if wanted not in SHIPPED_FOR:
         return load_policy(wanted)
     path = SHIPPED_AGENT / f"{wanted}.safetensors"
     if not path.is_file():
         raise UserError(
-            "this installation ships no trained agent: train one with 'dstfuzz train-agent', and "
+            "this installation has no trained agent: train one with 'dstfuzz train-agent', and "
             "name its file with agent:PATH"
         )
     return load_policy(path)
@@ -301,7 +303,9 @@ def named_scorer(name: str) -> SavedScorer:
     if name == _BANDIT:
         return load_scorer(SHIPPED_SCORER)
     if not (path := name.removeprefix(_BANDIT_PREFIX)):
-        raise UserError("the search 'bandit:' names no file: write bandit:PATH, or bandit")
+        raise UserError(
+            "the search 'bandit:' needs a file: write bandit:PATH, or bandit for the shipped scorer"
+        )
     return load_scorer(path)
 
 

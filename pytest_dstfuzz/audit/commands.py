@@ -16,25 +16,53 @@ _DRAW = ("violations", "per_dialogue", "decoys", "fine_decoys", "seed", "relatio
 
 
 def _audit_options(parser: Parser) -> None:
-    parser.add_argument("report", type=Path, metavar="REPORT", help="the file of --dst-report")
-    parser.value("--violations", integer(1), "N", help="to judge, at most (default: 200)")
-    parser.value(
-        "--per-dialogue", integer(1), "N", help="violations of one dialogue, at most (default: 1)"
+    parser.add_argument(
+        "report", type=Path, metavar="REPORT", help="JSON report, as written by pytest --dst-report"
     )
-    parser.value("--decoys", integer(0), "N", help="changes of meaning among them (default: 0)")
     parser.value(
-        "--fine-decoys", integer(0), "N", help="such as small as a slip, besides (default: 0)"
+        "--violations", integer(1), "N", help="maximum number of violations to judge (default: 200)"
+    )
+    parser.value(
+        "--per-dialogue",
+        integer(1),
+        "N",
+        help="maximum number of violations of one dialogue (default: 1)",
+    )
+    parser.value(
+        "--decoys",
+        integer(0),
+        "N",
+        help="number of decoys among them, which change the meaning (default: 0)",
+    )
+    parser.value(
+        "--fine-decoys",
+        integer(0),
+        "N",
+        help="number of additional decoys whose edits are as small as a slip (default: 0)",
     )
     parser.value("--seed", integer(0), "N", help="seed of the sample (default: 0)")
-    parser.option("--relation", metavar="NAME", help="the one to judge, if the report has several")
-    parser.option("--judge", metavar="NAME", default="judge", help="who judges (default: judge)")
-    parser.option("--sheet", type=Path, metavar="PATH", help="write a sheet, .csv or .jsonl")
-    parser.option("--html", type=Path, metavar="PATH", help="write a page to judge in")
+    parser.option("--relation", metavar="NAME", help="relation to judge, if the report has several")
     parser.option(
-        "--judgements", type=Path, metavar="PATH", help="take in a sheet, or what the page exported"
+        "--judge", metavar="NAME", default="judge", help="name of the judge (default: judge)"
     )
     parser.option(
-        "--export", type=Path, metavar="PATH", help="write verdicts and key, without dialogues"
+        "--sheet",
+        type=Path,
+        metavar="PATH",
+        help="write a sheet for the judgements, .csv or .jsonl",
+    )
+    parser.option("--html", type=Path, metavar="PATH", help="write an HTML page for the judgements")
+    parser.option(
+        "--judgements",
+        type=Path,
+        metavar="PATH",
+        help="read the judgements of a sheet, or those exported by the page",
+    )
+    parser.option(
+        "--export",
+        type=Path,
+        metavar="PATH",
+        help="write the verdicts with their key, without dialogues",
     )
 
 
@@ -50,7 +78,10 @@ def _audit(given: Namespace) -> None:
     draw = {name: value for name in _DRAW if (value := getattr(given, name)) is not None}
     report = read_report(given.report)
     if report["settings"].get("redact"):
-        raise UserError(f"{given.report} was written with --dst-redact: there is nothing to read")
+        raise UserError(
+            f"{given.report} was written with --dst-redact, so the dialogues cannot be read: "
+            "write a report without it"
+        )
     turns = report_turns(report)
     record = audit_path(given.report, turns, given.relation or "")
     written = {"--sheet": given.sheet, "--html": given.html, "--export": given.export}
@@ -92,17 +123,17 @@ def _audit(given: Namespace) -> None:
 
 AUDIT = Command(
     "audit",
-    "judge whether violations keep the meaning; precision and agreement",
-    "every answer is kept, and the same command goes on from there",
+    "judge whether violations keep the meaning, and compute precision and agreement",
+    "every answer is saved, and the same command continues",
     """\
-  dstfuzz audit report.json                              judge 200 violations, a key each
+  dstfuzz audit report.json                              judge 200 violations, one key each
   dstfuzz audit report.json --decoys 40 --judge anna     changes of meaning hidden among them
-  dstfuzz audit report.json --judge ben                  a second judge: the same, in another order
-  dstfuzz audit report.json --judge ben --sheet ben.csv  to fill in elsewhere
+  dstfuzz audit report.json --judge ben                  a second judge, in another order
+  dstfuzz audit report.json --judge ben --sheet ben.csv  to judge elsewhere
   dstfuzz audit report.json --judge ben --judgements ben.csv
-  dstfuzz audit report.json --export judged.csv          for others to check, without what was said
-Verdicts and figures are written to report.audit.json, beside the report; where that has several
-relations, to a file for each, such as report.value-swap.audit.json.""",
+  dstfuzz audit report.json --export judged.csv          for others to check, without dialogues
+Verdicts and figures are written to report.audit.json, beside the report. If the report has several
+relations, each has its own file, such as report.value-swap.audit.json.""",
     _audit_options,
     _audit,
 )

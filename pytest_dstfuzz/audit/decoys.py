@@ -576,8 +576,8 @@ def draw_decoys(
     if any(variant.expected for _, variant in drawn):
         if fine:
             raise UserError(
-                "fine decoys are slips that change a meaning: of a relation that expects a change "
-                "only what it states can be wrong, so ask for --decoys"
+                "the relation expects a change, so only the stated change can be wrong, and "
+                "there are no fine decoys: use --decoys"
             )
         coarse_kinds, make_coarse = STATED_KINDS, StatedDecoyMaker(known, turns).make
         bases = [(turn, variant) for turn, variant in bases if variant.expected]
@@ -595,8 +595,8 @@ def draw_decoys(
         some = _Maker(make, order, taken, edits).make(kinds, count, drawn)
         if len(some) < count:
             raise UserError(
-                f"the report gives occasion for {len(some)} {name} only, not {count}: "
-                "test more turns, or ask for fewer"
+                f"the report allows only {len(some)} {name}, not {count}: test more turns, or ask "
+                "for fewer"
             )
         made += some
     return made

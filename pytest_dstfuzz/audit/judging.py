@@ -31,8 +31,8 @@ def write_sheet(path: Path, sample: Sample, judge: str) -> None:
     """Write the sheet of a judge, in the judge's order, without overwriting judgements."""
     if path.exists() and (why := _worth_keeping(path)):
         raise UserError(
-            f"{path} {why}: take its judgements in with --judgements {path}, or give the new "
-            "sheet another name"
+            f"{path} {why}: read its judgements with --judgements {path}, or give the new sheet "
+            "another name"
         )
     rows = [{**row.shown(), "sample": sample.short, "verdict": ""} for row in sample.order(judge)]
     if suffix_of(path) == ".csv":
@@ -70,9 +70,9 @@ def _worth_keeping(path: Path) -> str:
     except DataError:
         rows = []
     if not rows or not all({"id", "verdict"} <= row.keys() for row in rows):
-        return "is there and is no sheet that was written here" if path.stat().st_size else ""
+        return "exists and is not a sheet of this command" if path.stat().st_size else ""
     judged = any(str(row["verdict"] or "").strip() for row in rows)
-    return "is there and holds judgements" if judged else ""
+    return "exists and contains judgements" if judged else ""
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -84,7 +84,7 @@ def suffix_of(path: Path) -> str:
     """Return the suffix of a sheet: ``.csv`` or ``.jsonl``."""
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
-        raise UserError(f"{path}: the name must end with {' or '.join(_SUFFIXES)}")
+        raise UserError(f"{path}: the name must end in {' or '.join(_SUFFIXES)}")
     return suffix
 
 
@@ -172,9 +172,7 @@ def write_export(path: Path, audit: Audit) -> None:
         UserError: no judge has finished yet, and the key would reveal the decoys.
     """
     if all(audit.left(judge) for judge in audit.judges):
-        raise UserError(
-            "--export has the key in it, so it waits for a judge who has answered all rows"
-        )
+        raise UserError("--export contains the key, so a judge must answer all rows first")
     rows = [_export_record(audit, row) for row in audit.sample.rows]
     if suffix_of(path) == ".csv":
         text = io.StringIO()

@@ -159,14 +159,18 @@ def precision_lines(judge: str, result: Precision, question: Question = KEEPING)
     if result.false_alarms:
         lines.append(f"  judged {question.otherwise}: {', '.join(result.false_alarms)}")
     if result.missed:
-        lines.append(f"  decoys let pass: {', '.join(result.missed)}")
+        lines.append(f"  missed decoys: {', '.join(result.missed)}")
     return lines
 
 
 def agreement_lines(result: Agreement) -> list[str]:
     """Return the agreement of two judges as lines of text."""
     one, two = result.judges
-    kappa = "not defined: one verdict throughout" if result.kappa is None else f"{result.kappa:.2f}"
+    kappa = (
+        "undefined, because all verdicts are equal"
+        if result.kappa is None
+        else f"{result.kappa:.2f}"
+    )
     lines = [
         f"{one} and {two} agree on {result.agreed} of {result.rows} rows; Cohen's kappa {kappa}"
     ]
@@ -188,7 +192,7 @@ def _interval(
 
 def _bounds(result: Precision) -> str:
     if result.interval is None:
-        return f" (no interval: {result.dialogues} dialogues, and it takes {FEWEST_DIALOGUES})"
+        return f" (no interval: needs {FEWEST_DIALOGUES} dialogues, got {result.dialogues})"
     low, high = result.interval
     name = "95 % Wilson interval"
     if result.method != "wilson":
@@ -225,7 +229,7 @@ class Audit:
         known_rows = {row.id for row in self.sample.rows}
         for name, verdict in verdicts.items():
             if name not in known_rows:
-                raise DataError(f"judgement of {name!r}, which the sample does not have")
+                raise DataError(f"judgement of {name!r}, which is not in the sample")
             if verdict not in self.sample.question.answers.values():
                 words = " or ".join(self.sample.question.answers.values())
                 raise DataError(f"judgement of {name!r}: must be {words}, not {verdict!r}")
@@ -305,8 +309,8 @@ def open_audit(path: Path, turns: Results, given: Mapping[str, Any]) -> Audit:
     if known.judges and sample.fingerprint != known.sample.fingerprint:
         was = ", ".join(f"{name.replace('_', '-')} {n}" for name, n in was_drawn.items() if n != "")
         raise UserError(
-            f"{path} holds judgements of another sample ({was}): draw it in the same way from "
-            "the same report, or move that file away to begin anew"
+            f"{path} contains judgements of another sample ({was}): draw the same sample from the "
+            "same report, or move that file away to start again"
         )
     return Audit(sample, path, {**known.judges})
 
@@ -329,4 +333,4 @@ def _read(path: Path) -> _Kept:
     try:
         return from_json(_Kept, content)
     except ValueError as error:
-        raise DataError(f"{path} is no audit: {error}") from None
+        raise DataError(f"{path} is not an audit: {error}") from None

@@ -45,8 +45,8 @@ KEEPING: Final = Question(
     "Does the user still ask for the same?",
     "keeps",
     "changes",
-    "Read the edited utterance in its dialogue, and say whether it asks for the same as the clean "
-    "one. Typing errors and fillers do not matter; what is asked for does.",
+    "Read the edited utterance in its dialogue, and decide whether it asks for the same as the "
+    "clean one. Typing errors and fillers do not matter. Only the request matters.",
     "keep the meaning",
     "to change the meaning",
 )
@@ -54,8 +54,8 @@ STATED: Final = Question(
     "Is the stated change right?",
     "right",
     "wrong",
-    "Read the clean and the edited utterance in their dialogue, and say whether the edited one "
-    "changes what the user asks for as it is stated, and nothing else.",
+    "Read the clean and the edited utterance in their dialogue, and decide whether the edited "
+    "one makes exactly the stated change to the request.",
     "state the right change",
     "to state a wrong one",
 )
@@ -190,7 +190,7 @@ def draw_sample(turns: Results, draw: Draw) -> Sample:
     turns = sorted(found, key=lambda turn: (turn.dialogue_id, turn.turn_index, turn.id))
     drawn = _draw_violations(turns, draw)
     if not drawn:
-        raise UserError("the report holds no violation to judge")
+        raise UserError("the report has no violations to judge")
     hidden = draw_decoys(turns, drawn, draw.decoys, draw.fine_decoys, draw.seed)
     systems = {(turn.dialogue_id, turn.turn_index): turn.system for turn in turns}
     entries: list[tuple[Pair, Decoy | None]] = [(pair, None) for pair in drawn]
@@ -210,7 +210,7 @@ def of_relation(turns: Results, name: str) -> Results:
         raise unknown_name("relation of the report", name, known)
     if not name and len(known) > 1:
         raise UserError(
-            f"the report has several relations ({', '.join(known)}), and a sample is of one: name "
+            f"the report has several relations ({', '.join(known)}), but a sample has one: choose "
             "it with --relation"
         )
     return [turn for turn in turns if turn.relation == name] if name else turns

@@ -208,7 +208,7 @@ class PlainAdversary(GameAdversary):
     """Says random lines of the game: the baseline."""
 
     name = "plain"
-    about = "lines of the game, by chance"
+    about = "random lines of the game"
     learns = searches = False
 
     def script(self, scenario: Scenario, budget: int) -> Script:  # noqa: ARG002 - no search
@@ -220,7 +220,7 @@ class TransferAdversary(GameAdversary):
     """Ends with lines that won in other scenarios."""
 
     name = "transfer"
-    about = "last lines that won in other scenarios, after a plain one"
+    about = "one random line, then last lines that won in other scenarios"
     searches = False
     _won: tuple[int, ...] = ()
 
@@ -252,7 +252,7 @@ class ReplacingAdversary(GameAdversary):
     """Replaces up to two words of the last line, at the most important places."""
 
     name = "replace"
-    about = "up to two words of the last line replaced, greedily"
+    about = "greedily replaces up to two words of the last line"
     learns = False
 
     def script(self, scenario: Scenario, budget: int) -> Script:
@@ -303,7 +303,7 @@ class LearnedAdversary(GameAdversary):
     """
 
     name = "learned"
-    about = "lines chosen by a policy trained on the advantage (policy gradient)"
+    about = "lines chosen by a policy that is trained on the advantage (policy gradient)"
     searches = False
     _logits: np.ndarray | None = None
 
@@ -359,7 +359,7 @@ class ClimbingAdversary(GameAdversary):
     """Changes its lines step by step if the result is at least as good; it may repeat a line."""
 
     name = "climb"
-    about = "hill climbing over what to say, when, and how often"
+    about = "hill climbing over the lines, their positions and their repetitions"
     _start: tuple[tuple[int, ...], ...] = ()
 
     def learn(self, scenarios: Sequence[Scenario], budget: int) -> None:
@@ -490,7 +490,7 @@ class VoicedAdversary(HearingAdversary):
     """Says the lines of its voice: no attack, or one that was trained before."""
 
     name = "voice"
-    about = "what its voice says, until that closes the talk"
+    about = "the lines of its voice, until the voice closes the talk"
 
     def __init__(self, arena: Arena) -> None:
         super().__init__(arena)
@@ -505,7 +505,7 @@ class HandedOnAdversary(HearingAdversary):
     """Says some lines of its voice, then a line that won in other scenarios."""
 
     name = "handed-on"
-    about = "its voice for three lines, then a last line that won in other scenarios"
+    about = "three lines of its voice, then a last line that won in other scenarios"
     learns = True
     _won: tuple[str, ...] = ()
 
@@ -540,8 +540,8 @@ def refuse_without_voice(adversary: HearingAdversary, voice: object) -> None:
     """
     if voice is None:
         raise UserError(
-            f"the adversary {adversary.name!r} needs a voice: side=AdversarySide(voice=...), an "
-            "agent that plays the adversary's side"
+            f"the adversary {adversary.name!r} needs a voice: pass side=AdversarySide(voice=...), "
+            "an agent that plays the adversary's side"
         )
 
 
@@ -568,8 +568,9 @@ class LookingAdversary(HearingAdversary):
         super().__init__(arena)
         if not isinstance(arena.agent, TransparentAgent):
             raise UserError(
-                f"the adversary {self.name!r} looks into an agent, and {name_of(arena.agent)!r} "
-                "does not let it (see TransparentAgent); 'replace' rewrites words without that"
+                f"the adversary {self.name!r} needs access to the inside of an agent, which "
+                f"{name_of(arena.agent)!r} does not give (see TransparentAgent): use 'replace', "
+                "which rewrites words without it"
             )
         self._agent = arena.agent
 
@@ -586,7 +587,9 @@ class ReactiveAdversary(LookingAdversary):
     """Provokes a bad selection at once, in a fixed turn."""
 
     name = "reactive"
-    about = "its voice, and one line rewritten so that the agent selects at once and badly"
+    about = (
+        "lines of its voice, and one line rewritten so that the agent selects at once, and badly"
+    )
     after: int = AFTER  #: The number of lines of both sides before the attack.
 
     def speaker(self, scenario: Scenario) -> Speaker:
@@ -611,7 +614,10 @@ class PreemptiveAdversary(LookingAdversary):
     """Makes the agent ask for less in a fixed turn, then closes the talk."""
 
     name = "preemptive"
-    about = "its voice, one line rewritten so that the agent asks for less, and the end of the talk"
+    about = (
+        "lines of its voice, one line rewritten so that the agent asks for less, and the end of "
+        "the talk"
+    )
     after: int = AFTER
 
     def speaker(self, scenario: Scenario) -> Speaker:
@@ -636,7 +642,10 @@ class DelayedAdversary(LookingAdversary):
     """Attacks as soon as one of the two attacks is expected to win (algorithm 1 of the source)."""
 
     name = "delayed"
-    about = "reactive, else preemptive where expected to win, else its voice (RA+PA+DA)"
+    about = (
+        "the reactive attack, else the preemptive one if it is expected to win, else its voice "
+        "(RA+PA+DA)"
+    )
 
     def speaker(self, scenario: Scenario) -> Speaker:
         """Return the speaker for one game."""
@@ -672,7 +681,9 @@ class TransferredAdversary(DelayedAdversary):
     """Like `DelayedAdversary`, but says a line that won elsewhere if neither attack would win."""
 
     name = "transferred"
-    about = "as delayed, but a line that won in other scenarios where neither wins (RA+PA+TA)"
+    about = (
+        "as delayed, but with a line that won in other scenarios if neither attack wins (RA+PA+TA)"
+    )
     learns = True
     _won: tuple[str, ...] = ()
 
@@ -713,7 +724,7 @@ class LookaheadAdversary(LookingAdversary):
     """
 
     name = "lookahead"
-    about = "of the game's lines and its voice's the one that is expected to pay most"
+    about = "the line with the highest expected score, of the game's lines and its voice's"
 
     def speaker(self, scenario: Scenario) -> Speaker:
         """Return the speaker for one game."""

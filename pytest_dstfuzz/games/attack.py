@@ -58,9 +58,9 @@ class GameAttack:
         if self.seed < 0:
             raise UserError(f"seed must be at least 0, not {self.seed}")
         if self.adversaries and len(set(self.adversaries)) < len(self.adversaries):
-            raise UserError(f"an adversary stands twice in {', '.join(self.adversaries)}")
+            raise UserError(f"{', '.join(self.adversaries)} names an adversary twice")
         if self.adversaries == ():
-            raise UserError(f"no adversary; there are {', '.join(ADVERSARIES)}")
+            raise UserError(f"no adversary was named: choose from {', '.join(ADVERSARIES)}")
 
     def run(
         self, agent: GoalAgent, game: Game, side: AdversarySide | None = None
@@ -73,9 +73,9 @@ class GameAttack:
         ids = {scenario.id for scenario in every}
         if len(every) != self.games + _LEARNING or len(ids) != len(every):
             raise UserError(
-                f"the game {game.name!r}: scenarios({self.games + _LEARNING}, seed) gave "
-                f"{len(every)} with {len(ids)} ids; it would be as many as asked for, each with "
-                "an id of its own"
+                f"the game {game.name!r}: scenarios({self.games + _LEARNING}, seed) returned "
+                f"{len(every)} scenarios with {len(ids)} different ids; it must return the "
+                "requested number, each with its own id"
             )
         # Create all adversaries first, so that a wrong name costs no games.
         names = playing_against(agent, side) if self.adversaries is None else self.adversaries
@@ -144,8 +144,8 @@ class GameReport:
         __tracebackhide__ = True
         if self.how.games < LEAST_GAMES:
             raise UserError(
-                f"{counted(self.how.games, 'game')} give no interval: assert a bound on "
-                f"{LEAST_GAMES} games or more, such as dst_game.play(agent, game, games=50)"
+                f"{counted(self.how.games, 'game')} give no interval: assert a bound on at least "
+                f"{LEAST_GAMES} games, such as dst_game.play(agent, game, games=50)"
             )
         over = [one for one in self.results if one.figures.advantage.high >= bound]
         if over:
@@ -232,8 +232,8 @@ class GameReport:
         moved = sum(not turned.stays for turned in every)
         if moved:
             yield (
-                f"played again, {moved} of {counted(len(every), 'won game')} went otherwise: what "
-                "the agent does hangs on more than its goal and what is said"
+                f"{moved} of {counted(len(every), 'won game')} ended differently when played "
+                "again, so the agent does not depend only on its goal and the talk"
             )
         for turned in self.plainest():
             yield from _told(turned)
@@ -266,11 +266,11 @@ def _told(turned: TurnedGame) -> Iterator[str]:
         f"{played.scores.target:g} for the target"
     )
     if not turned.sentence:
-        yield f"    the adversary has {played.advantage:g} more without a word"
+        yield f"    the adversary has {played.advantage:g} more without saying anything"
         return
     times = "" if turned.times == 1 else f", said {turned.times} times"
     yield (
-        f"    turned by {turned.sentence!r}{times}: the advantage is {played.advantage:g}, and "
+        f"    decided by {turned.sentence!r}{times}: the advantage is {played.advantage:g}, and "
         f"{turned.without:g} without it"
     )
 
@@ -306,7 +306,7 @@ def replay(agent: GoalAgent, game: Game, path: Path | str) -> tuple[ReplayedGame
             script = tuple(map(str, entry["lines"]))
             before, sentence = float(entry["advantage"]), str(entry["sentence"])
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{path}, game {number}: it is damaged ({error})") from None
+            raise DataError(f"{path}, game {number} is damaged ({error})") from None
         try:
             now = arena.fresh(scenario, script).advantage
         except (KeyError, TypeError, ValueError) as error:
@@ -315,9 +315,7 @@ def replay(agent: GoalAgent, game: Game, path: Path | str) -> tuple[ReplayedGame
             ) from None
         found.append(ReplayedGame(scenario.id, sentence, before, now))
     if not found:
-        raise UserError(
-            f"{path} remembers no game of the agent {name_of(agent)!r} in {game.name!r}"
-        )
+        raise UserError(f"{path} contains no game of the agent {name_of(agent)!r} in {game.name!r}")
     return tuple(found)
 
 
@@ -325,7 +323,7 @@ def _entries(path: Path) -> list[dict[str, Any]]:
     content = read_versioned(path, _KIND, "games_version", _VERSION)
     games = content.get("games")
     if not isinstance(games, list) or not all(isinstance(entry, dict) for entry in games):
-        raise DataError(f"{path} is no {_KIND}: 'games' would be a list of objects")
+        raise DataError(f"{path} is not a {_KIND}: 'games' must be a list of objects")
     return games
 
 

@@ -51,8 +51,8 @@ class ChatGoalAgent:
     ) -> None:
         if not address.startswith(("http://", "https://")):
             raise UserError(
-                f"{Address(address)!r} is no address of a chat model: it would begin with http:// "
-                "or https://, such as http://localhost:8000/v1"
+                f"{Address(address)!r} is not the address of a chat model: it must begin with "
+                "http:// or https://, such as http://localhost:8000/v1"
             )
         self.name, self._address, self._model = name, Address(address), model
         self._task, self._otherwise = task, otherwise

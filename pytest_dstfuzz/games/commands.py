@@ -24,16 +24,21 @@ def _options(parser: Parser) -> None:
         help=", ".join(f"{name} ({whose})" for name, whose in _HARDENED.items()),
     )
     needed = {"required": True}
-    parser.value("--data", Path, "DIR", **needed, help="talks of people, to keep the language")
-    parser.value("--target", Path, "FILE", **needed, help="the negotiator that is hardened")
-    parser.value("--attack", Path, "FILE", **needed, help="the attack that it begins with")
-    partner = "who it plays too, where both have to agree (default: what it was before)"
+    parser.value(
+        "--data", Path, "DIR", **needed, help="dialogues of people, which keep the language natural"
+    )
+    parser.value("--target", Path, "FILE", **needed, help="negotiator to harden")
+    parser.value("--attack", Path, "FILE", **needed, help="attack to start with")
+    partner = (
+        "negotiator that both also play against and have to agree with (default: the target as "
+        "it was before)"
+    )
     parser.value("--partner", Path, "FILE", help=partner)
-    parser.value("--output", Path, "DIR", **needed, help="folder for what is trained")
-    parser.value("--rounds", integer(1), "N", default=8, help="rounds (default: 8)")
-    parser.value("--seed", integer(0), "N", default=0, help="seed of every draw")
+    parser.value("--output", Path, "DIR", **needed, help="folder for the trained negotiators")
+    parser.value("--rounds", integer(1), "N", default=8, help="number of rounds (default: 8)")
+    parser.value("--seed", integer(0), "N", default=0, help="seed of all random choices")
     parser.option(
-        "--resume", action="store_true", help="go on from the last round in the output folder"
+        "--resume", action="store_true", help="continue from the last round in the output folder"
     )
 
 
@@ -44,8 +49,8 @@ def _harden(given: Namespace) -> None:
     for flag in ("target", "attack", "partner"):
         if not values[flag].is_file():
             raise UserError(
-                f"--{flag}: there is no file {values[flag]}; python -m "
-                "pytest_dstfuzz.games.negotiation trains negotiators"
+                f"--{flag}: there is no file {values[flag]}: train a negotiator with python -m "
+                "pytest_dstfuzz.games.negotiation"
             )
     with needs_extra("hardening a negotiator", "train", "torch"):
         from pytest_dstfuzz.games.negotiation.hardening import (  # noqa: PLC0415 - torch
@@ -60,20 +65,20 @@ def _harden(given: Namespace) -> None:
     first, last = history[0], history[-1]
     print(
         f"the advantage of the attack, which learns too, was {first.advantage:+.2f} after the "
-        f"first round and is {last.advantage:+.2f} now; a fresh attack says more: python -m "
-        f"pytest_dstfuzz.games.negotiation reinforced --aim advantage --partner "
+        f"first round and is {last.advantage:+.2f} now. To measure it with a new attack, run "
+        "python -m pytest_dstfuzz.games.negotiation reinforced --aim advantage --partner "
         f"{values['output'] / MODEL_FILE} ..."
     )
 
 
 HARDEN = Command(
     "harden",
-    "train an agent with a goal against attacks that learn with it",
-    "every finished round is kept; the same command with --resume goes on from there",
+    "train an agent with a goal against attacks that learn at the same time",
+    "every finished round is saved, and the same command with --resume continues",
     """\
   dstfuzz harden --game deal-or-no-deal --data negotiation --output hardened \\
   --target rl/negotiator.safetensors --attack attack/negotiator.safetensors""",
     _options,
     _harden,
-    about="Train a negotiator and who attacks it in turn (iterative adversarial training).",
+    about="Train a negotiator and its attacker in turn (iterative adversarial training).",
 )

@@ -52,7 +52,7 @@ class DstGame:
         try:
             chosen = read_settings(self._item.config).variant.seed if seed is None else seed
             if isinstance(adversaries, str):
-                raise UserError(f"adversaries would be a list of names: [{adversaries!r}]")
+                raise UserError(f"adversaries must be a list of names, such as [{adversaries!r}]")
             names = None if adversaries is None else tuple(adversaries)
             how = GameAttack(games, budget, chosen, names)
             report = GameReport(name_of(agent), game.name, how, how.run(agent, game, side))

@@ -128,15 +128,17 @@ def check_game(game: Game, scenario: Scenario) -> None:
     """
     where = f"the game {game.name!r}, scenario {scenario.id!r}"
     if game.most_turns < 2:
-        raise UserError(f"{where}: most_turns is {game.most_turns}, a talk has 2 turns at least")
+        raise UserError(
+            f"{where}: most_turns is {game.most_turns}, but a talk needs at least 2 turns"
+        )
     if not game.selections(scenario):
         raise UserError(
-            f"{where}: selections() has no legal selection; a target that may refuse has one "
-            "for that, such as GoalSelection(refund=0)"
+            f"{where}: selections() has no legal selection; if the target may refuse, add a "
+            "selection for that, such as GoalSelection(refund=0)"
         )
     lines = game.lines(scenario)
     if not lines:
-        raise UserError(f"{where}: lines() gives an adversary nothing to say")
+        raise UserError(f"{where}: lines() has no line for an adversary")
     for line in lines:
         check_utterance(line, f"{where}: lines()")
 
@@ -149,13 +151,13 @@ def check_utterance(text: object, who: str) -> str:
     """
     if not isinstance(text, str):
         kind = type(text).__name__
-        raise UserError(f"{who} gave {kind}: it would be a text, or a GoalSelection of an agent")
+        raise UserError(f"{who} returned {kind}: it must be a text, or a GoalSelection of an agent")
     if not text.strip():
-        raise UserError(f"{who} gave an empty utterance: an agent says something, or selects")
+        raise UserError(f"{who} returned an empty utterance: an agent must say something or select")
     if len(text) > MOST_CHARACTERS:
         raise UserError(
-            f"{who} gave an utterance of {len(text):,} characters, {MOST_CHARACTERS:,} at most are "
-            f"a turn of a talk: {shortened(text, _SHOWN)!r}"
+            f"{who} returned an utterance of {len(text):,} characters, but a turn may have at "
+            f"most {MOST_CHARACTERS:,}: {shortened(text, _SHOWN)!r}"
         )
     return text
 
@@ -176,7 +178,7 @@ def scored(game: Game, scenario: Scenario, selection: GoalSelection, who: str) -
         if not (math.isfinite(score) and 0 <= score <= game.most_score):
             raise UserError(
                 f"the game {game.name!r} gives the {side} a score of {score:g} for {selection}, "
-                f"scores are from 0 to most_score, {game.most_score:g}"
+                f"but scores must be from 0 to most_score, {game.most_score:g}"
             )
     return scores
 

@@ -95,8 +95,8 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
     answer = reply([*seen(), TalkLine(mine=False, text="", closes=True)])
     if not isinstance(answer, GoalSelection):
         raise UserError(
-            f"{who} never selects: after {len(said)} lines the talk was closed, and it said "
-            f"{shortened(str(answer), 60)!r}; where the last line closes the talk, reply() is to "
+            f"{who} never selects: the talk was closed after {counted(len(said), 'line')}, and it "
+            f"said {shortened(str(answer), 60)!r}; if the last line closes the talk, reply() must "
             "return a GoalSelection"
         )
     return selected(answer)
@@ -132,11 +132,11 @@ class AdversarySide:
     def __post_init__(self) -> None:
         """Raise an error for an invalid limit."""
         if self.most_perplexity is not None and not self.most_perplexity > 1:
-            raise UserError(f"the perplexity is above 1, the bound is {self.most_perplexity:g}")
+            raise UserError(f"most_perplexity must be above 1, not {self.most_perplexity:g}")
         if self.most_perplexity is not None and self.fluency is None:
-            raise UserError("a bound of the perplexity needs a language model: give fluency, too")
+            raise UserError("most_perplexity needs a language model: pass fluency, too")
         if self.fluency is not None and not isinstance(self.fluency, FluencyModel):
-            raise UserError(f"{self.fluency!r} is no language model: it would have surprise()")
+            raise UserError(f"{self.fluency!r} is not a language model: it must have surprise()")
 
 
 class Arena:
@@ -153,16 +153,16 @@ class Arena:
         for one in (agent, self.side.voice, self.side.teacher):
             if one is not None and (isinstance(one, type) or not isinstance(one, GoalAgent)):
                 raise UserError(
-                    f"{one!r} is no agent: it would be an object with start(goal) and "
+                    f"{one!r} is not an agent: it must be an object with start(goal) and "
                     "reply(history)"
                 )
         if not isinstance(game, Game):
             raise UserError(
-                f"{game!r} is no game: it would have name, most_turns, most_score, scenarios(), "
+                f"{game!r} is not a game: it must have name, most_turns, most_score, scenarios(), "
                 "selections(), scores() and lines()"
             )
         if any(agent is one for one in (self.side.voice, self.side.teacher)):
-            raise UserError("the agent cannot play both sides: give another object as the voice")
+            raise UserError("the agent cannot play both sides: pass another object as the voice")
         self.game, self.agent, self.seed = game, agent, seed
         self.games = 0  #: The number of games so far.
         self._known: dict[tuple[str, Script], PlayedGame] = {}
@@ -176,8 +176,9 @@ class Arena:
             other, known = next(iter(self._checked.items()), (scenario.id, lines))
             if len(known) != len(lines):
                 raise UserError(
-                    f"the game {self.game.name!r} has {len(known)} lines in scenario {other!r} and "
-                    f"{len(lines)} in {scenario.id!r}: the n-th is to mean the same in all of them"
+                    f"the game {self.game.name!r} has {len(known)} lines in scenario {other!r} "
+                    f"and {len(lines)} in {scenario.id!r}: the n-th line must mean the same in "
+                    "all scenarios"
                 )
             self._checked[scenario.id] = lines
         return self._checked[scenario.id]

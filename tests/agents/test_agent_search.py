@@ -168,7 +168,7 @@ def test_the_agent_of_the_fixture_is_the_shipped_one_by_default(
     monkeypatch.setattr("pytest_dstfuzz.agents.searches.SHIPPED_AGENT", bot.path / "none")
     result = bot.runpytest_inprocess(*OPTIONS[:2])
     assert result.ret == 4
-    result.stdout.fnmatch_lines(["*this installation ships no trained agent: train one with*"])
+    result.stdout.fnmatch_lines(["*this installation has no trained agent: train one with*"])
     result.stdout.no_fnmatch_line("*Traceback*")
 
 

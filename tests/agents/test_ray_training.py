@@ -138,8 +138,8 @@ def test_the_command_says_how_far_it_is_and_keeps_schedules_apart(
     done = started(folder, None, *line, "--resume")
     assert done.returncode == 2
     assert done.stderr == (
-        "dstfuzz: error: cannot resume from told: the run learned after each round (--ray), and "
-        "would now learn between attempts (without --ray)\n"
+        "dstfuzz: error: cannot resume from told: the earlier run learned after each round "
+        "(--ray), but this run would learn between attempts (without --ray)\n"
     )
 
 

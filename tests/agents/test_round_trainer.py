@@ -109,9 +109,9 @@ def test_calls_are_what_came_back(data: Path, tmp_path: Path, calls: int) -> Non
 def test_schedules_are_not_mixed(data: Path, whole: Path, tmp_path: Path) -> None:
     for name in ("training.safetensors", "agent.safetensors"):
         (tmp_path / name).write_bytes((whole / name).read_bytes())
-    with pytest.raises(UserError, match=r"would now learn between attempts") as e:
+    with pytest.raises(UserError, match=r"this run would learn between attempts") as e:
         train_agent(run_of(data, tmp_path, resume=True), silent, PlantedBot())
-    assert "the run learned after each round (--ray)" in str(e.value)
+    assert "the earlier run learned after each round (--ray)" in str(e.value)
     train_agent(run_of(data, tmp_path / "other", calls=90), silent, PlantedBot())
     more = run_of(data, tmp_path / "other", calls=90, resume=True)
     with pytest.raises(UserError, match=r"learned between attempts .* now learn after"):

@@ -188,7 +188,7 @@ def test_the_search_takes_a_path(saved: Path) -> None:
     [
         ("bandti", r"unknown search 'bandti'. Did you mean 'bandit'\? Valid: .*bandit:PATH"),
         ("bandits:x", "unknown search 'bandits:x'. Did you mean 'bandit"),
-        ("bandit:", "the search 'bandit:' names no file: write bandit:PATH, or bandit"),
+        ("bandit:", "the search 'bandit:' needs a file: write bandit:PATH, or bandit"),
         ("bandit:nowhere", "no scorer of the search bandit at 'nowhere'"),
     ],
 )

@@ -217,7 +217,9 @@ def test_the_budget_is_never_exceeded(data: Path, tmp_path: Path, calls: int) ->
 
 
 def test_a_budget_that_pays_for_nothing_is_refused(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="20 calls do not pay for training: the clean turns alone"):
+    with pytest.raises(
+        UserError, match="20 calls are too few for training, because the clean turns alone"
+    ):
         train_agent(run_of(data, tmp_path, calls=20), silent, PlantedBot())
     assert not (tmp_path / STATE).exists()
 
@@ -401,7 +403,9 @@ def test_training_that_diverges_is_told(
     monkeypatch.setattr(
         "pytest_dstfuzz.agents.training.multi_pdqn.MultiPDQN.update", lambda *_: (float("nan"), 0.0)
     )
-    with pytest.raises(UserError, match=r"the training diverged in round \d: its loss is no numb"):
+    with pytest.raises(
+        UserError, match=r"the training diverged in round \d: its loss is not a numb"
+    ):
         train_agent(run_of(data, tmp_path), silent, PlantedBot())
     assert (tmp_path / STATE).exists()
 
@@ -425,7 +429,7 @@ def test_fewer_dialogues_of_each_split(data: Path, tmp_path: Path) -> None:
     lines: list[str] = []
     run = run_of(data, tmp_path, max_dialogues=5, calls=60)
     train_agent(run, lines.append, PlantedBot())
-    assert "8 dialogues (16 turns) to train on, 2 held out" in lines
+    assert "training dialogues: 8 (16 turns), held out: 2" in lines
 
 
 @pytest.mark.parametrize("labelled", [0, 3])
@@ -441,10 +445,13 @@ def test_without_labels_the_clean_answers_stand_for_them(tmp_path: Path, labelle
     lines: list[str] = []
     run = run_of(folder, tmp_path / "out", calls=150)
     train_agent(run, lines.append, PlantedBot())
-    assert "16 dialogues (32 turns) to train on, 4 held out" in lines
+    assert "training dialogues: 16 (32 turns), held out: 4" in lines
     count = 20 - 2 * labelled
     assert any(line.startswith(f"{count} dialogues have no labels") for line in lines)
-    told = f"right dialogues ({count} of 20 without labels: the tracker's own clean answers)"
+    told = (
+        f"right dialogues ({count} of 20 without labels, compared with the tracker's own clean "
+        "answers)"
+    )
     assert load_policy(tmp_path / "out").about.data.endswith(told)
     if labelled:
         assert (
@@ -473,7 +480,7 @@ def test_all_dialogues_but_those_held_out(data: Path, tmp_path: Path) -> None:
         run = run_of(data, tmp_path / dialogues, calls=200)
         run = dataclasses.replace(run, dialogues=dialogues)
         train_agent(run, lines.append, Forgetful())
-        said[dialogues] = next(line for line in lines if "to train on" in line)
+        said[dialogues] = next(line for line in lines if "training dialogues" in line)
         resumed = dataclasses.replace(run, resume=True)
         train_agent(resumed, lines.append, Forgetful())
     few, many = (int(said[name].split()[0]) for name in ("right", "all"))

@@ -41,8 +41,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (f"{RUN} --max-minutes soon", "--max-minutes: 'soon' must be a number of minutes above 0"),
         (f"{RUN} --max-minutes -1", "--max-minutes: '-1' must be a number of minutes above 0"),
         (f"{RUN} --max-dialogues 0", "--max-dialogues: '0' must be a whole number"),
-        (f"{RUN} --ks 0,3", "--ks: '0,3' must be whole numbers from 1 to 6, parted by commas"),
-        (f"{RUN} --ks few", "--ks: 'few' must be whole numbers from 1 to 6, parted by commas"),
+        (f"{RUN} --ks 0,3", "--ks: '0,3' must be whole numbers from 1 to 6, separated by commas"),
+        (f"{RUN} --ks few", "--ks: 'few' must be whole numbers from 1 to 6, separated by commas"),
         (f"{RUN} --split val,tset", "unknown split 'tset'. Did you mean 'test'?"),
         (f"{RUN} --split test,testing", "--split: 'test,testing' names a split twice"),
         (f"{RUN} --order raeding", "unknown order of positions 'raeding'. Did you mean 'reading'"),
@@ -53,8 +53,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (f"{RUN} --data nowhere", "no such file or folder: 'nowhere'"),
         (f"{RUN} --split train", "does not have the split 'train'"),
         (f"{RUN} --resume", "cannot resume from out: it has no training.safetensors, so it"),
-        (f"{RUN} --max-dialogues 1", "2 dialogues cannot be parted into some to train on and 20 %"),
-        (f"{RUN} --calls 1", "1 calls do not pay for training: the clean turns alone take"),
+        (f"{RUN} --max-dialogues 1", "2 dialogues are too few to train on some and hold out 20 %"),
+        (
+            f"{RUN} --calls 1",
+            "1 calls are too few for training, because the clean turns alone need",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], line: str, message: str) -> None:
@@ -84,7 +87,7 @@ def test_a_run_and_its_continuation(capsys: pytest.CaptureFixture[str], folder: 
     line = f"{RUN} --calls 120 --attempts 3 --ks 1,2 --seed 4"
     assert cli.main([*line.split(), "--max-minutes", "0.000001"]) == 0
     shown = capsys.readouterr().out
-    assert "8 dialogues (8 turns) to train on, 2 held out\nround 1: " in shown
+    assert "training dialogues: 8 (8 turns), held out: 2\nround 1: " in shown
     assert "\n1 round, " in shown
     assert "(ended by max_minutes); use it with --dst-search=agent:out" in shown
     assert cli.main([*line.split(), "--resume"]) == 0
@@ -151,5 +154,5 @@ def test_ctrl_c_says_how_to_go_on(
     with monkeypatch.context() as patch:
         patch.setattr(AgentTrainer, "run_round", interrupted)
         assert cli.main([*RUN.split(), "--calls", "60"]) == 130
-    assert "the same command with --resume goes on from there" in capsys.readouterr().err
+    assert "the same command with --resume continues" in capsys.readouterr().err
     assert cli.main([*RUN.split(), "--calls", "60", "--resume"]) == 0

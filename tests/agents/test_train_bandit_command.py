@@ -138,4 +138,4 @@ def test_ctrl_c_says_what_is_kept(
 
     monkeypatch.setattr(training._Learning, "play", interrupted)
     assert cli.main([*RUN.split(), "--calls", "60"]) == 130
-    assert "fitted to what was tried so far, and written" in capsys.readouterr().err
+    assert "the scorer is fitted to the attempts so far, and saved" in capsys.readouterr().err

@@ -128,9 +128,9 @@ def test_what_was_judged_can_be_shown_without_what_was_said(
 ) -> None:
     path = tmp_path / f"judged.{suffix}"
     draw = ("--decoys", "5", "--fine-decoys", "3")
-    assert "waits for a judge who has answered all rows" in audit(*draw, "--export", str(path))[2]
+    assert "a judge must answer all rows first" in audit(*draw, "--export", str(path))[2]
     audit("--judge", "anna", typed="k" * 17)
-    assert "waits for a judge" in audit("--export", str(path))[2]
+    assert "a judge must answer" in audit("--export", str(path))[2]
     assert not path.exists()
     audit("--judge", "anna", typed="c")
     audit("--judge", "ben", typed="c")
@@ -173,7 +173,7 @@ def test_the_file_does_not_depend_on_the_order_of_answers(audit: Audit, report: 
         ("{", "line 1 is not valid JSON"),
         ("[1]", "line 1: [1] where an object is expected"),
         ('{"id": 1, "verdict": "keeps"}', "line 1: needs an 'id' and a 'verdict'"),
-        ('{"id": "q999", "verdict": "keeps"}', "'q999', which the sample does not have"),
+        ('{"id": "q999", "verdict": "keeps"}', "'q999', which is not in the sample"),
         ('{"id": "q001", "verdict": "same"}', "must be keeps or changes, not 'same'"),
         ('{"id": "q001", "verdict": "keeps"}\n' * 2, "line 2: 'q001' is judged twice"),
         ('{"id": "q001", "sample": "0", "verdict": "keeps"}', "is a row of another sample"),
@@ -189,7 +189,7 @@ def test_bad_judgements(audit: Audit, tmp_path: Path, lines: str, message: str) 
 
 
 def test_other_mistakes(audit: Audit, report: Path, tmp_path: Path) -> None:
-    assert "must end with .csv or .jsonl" in audit("--sheet", "sheet.txt")[2]
+    assert "must end in .csv or .jsonl" in audit("--sheet", "sheet.txt")[2]
     assert "--decoys: '-1' must be a whole number" in audit("--decoys", "-1")[2]
     assert "did you mean --judge?" in audit("--jugde", "anna")[2]
     assert "--judge needs a name" in audit("--judge", " ")[2]
@@ -198,7 +198,7 @@ def test_other_mistakes(audit: Audit, report: Path, tmp_path: Path) -> None:
     assert audit("--seed", "2")[0] == audit("--seed", "0")[0] == 0
     audit(typed="k")
     assert (
-        "holds judgements of another sample (violations 200, per-dialogue 1"
+        "contains judgements of another sample (violations 200, per-dialogue 1"
         in (audit("--seed", "1")[2])
     )
     written = report.with_name("report.audit.json")

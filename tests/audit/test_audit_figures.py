@@ -91,7 +91,7 @@ def test_precision_and_decoys() -> None:
         ),
         "  decoys caught: 2 of 3 (value 1 of 2, dropped 1 of 1)",
         "  judged to change the meaning: q3",
-        "  decoys let pass: q5",
+        "  missed decoys: q5",
     ]
 
 
@@ -117,7 +117,7 @@ def test_violations_of_one_dialogue_are_not_independent() -> None:
 def test_several_violations_of_few_dialogues_have_no_interval() -> None:
     result = precision(sample(*["violation"] * 10, dialogues="aabbccddee"), said("k" * 10))
     assert result.interval is None
-    assert "(no interval: 5 dialogues, and it takes 6)" in precision_lines("a", result)[0]
+    assert "(no interval: needs 6 dialogues, got 5)" in precision_lines("a", result)[0]
 
 
 def test_agreement_counts_rows_that_both_judged() -> None:
@@ -132,5 +132,5 @@ def test_agreement_counts_rows_that_both_judged() -> None:
     ]
     (same,) = agreements(audited, {"anna": said("kkkkk"), "ben": said("kkkkk")})
     assert agreement_lines(same) == [
-        "anna and ben agree on 5 of 5 rows; Cohen's kappa not defined: one verdict throughout"
+        "anna and ben agree on 5 of 5 rows; Cohen's kappa undefined, because all verdicts are equal"
     ]

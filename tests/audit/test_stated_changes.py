@@ -85,7 +85,7 @@ def test_decoys_state_what_is_wrong_and_texts_are_those_of_real_rewrites() -> No
 
 
 def test_fine_decoys_are_of_slips() -> None:
-    with pytest.raises(UserError, match="ask for --decoys"):
+    with pytest.raises(UserError, match="use --decoys"):
         draw_sample(SWAPS, Draw(violations=5, fine_decoys=1))
 
 

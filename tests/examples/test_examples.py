@@ -120,4 +120,4 @@ def test_the_tired_refund_bot_is_talked_into_refunds(run: Run) -> None:
     done = run("refund_bot")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 failed, 1 passed" in done.stdout
-    assert "turned by 'all of my', said 3 times: the advantage is 10" in done.stdout
+    assert "decided by 'all of my', said 3 times: the advantage is 10" in done.stdout

@@ -109,5 +109,5 @@ def test_a_service_that_refuses_is_an_error() -> None:
 
 
 def test_an_address_is_one_of_http() -> None:
-    with pytest.raises(UserError, match="'localhost:8000' is no address of a chat model"):
+    with pytest.raises(UserError, match="'localhost:8000' is not the address of a chat model"):
         ChatGoalAgent("localhost:8000", "", otherwise=NOTHING)

@@ -53,8 +53,8 @@ def test_games_are_played_judged_and_told(pytester: pytest.Pytester) -> None:
     found.stdout.fnmatch_lines(
         [
             "*AssertionError: the advantage is not below 0: *climb 10.00*",
-            "*remembers no game of the agent 'RefundBot' in 'refund'",
-            "*the agent 'Silent', in scenario 'order-0000', gave an empty utterance: *",
+            "*contains no game of the agent 'RefundBot' in 'refund'",
+            "*the agent 'Silent', in scenario 'order-0000', returned an empty utterance: *",
         ]
     )
     assert "Traceback" not in found.stdout.str()

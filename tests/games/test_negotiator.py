@@ -57,7 +57,7 @@ def test_a_damaged_line_is_told_with_its_number(folder: Path, tmp_path: Path) ->
         (tmp_path / f"{name}.txt").write_bytes((folder / f"{name}.txt").read_bytes())
     with (tmp_path / "data.txt").open("a", encoding="utf-8") as file:
         file.write("1 2 3 hello\n")
-    with pytest.raises(DataError, match=r"data\.txt, line 62: no negotiation in the layout of"):
+    with pytest.raises(DataError, match=r"data\.txt, line 62: not a negotiation in the layout of"):
         load_negotiations(tmp_path)
 
 

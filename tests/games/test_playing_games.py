@@ -72,18 +72,22 @@ def test_a_selection_is_what_it_holds() -> None:
     ("bot", "game", "message"),
     [
         (SayingBot("x"), CoinGame(most=-1), "selections\\(\\) has no legal selection"),
-        (SayingBot("x", "no"), CoinGame(), "'saying'.* never selects: after 2 lines"),
-        (SayingBot("  "), CoinGame(), "'saying'.* gave an empty utterance"),
+        (
+            SayingBot("x", "no"),
+            CoinGame(),
+            "'saying'.* never selects: the talk was closed after 2 lines",
+        ),
+        (SayingBot("  "), CoinGame(), "'saying'.* returned an empty utterance"),
         (SayingBot("x" * 10_000), CoinGame(), "an utterance of 10,000 characters, 4,000 at most"),
-        (SayingBot(7), CoinGame(), "gave int: it would be a text, or a GoalSelection"),
+        (SayingBot(7), CoinGame(), "returned int: it must be a text, or a GoalSelection"),
         (SayingBot("x", GoalSelection(coins=11)), CoinGame(), "coins 11, which is not legal"),
         (SayingBot("x"), CoinGame(most_score=5.0), "a score of 10 .* from 0 to most_score, 5"),
-        (SayingBot("x"), CoinGame(said=()), "gives an adversary nothing to say"),
-        (SayingBot("x"), CoinGame(said=("a", "")), "lines\\(\\) gave an empty utterance"),
-        (SayingBot("x"), CoinGame(most_turns=1), "a talk has 2 turns at least"),
-        (object(), CoinGame(), "is no agent: it would be an object with start"),
-        (SayingBot, CoinGame(), "is no agent: it would be an object with start"),
-        (SayingBot("x"), object(), "is no game: it would have name"),
+        (SayingBot("x"), CoinGame(said=()), "has no line for an adversary"),
+        (SayingBot("x"), CoinGame(said=("a", "")), "lines\\(\\) returned an empty utterance"),
+        (SayingBot("x"), CoinGame(most_turns=1), "a talk needs at least 2 turns"),
+        (object(), CoinGame(), "is not an agent: it must be an object with start"),
+        (SayingBot, CoinGame(), "is not an agent: it must be an object with start"),
+        (SayingBot("x"), object(), "is not a game: it must have name"),
     ],
 )
 def test_a_bad_game_is_told_in_one_message(bot: Any, game: CoinGame, message: str) -> None:
@@ -116,7 +120,7 @@ def test_lines_are_as_many_in_each_scenario() -> None:
         ({"games": 0}, "games must be at least 1, not 0"),
         ({"budget": -1}, "budget must be at least 0"),
         ({"seed": -1}, "seed must be at least 0"),
-        ({"adversaries": ()}, "no adversary; there are plain, transfer"),
+        ({"adversaries": ()}, "no adversary was named: choose from plain, transfer"),
     ],
 )
 def test_wrong_settings_are_refused(how: dict[str, Any], message: str) -> None:

@@ -178,7 +178,10 @@ def test_all_that_can_play_do_and_looking_wins_most() -> None:
 
 def test_who_cannot_be_looked_into_is_told_what_can_attack_it() -> None:
     how = GameAttack(games=2, budget=4, adversaries=("reactive",))
-    with pytest.raises(UserError, match=r"'reactive' looks into an agent, .* 'replace' rewrites"):
+    with pytest.raises(
+        UserError,
+        match=r"'reactive' needs access to the inside of an agent, .* 'replace', which rewrites",
+    ):
         how.run(RuleBot(), CoinGame())
 
 
@@ -192,7 +195,7 @@ def test_nobody_plays_both_sides() -> None:
     ("side", "message"),
     [
         ({"most_perplexity": 5.0}, "needs a language model"),
-        ({"most_perplexity": 1.0, "fluency": WeighingBot()}, "is above 1, the bound is 1"),
+        ({"most_perplexity": 1.0, "fluency": WeighingBot()}, "must be above 1, not 1"),
     ],
 )
 def test_a_bound_that_cannot_be_kept_is_refused(side: dict[str, object], message: str) -> None:

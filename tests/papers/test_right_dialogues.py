@@ -60,7 +60,7 @@ def test_what_cannot_be_used(data: DialogueSet) -> None:
         right_dialogues(_knows(data), [data, data], 64, str)
     with pytest.raises(UserError, match="no dialogue right at every turn"):
         right_dialogues(_knows(data, without=len(data.dialogues)), [data], 64, str)
-    with pytest.raises(UserError, match=r"2 dialogues cannot be parted .* 20 % held out"):
+    with pytest.raises(UserError, match=r"2 dialogues are too few .* hold out 20 %"):
         held_out(replace(data, dialogues=data.dialogues[:2]))
 
 

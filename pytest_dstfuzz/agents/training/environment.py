@@ -60,7 +60,7 @@ class SteppedTurn:
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - the agent has seen it
         """Return the variant of the current action."""
         if self.action is None:
-            raise ValueError("no action was handed over")
+            raise ValueError("no action was passed")
         return self._task.proposal(self.action)
 
 
@@ -159,7 +159,9 @@ class Environment:
         begun = begin_turn(self._spec, dialogue, index, clean)
         search = begun.search
         if not isinstance(search, SteppedTurn):
-            raise TypeError(f"the search of an environment is stepped, not {search!r}")
+            raise TypeError(
+                f"the environment needs a search that works step by step, not {search!r}"
+            )
         return _EpisodeTurn(begun, search, begun.applicable and isinstance(clean, Prediction))
 
     def _finish(self, key: int, attempt: Attempt) -> EnvironmentStep:
@@ -303,7 +305,10 @@ def right_dialogues(
             right |= set(evaluations[-1].right_dialogues)
         kept += [dialogue for dialogue in data.dialogues if dialogue.id in right]
     if not kept:
-        raise UserError("the tracker gets no dialogue right at every turn: nothing to perturb")
+        raise UserError(
+            "there is nothing to perturb, because the tracker is not correct at every turn of "
+            "any dialogue"
+        )
     return RightDialogues(joined(splits, kept), tuple(evaluations), without)
 
 
@@ -321,7 +326,10 @@ def unlabelled(dialogues: Sequence[Dialogue]) -> str:
     without = sum(not _has_labels(dialogue) for dialogue in dialogues)
     if not without:
         return ""
-    return f" ({without} of {len(dialogues)} without labels: the tracker's own clean answers)"
+    return (
+        f" ({without} of {len(dialogues)} without labels, compared with the tracker's own clean "
+        "answers)"
+    )
 
 
 def held_out(data: DialogueSet) -> tuple[DialogueSet, DialogueSet]:
@@ -330,8 +338,8 @@ def held_out(data: DialogueSet) -> tuple[DialogueSet, DialogueSet]:
     count = round(HELD_OUT * len(drawn))
     if not 0 < count < len(drawn):
         raise UserError(
-            f"{len(drawn)} dialogues cannot be parted into some to train on and "
-            f"{percent(HELD_OUT, 0)} held out"
+            f"{len(drawn)} dialogues are too few to train on some and hold out "
+            f"{percent(HELD_OUT, 0)}"
         )
 
     def part(places: Sequence[int]) -> DialogueSet:
@@ -353,8 +361,7 @@ def _evaluated(tracker: Tracker, data: DialogueSet, batch_size: int, say: Say) -
         lambda done, whole: tell(f"{data.split}: {done} of {whole} turns predicted"),
     )
     say(
-        f"{data.name} {data.split}: joint goal accuracy "
-        f"{percent(result.joint_goal_accuracy)}, "
+        f"{data.name} {data.split}: joint goal accuracy {percent(result.joint_goal_accuracy)}, "
         f"{len(result.right_dialogues)} of {result.dialogues} dialogues right at every turn"
         + (f" of the {result.turns} with labels" if result.unlabelled else "")
     )

@@ -171,8 +171,8 @@ class _Training:
         self._run, self._material, self._say, self._log = run, material, say, log
         data = material.training
         say(
-            f"{len(data.dialogues)} dialogues ({data.turn_count()} turns) to train on, "
-            f"{len(material.held_out.dialogues)} held out"
+            f"training dialogues: {len(data.dialogues)} ({data.turn_count()} turns), held out: "
+            f"{len(material.held_out.dialogues)}"
         )
         self._predictor = TrainingPredictor(tracker, data, run.batch_size)
         self._by_rounds = rollouts is not None
@@ -232,8 +232,9 @@ class _Training:
         trainer.calls_before = self._predictor.calls
         if trainer.finished:
             raise UserError(
-                f"{self._run.training.calls:,} calls do not pay for training: the clean turns "
-                f"alone take {trainer.calls_before:,}; allow more calls, or fewer dialogues"
+                f"{self._run.training.calls:,} calls are too few for training, because the clean "
+                f"turns alone need {trainer.calls_before:,}: allow more calls, or use fewer "
+                "dialogues"
             )
         self._save()
 
@@ -241,7 +242,7 @@ class _Training:
         if (_SCHEDULE in earlier) != self._by_rounds:
             when = "after each round (--ray)", "between attempts (without --ray)"
             was, now = reversed(when) if self._by_rounds else when
-            raise saved.refused(f"the run learned {was}, and would now learn {now}")
+            raise saved.refused(f"the earlier run learned {was}, but this run would learn {now}")
 
     def run_round(self) -> str:
         """Play rounds until a limit is reached, and return its name."""
@@ -342,8 +343,8 @@ def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: 
     right = right_dialogues(tracker, splits, run.batch_size, say, unlabelled=True)
     if right.unlabelled:
         say(
-            f"{right.unlabelled} dialogues have no labels: on them the tracker's own clean answers "
-            "are what variants are compared with"
+            f"{right.unlabelled} dialogues have no labels: their variants are compared with the "
+            "tracker's own clean answers"
         )
     figures = [(item.right, item.right_slots, item.right_dialogues) for item in right.evaluations]
     ids = tuple(dialogue.id for dialogue in right.data.dialogues)
@@ -359,8 +360,7 @@ def _known(saved: SavedRun, run: AgentRun, splits: Sequence[DialogueSet]) -> _Ma
     dialogues = {dialogue.id: dialogue for data in splits for dialogue in data.dialogues}
     if missing := [name for name in right if name not in dialogues]:
         raise saved.refused(
-            f"the data lacks {len(missing)} dialogues that the run was begun with, "
-            f"such as {missing[0]!r}"
+            f"the data lacks {len(missing)} dialogues of the earlier run, such as {missing[0]!r}"
         )
     data = joined(splits, [dialogues[name] for name in right])
     return _Material(right, earlier.fingerprint, splits[0], *_parted(run, splits, data))

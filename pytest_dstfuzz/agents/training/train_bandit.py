@@ -309,7 +309,7 @@ def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> Sc
         ended_by = training.play()
     except KeyboardInterrupt:
         if training.rows:
-            say("interrupted: what was learned so far is fitted and written")
+            say("interrupted: the scorer is fitted to the attempts so far and saved")
             training.fit()
         raise
     training.fit()
@@ -377,7 +377,9 @@ class _Learning:
     def fit(self) -> None:
         """Fit the scorer to all attempts so far, and write it."""
         if not self.rows:
-            raise UserError("the tracker answered no attempt at any turn: nothing can be learned")
+            raise UserError(
+                "nothing can be learned, because the tracker answered no attempt at any turn"
+            )
         run, self._fits = self._run, self._fits + 1
         rng = stream(run.seed, "bandit", "fit", self._fits)
         network, loss = fit(self.rows, rng, run.fit)

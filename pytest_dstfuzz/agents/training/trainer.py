@@ -266,7 +266,7 @@ class PlayedHere:
     def played(self, parts: Sequence[RoundPart]) -> Iterator[tuple[int, PlayedPart]]:
         """Yield the index of each part with its result."""
         if self._player is None:
-            raise ValueError("nothing was begun")
+            raise ValueError("nothing was started")
         for place, part in enumerate(parts):
             yield place, self._player.play(part)
 
@@ -435,7 +435,7 @@ class LearningTrainer(ABC):
         critic_loss, actor_loss = np.mean(losses, axis=0).tolist() if losses else (0.0, 0.0)
         if not (math.isfinite(critic_loss) and math.isfinite(actor_loss)):
             raise UserError(
-                f"the training diverged in round {number + 1}: its loss is no number any more"
+                f"the training diverged in round {number + 1}: its loss is not a number"
             )
         self.dialogues_begun += len(group)
         so_far = self.calls + played.calls

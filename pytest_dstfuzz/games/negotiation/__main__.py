@@ -28,7 +28,7 @@ _EXAMPLES: Final = f"""\
       --partner rl/negotiator.safetensors --aim advantage
 Each has its own --help."""
 #: Aim of a training -> description.
-_AIMS: Final = {"score": "the own score", "advantage": "an attack: the own score less the other's"}
+_AIMS: Final = {"score": "own score", "advantage": "attack: own score minus the other's"}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,10 +47,12 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser(name: str, about: str) -> Parser:
     parser = Parser(f"{_PROGRAM} {name}", about)
-    parser.value("--data", Path, "DIR", required=True, help="folder of data.txt, val.txt, test.txt")
-    parser.value("--output", Path, "DIR", required=True, help="folder for what is trained")
-    parser.value("--seed", integer(0), "N", default=0, help="seed of every draw")
-    goes_on = "go on from where the run in the output folder ended"
+    parser.value(
+        "--data", Path, "DIR", required=True, help="folder with data.txt, val.txt and test.txt"
+    )
+    parser.value("--output", Path, "DIR", required=True, help="folder for the trained negotiator")
+    parser.value("--seed", integer(0), "N", default=0, help="seed of all random choices")
+    goes_on = "continue the run in the output folder"
     parser.option("--resume", action="store_true", help=goes_on)
     return parser
 
@@ -60,10 +62,14 @@ def _say(line: str) -> None:
 
 
 def _supervised(arguments: Sequence[str]) -> None:
-    parser = _parser("supervised", "Train on talks of people, and play against itself.")
+    parser = _parser("supervised", "Train on dialogues of people, and play against itself.")
     number = integer(1)
-    parser.value("--epochs", number, "N", default=12, help="passes over the data (default: 12)")
-    parser.value("--games", number, "N", default=500, help="games against itself (default: 500)")
+    parser.value(
+        "--epochs", number, "N", default=12, help="number of passes over the data (default: 12)"
+    )
+    parser.value(
+        "--games", number, "N", default=500, help="number of games against itself (default: 500)"
+    )
     given: dict[str, Any] = vars(parser.parse_all(arguments))
     games = given.pop("games")
     from pytest_dstfuzz.games.deal import DealGame  # noqa: PLC0415 - help should not wait
@@ -85,8 +91,8 @@ def _supervised(arguments: Sequence[str]) -> None:
     agent = NegotiatorAgent.load(config.output / MODEL_FILE, seed=config.seed)
     fit = measure(agent.network, load_negotiations(config.data).test)
     _say(
-        f"test: perplexity {fit.perplexity:.3f} ({fit.published:.3f} as the published figures "
-        f"count), selections right {fit.selected:.3f}"
+        f"test: perplexity {fit.perplexity:.3f} ({fit.published:.3f} computed as in the published "
+        f"figures), correct selections {fit.selected:.3f}"
     )
     start = time.monotonic()
     other = NegotiatorAgent(agent.network, seed=config.seed + 1)
@@ -95,7 +101,7 @@ def _supervised(arguments: Sequence[str]) -> None:
     figures = GameFigures.of([scores for scores, _ in ends], sum(agreed for _, agreed in ends))
     _say(
         f"self-play, {games} games: {figures.adversary:.2f} : {figures.target:.2f}, agreed "
-        f"{figures.agreement:.3f}, {pace:.1f} games a second"
+        f"{figures.agreement:.3f}, {pace:.1f} games per second"
     )
     write_json(
         config.output / "negotiation.json",
@@ -109,14 +115,14 @@ def _supervised(arguments: Sequence[str]) -> None:
 
 def _reinforced(arguments: Sequence[str]) -> None:
     parser = _parser("reinforced", "Train a negotiator further by games against another.")
-    parser.value("--start", Path, "FILE", required=True, help="the negotiator that is trained")
-    partner = "who it plays against, which stays as it is (default: what it was at the start)"
+    parser.value("--start", Path, "FILE", required=True, help="negotiator to train")
+    partner = "negotiator to play against, which does not change (default: a copy of the start)"
     parser.value("--partner", Path, "FILE", help=partner)
     aims = "; ".join(f"{name}: {what}" for name, what in _AIMS.items())
     parser.value(
         "--aim", choice("aim", _AIMS), "NAME", default="score", help=f"{aims} (default: score)"
     )
-    parser.value("--rounds", integer(1), "N", default=8, help="rounds (default: 8)")
+    parser.value("--rounds", integer(1), "N", default=8, help="number of rounds (default: 8)")
     given: dict[str, Any] = vars(parser.parse_all(arguments))
     from pytest_dstfuzz.games.negotiation.reinforce import (  # noqa: PLC0415 - torch
         ReinforceConfig,

@@ -91,8 +91,8 @@ def _rows(path: Path, layout: re.Pattern[str]) -> Iterator[NegotiationRow]:
         found = layout.fullmatch(line.strip())
         if found is None:
             raise DataError(
-                f"{path}, line {number}: no negotiation in the layout of {path.name}, which has "
-                "counts and values, the dialogue up to <selection>, and what was selected"
+                f"{path}, line {number}: not a negotiation in the layout of {path.name}: counts "
+                "and values, the dialogue up to <selection>, and the selection"
             )
         counts, values = _goal(found["goal"])
         amounts = [int(amount) for _, amount in _AMOUNT.findall(found["output"])][:_ITEMS]

@@ -77,8 +77,8 @@ def harden(config: HardenConfig, progress: Progress) -> tuple[HardenedRound, ...
     partner = load_network(config.partner)
     if not target.words == attack.words == partner.words:
         raise UserError(
-            f"{config.target}, {config.attack} and {config.partner} know other words: train all "
-            "three on the same data"
+            f"{config.target}, {config.attack} and {config.partner} have different vocabularies: "
+            "train all three on the same data"
         )
     rows = load_negotiations(config.data).train
     pair = PolicyGradient(target, config, rows), PolicyGradient(attack, config, rows)

@@ -144,7 +144,9 @@ def load_network(path: Path) -> NegotiatorNetwork:
         words = (*RESERVED, *file.described["words"])
         network = NegotiatorNetwork(words, shape)
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} is no negotiator: it does not say its shape ({error})") from None
+        raise UserError(
+            f"{path} is not a negotiator: it does not contain its shape ({error})"
+        ) from None
     check_shapes(file, {name: tuple(part.shape) for name, part in network.state_dict().items()})
     network.load_state_dict({name: torch.tensor(part) for name, part in file.tensors.items()})
     return network.eval()

@@ -188,9 +188,7 @@ def played(
     ``network`` is the adversary in the figures. See `talk` for ``complement``.
     """
     if not 0 <= seed < TRAINING_SEED:
-        raise UserError(
-            f"the seed of games that count is from 0 to {TRAINING_SEED - 1:,}, not {seed}"
-        )
+        raise UserError(f"the seed must be from 0 to {TRAINING_SEED - 1:,}, not {seed}")
     generator = torch.Generator().manual_seed(derive(seed, "played") % 2**63)
     scenarios = DealGame().scenarios(games, seed)
     found = talk(scenarios, network, partner, generator, complement=complement)
@@ -213,7 +211,10 @@ def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[Reinf
     check_output(config.output, resume=config.resume)
     network, partner = load_network(config.start), load_network(config.partner)
     if network.words != partner.words:
-        raise UserError(f"{config.start} and {config.partner} know other words: train both alike")
+        raise UserError(
+            f"{config.start} and {config.partner} have different vocabularies: train both on the "
+            "same data"
+        )
     learner = PolicyGradient(network, config, load_negotiations(config.data).train)
     games = LearningGames.of(config.aim)
     history: list[ReinforcedRound] = []

@@ -150,7 +150,7 @@ def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[Nego
     check_output(config.output, resume=config.resume)
     splits = load_negotiations(config.data)
     words = (*RESERVED, *vocabulary_of(splits.train, config.least))
-    progress(f"{len(splits.train):,} rows, {splits.left_out:,} left out, {len(words)} words")
+    progress(f"{len(splits.train):,} rows, {splits.left_out:,} excluded, {len(words)} words")
     generator = torch.Generator().manual_seed(derive(config.seed, "weights") % 2**63)
     network = NegotiatorNetwork(words, NegotiatorShape(), config.dropout)
     _start(network, generator)
@@ -168,7 +168,7 @@ def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[Nego
         history.append(figures)
         progress(
             f"epoch {figures.epoch}/{config.epochs}: loss {loss:.3f}, perplexity "
-            f"{figures.perplexity:.3f}, selections right {figures.selected:.3f} (val)"
+            f"{figures.perplexity:.3f}, correct selections {figures.selected:.3f} (val)"
         )
         about = {"identity": identity, "history": [asdict(item) for item in history]}
         if min(history, key=lambda item: item.perplexity) is figures:

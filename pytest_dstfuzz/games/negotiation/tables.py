@@ -103,7 +103,7 @@ def talk(
     with the number ``complement`` (0 or 1) does not select, but takes the rest.
     """
     if side.words != other.words:
-        raise ValueError("the two negotiators know other words")
+        raise ValueError("the two negotiators have different vocabularies")
     sides = (
         TableSide(side, [one.adversary for one in scenarios]),
         TableSide(other, [one.target for one in scenarios]),
