@@ -140,7 +140,7 @@ def growing(count: int) -> list[Context]:
 
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_state_that_leaks_from_context_to_context_is_refused(count: int) -> None:
-    with pytest.raises(UserError, match=r"'s answer depends on .*(hawaii|cola): .*eep nothing"):
+    with pytest.raises(UserError, match=r"'s answer depends on .*(hawaii|cola): .*eep no data"):
         preflight(Leaky(), growing(count))
 
 

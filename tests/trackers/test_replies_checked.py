@@ -30,7 +30,7 @@ def test_a_reply_is_tested_alone(answered: object) -> None:
             {"hotel-area": "north"},
             "if it is a tracker of belief states, leave --dst-outcome=reply out",
         ),
-        ("x" * 100_001, "a reply of 100,001 characters; 100,000 are the most"),
+        ("x" * 100_001, "a reply of 100,001 characters; at most 100,000 are allowed"),
         ("caf\udce9", "which contains a lone surrogate"),
     ],
 )

@@ -82,7 +82,7 @@ def test_no_calls_and_no_arguments(message: dict[str, Any]) -> None:
         (called('{"people": 2'), "the call of 'taxi' has arguments that are not valid JSON"),
         (called("[2]"), "has list [2] as arguments, expected a JSON object"),
         (called({1: 2}), "as arguments, expected a JSON object"),
-        (called({"a": float("nan")}), "has arguments that are not valid JSON"),
+        (called({"a": float("nan")}), "has arguments that cannot be written as JSON"),
         (called("{}", None), "the call of the assistant names no tool"),
         ({"tool_calls": "taxi"}, "tool_calls are str 'taxi', expected a list"),
         ({"tool_calls": [{"name": "taxi"}, 3]}, "call 2 of the assistant names no tool: int 3"),

@@ -273,7 +273,7 @@ def test_the_fingerprint_is_of_the_loaded_model_and_the_map(
 def test_the_slots_that_are_ignored_are_told(server: RasaServer, slot_map: str) -> None:
     (note,) = connect(server, slot_map).notes
     assert note.startswith("slots of the bot: 5 compared, 2 ignored because the data does not have")
-    assert note.endswith(" of the data: requested_slot, session_started_metadata")
+    assert note.endswith(" them: requested_slot, session_started_metadata")
     server.slots = ("cuisine", "restaurant_area", "seats", "dishes", "parking")
     assert connect(server, slot_map).notes == ()
 

@@ -118,8 +118,14 @@ STATE = {"state": {"a-b": "c"}}
             {"state": {"a-b": {}}},
             'answered with dict {} as the value of "a-b"; a value must be a text',
         ),
-        ({"state": {"a-b": [["x"]]}}, "answered with list [['x']] as the value of \"a-b\"; values"),
-        ({"state": {"a-b": float("1e999")}}, 'answered with float inf as the value of "a-b"; val'),
+        (
+            {"state": {"a-b": [["x"]]}},
+            "answered with list [['x']] as the value of \"a-b\"; a value",
+        ),
+        (
+            {"state": {"a-b": float("1e999")}},
+            'answered with float inf as the value of "a-b"; a val',
+        ),
         ({"state": {"a-b": 10**200}}, "answered with int 1000000000"),
         (
             {**STATE, "impurity": {}},

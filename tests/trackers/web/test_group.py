@@ -89,7 +89,7 @@ def test_a_request_of_another_shape(body: Any, message: str) -> None:
         ({"answers": [STATE] * 3}, 'answered with 3 "answers" to 2 dialogues; there must be one'),
         (
             {"answers": [STATE, {"state": {"a-b": {}}}]},
-            'null (in "answers"[1])',
+            'or set it to null (in "answers"[1])',
         ),
         ({"answers": [STATE, None]}, 'answered with None; it must be {"state"'),
         (
@@ -101,7 +101,7 @@ def test_a_request_of_another_shape(body: Any, message: str) -> None:
 def test_an_answer_of_another_shape(body: Any, message: str) -> None:
     with pytest.raises(ContractError) as caught:
         read_answers(body, 2)
-    assert str(caught.value).startswith(message)
+    assert message in str(caught.value)
 
 
 def test_a_state_counts_whatever_else_is_said() -> None:
