@@ -130,7 +130,7 @@ def test_a_relation_of_ones_own(whole: Campaign) -> None:
     ("given", "message"),
     [
         ((track, "no-such-data"), "no-such-data"),
-        ((track, 7), "the dialogues of a campaign must be a name or a path, .* not int 7"),
+        ((track, 7), "the dialogues of a campaign must be a name or a path .* not int 7"),
         ((track, [track]), "the dialogues of a campaign must be a name or a path"),
         ((track, DATA.dialogues[:1] * 2), "two dialogues have the id"),
         ((7, DATA), "int"),

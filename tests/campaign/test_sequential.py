@@ -229,6 +229,6 @@ def test_a_test_of_answers_that_do_not_vary_is_refused() -> None:
     settings = Settings.of(error_rate="5%", noise_floor=9)
     dialogues: Sequence[object] = [talk("d", "cheap")]
     with pytest.raises(
-        UserError, match="noise_floor and --dst-error-rate did nothing: the tracker"
+        UserError, match="noise_floor and --dst-error-rate had no effect, because the tracker"
     ):
         list(Campaign(WordBot(), dialogues, settings))

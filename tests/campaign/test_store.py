@@ -145,7 +145,7 @@ def test_a_damaged_file_is_set_aside_and_named(path: Path, kind: str) -> None:
     assert store.get([b"new"]) == {b"new": b"value"}
     (problem,) = store.problems
     assert problem.startswith(f"the cache of predictions {path} was damaged (")
-    assert "set aside as cache.sqlite.damaged" in problem
+    assert "renamed to cache.sqlite.damaged" in problem
     assert (path.parent / "cache.sqlite.damaged").read_bytes()[:4096] == damaged[:4096]
     store.close()
     again = reopened(path)

@@ -206,7 +206,7 @@ def test_another_campaign_is_named(known: pytest.Pytester, option: str, named: s
     result.stdout.fnmatch_lines(
         [
             f"dstfuzz: not compared with the baseline: {named}",
-            "dstfuzz: make the baseline again with --dst-update-baseline, *",
+            "dstfuzz: write the baseline again with --dst-update-baseline, *",
             "dstfuzz: verdict: not-compared *",
         ]
     )

@@ -101,7 +101,7 @@ def test_labels_excuse_replies_that_came_to_say_the_same(
     assert (len(drift.changed), drift.excused) == (1, excused)
     assert (drift.right_before, drift.right_after) == (not excused, excused)
     reason = judge_drift(drift, 1.0).reason
-    assert "changed at 1 of 1 turns; right replies on the 1 turns with recorded answers" in reason
+    assert "changed at 1 of 1 turns; right replies on the 1 turn with recorded answers" in reason
 
 
 def test_limits_of_right_replies_speak_of_recorded_answers() -> None:
