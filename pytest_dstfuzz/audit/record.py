@@ -166,11 +166,7 @@ def precision_lines(judge: str, result: Precision, question: Question = KEEPING)
 def agreement_lines(result: Agreement) -> list[str]:
     """Return the agreement of two judges as lines of text."""
     one, two = result.judges
-    kappa = (
-        "undefined, because all verdicts are equal"
-        if result.kappa is None
-        else f"{result.kappa:.2f}"
-    )
+    kappa = "undefined: all verdicts are equal" if result.kappa is None else f"{result.kappa:.2f}"
     lines = [
         f"{one} and {two} agree on {result.agreed} of {result.rows} rows; Cohen's kappa {kappa}"
     ]

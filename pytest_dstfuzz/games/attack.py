@@ -74,8 +74,8 @@ class GameAttack:
         if len(every) != self.games + _LEARNING or len(ids) != len(every):
             raise UserError(
                 f"the game {game.name!r}: scenarios({self.games + _LEARNING}, seed) returned "
-                f"{len(every)} scenarios with {len(ids)} different ids; it must return the "
-                "requested number, each with its own id"
+                f"{counted(len(every), 'scenario')} with {counted(len(ids), 'different id')}; it "
+                "must return the requested number, each with its own id"
             )
         # Create all adversaries first, so that a wrong name costs no games.
         names = playing_against(agent, side) if self.adversaries is None else self.adversaries

@@ -127,7 +127,9 @@ def _tensors(
                     )
             return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError) as error:
-        reason = "empty" if not content else f"it is truncated or not a safetensors file ({error})"
+        reason = (
+            "it is empty" if not content else f"it is truncated or not a safetensors file ({error})"
+        )
         raise _bad(kind, path, reason) from error
 
 

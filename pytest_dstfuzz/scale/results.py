@@ -688,8 +688,8 @@ def check_parts(folders: Sequence[ResultFolder]) -> None:
         if differing := first.manifest.differing(manifest):
             told = list_differences(
                 differing,
-                lambda name, one, other, folder=folder: (
-                    f"{name} is {one!r} in {first.path} and {other!r} in {folder.path}"
+                lambda name, one, other: (
+                    f"{name} is {one!r} in {first.path} and {other!r} in {folder.path}"  # noqa: B023 - called at once
                 ),
             )
             raise UserError(f"{first.path} and {folder.path} are not parts of one run: {told}")

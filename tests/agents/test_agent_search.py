@@ -122,7 +122,10 @@ def test_a_marker_may_name_another_policy(bot: pytest.Pytester, policy: str) -> 
     ("search", "message"),
     [
         ("agent:mien.safetensors", "*no policy of the agent at 'mien.safetensors'. Did you mean*"),
-        ("agent:torch.pt", "*torch.pt is no policy of the agent: a pickle, which is never loaded*"),
+        (
+            "agent:torch.pt",
+            "*torch.pt is not a policy of the agent: it is a pickle, which is never loaded*",
+        ),
         ("agnet:mine.safetensors", "*unknown search 'agnet:mine.safetensors'*"),
     ],
 )

@@ -168,7 +168,10 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
             lambda _, meta: meta["about"].update(order="random"),
             "its order is 'random', which is not one of reading, distance",
         ),
-        (lambda _, meta: meta["about"].update(validity="lax"), "its validity is 'lax', not one"),
+        (
+            lambda _, meta: meta["about"].update(validity="lax"),
+            "its validity is 'lax', which is not one",
+        ),
         (
             lambda tensors, _: tensors["critic.1.weight"].fill(np.nan),
             r"'critic\.1\.weight' has values that are not finite",
@@ -217,7 +220,7 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     damage(saved, change)
     with pytest.raises(
-        UserError, match=rf"agent\.safetensors is no policy of the agent: .*{message}"
+        UserError, match=rf"agent\.safetensors is not a policy of the agent: .*{message}"
     ):
         load_policy(saved)
 
@@ -263,7 +266,7 @@ def test_a_pickle_is_never_loaded(
 def test_a_file_that_is_cut_off_is_refused(saved: Path, kept: int) -> None:
     saved.write_bytes(saved.read_bytes()[:kept])
     with pytest.raises(
-        UserError, match=r"is no policy of the agent: (empty|truncated, or no safe)"
+        UserError, match=r"is not a policy of the agent: it is (empty|truncated or not a safe)"
     ):
         load_policy(saved)
 

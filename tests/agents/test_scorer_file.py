@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_refused(
     saved: Path, change: Callable[[dict[str, Any], dict[str, Any]], object], message: str
 ) -> None:
     damage(saved, change)
-    about = rf"bandit\.safetensors is no scorer of the search bandit: .*{message}"
+    about = rf"bandit\.safetensors is not a scorer of the search bandit: .*{message}"
     with pytest.raises(UserError, match=about) as refused:
         load_scorer(saved)
     assert "\n" not in str(refused.value)
@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_refused(
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (SCORER_FILE, b"", "is no scorer of the search bandit: empty"),
+        (SCORER_FILE, b"", "is not a scorer of the search bandit: it is empty"),
         (SCORER_FILE, b"\x00" * 7, "truncated or not a safetensors file"),
         ("notes.txt", b"the notes of a meeting\n", "truncated or not a safetensors file"),
         (SCORER_FILE, pickle.dumps({"slot": 1}), "a pickle, which is never loaded"),

@@ -217,9 +217,7 @@ def test_the_budget_is_never_exceeded(data: Path, tmp_path: Path, calls: int) ->
 
 
 def test_a_budget_that_pays_for_nothing_is_refused(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match="20 calls are too few for training, because the clean turns alone"
-    ):
+    with pytest.raises(UserError, match=r"calls \(20\) must be more than"):
         train_agent(run_of(data, tmp_path, calls=20), silent, PlantedBot())
     assert not (tmp_path / STATE).exists()
 
@@ -403,9 +401,7 @@ def test_training_that_diverges_is_told(
     monkeypatch.setattr(
         "pytest_dstfuzz.agents.training.multi_pdqn.MultiPDQN.update", lambda *_: (float("nan"), 0.0)
     )
-    with pytest.raises(
-        UserError, match=r"the training diverged in round \d: its loss is not a numb"
-    ):
+    with pytest.raises(UserError, match=r"the training diverged in round \d: its loss is not"):
         train_agent(run_of(data, tmp_path), silent, PlantedBot())
     assert (tmp_path / STATE).exists()
 

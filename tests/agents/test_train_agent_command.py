@@ -56,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (f"{RUN} --max-dialogues 1", "2 dialogues are too few to train on some and hold out 20 %"),
         (
             f"{RUN} --calls 1",
-            "1 calls are too few for training, because the clean turns alone need",
+            "calls (1) must be more than the",
         ),
     ],
 )

@@ -203,7 +203,7 @@ def test_other_mistakes(audit: Audit, report: Path, tmp_path: Path) -> None:
     )
     written = report.with_name("report.audit.json")
     written.write_text('{"schema_version": 1, "sample": {}}')
-    assert "report.audit.json is no audit: lacks 'judges'" in audit()[2]
+    assert "report.audit.json is not an audit: lacks 'judges'" in audit()[2]
     # Of a later release, whatever it may hold.
     written.write_text('{"schema_version": 2, "drawn": {}}')
     assert "report.audit.json has the schema version 2, this package knows 1: update" in audit()[2]

@@ -132,5 +132,5 @@ def test_agreement_counts_rows_that_both_judged() -> None:
     ]
     (same,) = agreements(audited, {"anna": said("kkkkk"), "ben": said("kkkkk")})
     assert agreement_lines(same) == [
-        "anna and ben agree on 5 of 5 rows; Cohen's kappa undefined, because all verdicts are equal"
+        "anna and ben agree on 5 of 5 rows; Cohen's kappa undefined: all verdicts are equal"
     ]

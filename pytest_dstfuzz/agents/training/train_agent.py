@@ -232,9 +232,9 @@ class _Training:
         trainer.calls_before = self._predictor.calls
         if trainer.finished:
             raise UserError(
-                f"{self._run.training.calls:,} calls are too few for training, because the clean "
-                f"turns alone need {trainer.calls_before:,}: allow more calls, or use fewer "
-                "dialogues"
+                f"calls ({self._run.training.calls:,}) must be more than the "
+                f"{trainer.calls_before:,} for the clean turns alone: allow more calls, or use "
+                "fewer dialogues"
             )
         self._save()
 
