@@ -711,7 +711,7 @@ def _states(predictions: Iterable[Prediction]) -> Counter[object]:
 #: Advice if states are tested, and if replies or calls are tested.
 _READS = (
     (
-        "Check its input (context.user is the newest utterance, context.exchanges has all of them) "
+        "Check its input (context.user is the newest utterance, context.exchanges has all turns) "
         "and the slots that it returns, or choose other data with --data."
     ),
     (

@@ -164,7 +164,7 @@ LOGS = {
     "no dialogue": (
         "a.csv",
         "role,text\nuser,hi",
-        r"no column for dialogue among role, text; use",
+        r"no column for dialogue among role, text; valid",
     ),
     "no speaker": (
         "a.csv",

@@ -113,8 +113,8 @@ class JsonLines(Reader):
         if alternating:
             how.tell(
                 f"In {counted(alternating, 'dialogue')} of {file.place}, 'utterances' are read as "
-                f"user and system in alternation, starting with the user ({shown}). If all of them "
-                "are the user's, use the key 'users' instead."
+                f"user and system in alternation, starting with the user ({shown}). If all "
+                "utterances are the user's, use the key 'users' instead."
             )
 
 
@@ -203,7 +203,7 @@ class Table(Reader):
             names = "; ".join(f"{kind}: {', '.join(COLUMNS[kind])}" for kind in missing)
             raise DataError(
                 f"{file.place}: line 1 has no column for {' and '.join(missing)} among "
-                f"{', '.join(header)}; use one of these names: {names}"
+                f"{', '.join(header)}; valid names: {names}"
             )
         table = _Rows(file, columns, len(header), _separator(head))
         taken = ", ".join(f"{kind} = {header[place]!r}" for kind, place in columns.items())

@@ -62,7 +62,7 @@ def read_tools(given: object, place: str) -> tuple[Tool, ...]:
         where = f"{place}[{number}]"
         tool = _tool(raw, where)
         if tool.name in tools:
-            raise DataError(f"{where}: there is already a tool {tool.name!r}; remove one of them")
+            raise DataError(f"{where}: there is already a tool {tool.name!r}; remove one")
         tools[tool.name] = tool
     return _shared(tuple(tools.values()))
 

@@ -197,7 +197,7 @@ def _without_twins(places: Mapping[str, SlotTarget], where: str) -> SlotMap:
         if place.slot in owners:
             raise UserError(
                 f"{where}: both {owners[place.slot]!r} and {name!r} are mapped to {place.slot!r}; "
-                f"map only one of them with {_OPTION}"
+                f"map only one with {_OPTION}"
             )
         owners[place.slot] = name
     return SlotMap(places)

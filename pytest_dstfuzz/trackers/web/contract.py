@@ -256,9 +256,7 @@ def read_group(body: object, most: int, outcome: OutcomeKind = "state") -> list[
     keys = _of_this_version(body)
     dialogues = keys.get("dialogues")
     if "dialogue" in keys:
-        raise ContractError(
-            'the request has both "dialogue" and "dialogues"; send only one of them'
-        )
+        raise ContractError('the request has both "dialogue" and "dialogues"; send only one')
     if not isinstance(dialogues, list) or not dialogues:
         raise ContractError(
             f'"dialogues" is {describe(dialogues)}; it must be a list of at least one dialogue'
@@ -407,9 +405,7 @@ def _value(slot: str, value: object) -> str:
 def _with_probabilities(state: BeliefState, body: Mapping[str, object]) -> Prediction:
     distributions, impurities = body.get("distributions"), body.get("impurities")
     if distributions is not None and impurities is not None:
-        raise ContractError(
-            'answered with both "distributions" and "impurities"; give only one of them'
-        )
+        raise ContractError('answered with both "distributions" and "impurities"; give only one')
     if distributions is not None:
         right = (
             'it must be {"domain-slot": [[0.9, 0.1], ...]}, with numbers from 0 to 1 that add up '
