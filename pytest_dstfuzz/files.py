@@ -70,8 +70,8 @@ def read_text(path: Path, what: str = "") -> str:
         text = content.decode(encoding)
     except UnicodeDecodeError:
         raise DataError(
-            f"{path} is no {what or 'text'}: it is not {encoding_name(encoding)} text; convert "
-            "the file to UTF-8"
+            f"{path} is not a valid {what or 'text'}: it is not {encoding_name(encoding)} text; "
+            "convert the file to UTF-8"
         ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -106,7 +106,7 @@ def read_json(path: Path, what: str) -> Any:
     try:
         return parse_json(text)
     except DataError as error:
-        raise DataError(f"{path} is no {what}: it {error}") from None
+        raise DataError(f"{path} is not a valid {what}: it {error}") from None
 
 
 def read_versioned(path: Path, what: str, key: str, known: int, oldest: int = 1) -> dict[str, Any]:
@@ -114,11 +114,16 @@ def read_versioned(path: Path, what: str, key: str, known: int, oldest: int = 1)
     content = read_json(path, what)
     version = content.get(key) if isinstance(content, dict) else None
     if type(version) is not int:  # isinstance() would accept True.
-        raise DataError(f"{path} is no {what}: it has no {key!r}")
+        raise DataError(f"{path} is not a valid {what}: it has no {key!r}")
     if not oldest <= version <= known:
-        fix = "update pytest-dstfuzz" if version > known else f"write the {what} again with it"
+        fix = (
+            "update pytest-dstfuzz"
+            if version > known
+            else f"write the {what} again with this version"
+        )
         raise DataError(
-            f"{path} has the {key.replace('_', ' ')} {version}, this package knows {known}: {fix}"
+            f"{path} has the {key.replace('_', ' ')} {version}, but this package reads {known}: "
+            f"{fix}"
         )
     return dict(content)
 
@@ -132,7 +137,7 @@ def read_table(path: Path, name: str) -> Any:
     try:
         table: Any = tomllib.loads(text)
     except ValueError as error:
-        raise DataError(f"{path} is no TOML: {error}") from None
+        raise DataError(f"{path} is not valid TOML: {error}") from None
     except RecursionError:
         raise DataError(f"{path} is nested too deeply to be read") from None
     for part in filter(None, name.strip("[]").split(".")):
@@ -251,8 +256,8 @@ def check_apart(
         for other, path in known.items():
             if _same(target, path):
                 raise UserError(
-                    f"{name} and {other} are one file, {path}: what is in it would be lost; give "
-                    "one of them another path"
+                    f"{name} and {other} are the same file, {path}, which would be overwritten: "
+                    "give one of them another path"
                 )
         known[name] = target
 
@@ -292,7 +297,7 @@ def _target(path: Path) -> Path:
     try:
         target = path.expanduser().resolve()
         if target.exists() and not target.is_file():
-            kind = "a folder" if target.is_dir() else "no regular file"
+            kind = "a folder" if target.is_dir() else "not a regular file"
             raise UserError(f"cannot write {path}: it is {kind}")
     except (OSError, RuntimeError, ValueError) as error:  # For example, a link loop or a NUL.
         raise _unwritable(path, error) from None
@@ -346,8 +351,8 @@ def _lock_folder(path: Path, folder: Path, wait: float) -> int | None:
             if time.monotonic() > end:
                 os.close(held)
                 raise UserError(
-                    f"another process has been changing {path} for {wait:.0f} seconds: "
-                    "try again when it is done"
+                    f"another process has been changing {path} for {wait:.0f} seconds: try again "
+                    "later"
                 ) from None
             time.sleep(_PAUSE)
         except OSError:
@@ -370,8 +375,8 @@ def _make_mark(path: Path, mark: Path, wait: float) -> int:
             return os.open(mark, flags, 0o600)
         if time.monotonic() > end:
             raise UserError(
-                f"another process has been changing {path} for {wait:.0f} seconds; if there is "
-                f"none, remove {mark}"
+                f"another process has been changing {path} for {wait:.0f} seconds: try again "
+                f"later, or remove {mark} if there is no such process"
             )
         time.sleep(_PAUSE)
 

@@ -102,7 +102,7 @@ _ONCE = each_key_once(
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise DataError(f"holds {text}, which is no value in JSON: leave it out, or write null")
+        raise DataError(f"contains {text}, which is not a JSON value: leave it out, or write null")
     return number
 
 
@@ -149,7 +149,7 @@ def _in_words(message: str, data: object) -> str:
     """Return a `msgspec` message in the style of this package: first the place, then the value.
 
     >>> _in_words("Expected `int`, got `str` - at `$.edits[0].start`", {"edits": [{"start": "a"}]})
-    "edits[0].start: 'a' where a whole number is expected"
+    "edits[0].start: 'a' instead of a whole number"
     >>> _in_words("Object missing required field `id`", {})
     "lacks 'id'"
     """
@@ -161,10 +161,10 @@ def _in_words(message: str, data: object) -> str:
             shown = shown_value(_at(data, place))
         except (LookupError, TypeError):
             shown = with_article(kinds[2].split(" | "))
-        return f"{shown} where {with_article(kinds[1].split(' | '))} is expected"
+        return f"{shown} instead of {with_article(kinds[1].split(' | '))}"
 
     text = _MISSING.sub(r"lacks '\1'", _PLACE.sub("", message))
-    text = _LENGTH.sub(r"a list of \2 where one of \1 is expected", text)
+    text = _LENGTH.sub(r"a list of \2 instead of one of \1", text)
     text = _EXPECTED.sub(expected, text)
     return f"{place}: {text}" if place else text
 

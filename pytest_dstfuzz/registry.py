@@ -83,7 +83,9 @@ class Registry(Generic[T]):
     def register(self, name: str, thing: T) -> None:
         """Register an object; it replaces an earlier object with the same name."""
         if not isinstance(name, str) or not name.strip() or ":" in name:
-            raise UserError(f"{name!r} is no name of a {self._kind}: write a word without a colon")
+            raise UserError(
+                f"{name!r} cannot be the name of a {self._kind}: write a word without a colon"
+            )
         self.refuse_shipped(name)
         self._registered[name] = thing
 
@@ -105,8 +107,8 @@ class Registry(Generic[T]):
         if lacks:
             base = self._kind.title().replace(" ", "")
             raise UserError(
-                f"{where}: {type(thing).__name__} is no {self._kind}, it lacks "
-                f"{' and '.join(lacks)}. A {self._kind} has a name and {method}, which returns "
+                f"{where}: {type(thing).__name__} is not a {self._kind}, because it lacks "
+                f"{' and '.join(lacks)}. A {self._kind} needs a name and {method}, which returns "
                 f"{answer}; inherit from pytest_dstfuzz.{base} for the rest"
             )
         if name != known_as:
@@ -144,7 +146,9 @@ class Registry(Generic[T]):
         point = points[0]
         if len(points) > 1:
             packages = " and ".join(f"{p.dist.name if p.dist else '?'} ({p.value})" for p in points)
-            raise UserError(f"two packages bring the {self._kind} {name!r}: {packages}; remove one")
+            raise UserError(
+                f"two packages provide the {self._kind} {name!r}: {packages}; remove one of them"
+            )
         who, fix = f"the {self._kind} {name!r} cannot be loaded: {point.value}", self._fix(point)
         with blamed(who, fix):
             loaded: T = point.load()

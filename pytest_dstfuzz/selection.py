@@ -111,7 +111,7 @@ def select(edits: tuple[str, ...] = (), base: tuple[str, ...] = (ALL,)) -> Selec
     chosen = {name: operators for name, operators in chosen.items() if operators}
     if not chosen:
         raise UserError(
-            f"nothing is left that could change a turn: edits={','.join(edits)} leaves out all of "
+            f"no edit is left that could change a turn: edits={','.join(edits)} excludes all of "
             f"{','.join(parts.named or base)}"
         )
     transformations = sorted(map(find_transformation, chosen), key=_order)

@@ -35,6 +35,7 @@ from pytest_dstfuzz.perturb.engine import GRID, ActionSpace, ActionStep, Perturb
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.words import Action, Variant
+from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
 from pytest_dstfuzz.relations.relation import (
     BySearch,
@@ -191,17 +192,17 @@ def _rewrites(relation: Relation, scene: Scene, *, drawn: bool) -> st.SearchStra
     at = f"turn {scene.index} of dialogue {scene.dialogue.id!r}"
     if isinstance(begun, Inapplicable):
         if drawn:
-            event(f"{relation.name} says nothing: {begun.reason}")
+            event(f"{relation.name} does not apply: {begun.reason}")
             reject()
-        raise UserError(f"the relation {relation.name!r} says nothing about {at}: {begun.reason}")
+        raise UserError(f"the relation {relation.name!r} does not apply to {at}: {begun.reason}")
     if isinstance(begun, BySearch):
         raise UserError(
-            f"the relation {relation.name!r} leaves the edits to a search: variants() has those"
+            f"the relation {relation.name!r} leaves the edits to a search: use variants()"
         )
     if not (found := proposed(begun)):
         if drawn:
             reject()
-        raise UserError(f"the relation {relation.name!r} proposes nothing for {at}")
+        raise UserError(f"the relation {relation.name!r} has no rewrite of {at}")
     return st.sampled_from(found)
 
 
@@ -211,8 +212,8 @@ def _index(dialogue: Dialogue, turn_index: int | None) -> int:
     index = count - 1 if turn_index is None else turn_index
     if not 0 <= index < count:
         raise UserError(
-            f"there is no turn {index} in dialogue {dialogue.id!r}, which has {count} turns, "
-            "counted from 0"
+            f"there is no turn {index} in dialogue {dialogue.id!r}: it has "
+            f"{counted(count, 'turn')}, numbered from 0"
         )
     return index
 
@@ -233,7 +234,7 @@ def dialogues(source: DialogueSet | Ontology, *, max_turns: int = 5) -> st.Searc
     if isinstance(source, Ontology):
         known = {slot: source.values[slot] for slot in source.slots if source.values[slot]}
         if not known:
-            raise UserError("the ontology has no slot with values to make dialogues of")
+            raise UserError("no dialogue can be made, because the ontology has no slot with values")
         # If a slot is drawn again in a later turn, its newest value counts.
         news = st.lists(
             st.sampled_from([(slot, value) for slot in known for value in known[slot]]),
@@ -243,7 +244,7 @@ def dialogues(source: DialogueSet | Ontology, *, max_turns: int = 5) -> st.Searc
         )
         return st.lists(news, min_size=1, max_size=max_turns).map(_made_up)
     if not source.dialogues:
-        raise UserError(f"the data set {source.name!r} holds no dialogue to draw")
+        raise UserError(f"the data set {source.name!r} has no dialogues")
     shortest_first = sorted(
         source.dialogues, key=lambda dialogue: (len(dialogue.turns), dialogue.id)
     )
@@ -281,8 +282,8 @@ def _variants(
     names = [name for name, menu in perturber.menus(source).items() if menu.operators]
     if not names:
         raise UserError(
-            f"no transformation may touch turn {turn.index} of dialogue {dialogue.id!r} under "
-            f"the profile {perturber.validity!r}: {turn.user!r}"
+            f"the profile {perturber.validity!r} allows no edit of turn {turn.index} of dialogue "
+            f"{dialogue.id!r}: {turn.user!r}"
         )
     actions = _actions(perturber.space, key.settings.variant.transformations, names)
     return _valid(_OfTurn(perturber, source, actions))

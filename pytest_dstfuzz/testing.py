@@ -127,7 +127,7 @@ def check_relation(
     data = _data(dialogues, outcome or found.on[0])
     if why := found.impossible(data):
         raise UserError(
-            f"check_relation(): the relation {found.name!r} can say nothing about the data "
+            f"check_relation(): the relation {found.name!r} does not apply to the data "
             f"{data.name!r} (split {data.split}): {why}"
         )
     return check_laws(found, data, load_lexicon(), seed, outcome)

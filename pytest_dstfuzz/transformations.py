@@ -198,7 +198,7 @@ def operator(transformation: str, kind: str, *, name: str = "") -> Callable[[F],
         ours = {item.name: item.operators for item in SHIPPED}
         own = found.name in ours.get(transformation, ()) or found.label in EXTRA
         if own and not found.shipped:
-            raise UserError(f"{found.label} is an operator of pytest-dstfuzz: take another name")
+            raise UserError(f"{found.label} is an operator of pytest-dstfuzz: choose another name")
         known = _OPERATORS.setdefault(found.label, found)
         if _origin(known.function) != _origin(function):
             raise UserError(
@@ -224,18 +224,19 @@ def register(transformation: Transformation) -> Transformation:
     if transformation.level not in _LEVELS:
         raise unknown_name(f"level of the transformation {name}:", transformation.level, _LEVELS)
     if transformation.parameters not in _PARAMETERS:
-        known = " or ".join(map(str, _PARAMETERS))
+        known = " or ".join(map(", ".join, _PARAMETERS))
         raise UserError(
-            f"the transformation {name} has the parameters {transformation.parameters}: it "
-            f"takes {known}"
+            f"the transformation {name} has the parameters "
+            f"{', '.join(transformation.parameters)}: it must have {known}"
         )
     if not operators or len(set(operators)) < len(operators):
-        raise UserError(f"the transformation {name} needs operators, each named once")
+        raise UserError(
+            f"the transformation {name} needs at least one operator, and each only once"
+        )
     other = _TRANSFORMATIONS.registered(name)
     if other is not None and other != transformation:
         raise UserError(
-            f"there are two transformations {name}: {other} and {transformation}; give one of them "
-            "another name"
+            f"there are two different transformations {name}: give one of them another name"
         )
     _TRANSFORMATIONS.register(name, transformation)
     return transformation
@@ -261,7 +262,10 @@ def find_transformation(name: str) -> Transformation:
     """Return a shipped, registered or installed transformation by its name."""
     found = _TRANSFORMATIONS.find(name)
     if not isinstance(found, Transformation) or found.name != name:
-        raise UserError(f"the transformation {name!r} of an installed package is {found!r}")
+        raise UserError(
+            f"the transformation {name!r} of an installed package is not a Transformation of this "
+            f"name, but {type(found).__name__}"
+        )
     if name not in TRANSFORMATIONS and _TRANSFORMATIONS.registered(name) is None:
         register(found)
     return found
@@ -279,16 +283,17 @@ def find_operator(transformation: str, name: str) -> Operator:
             raise unknown_name("operator", label, {*names, *own, *EXTRA} - {label})
         function = _FUNCTIONS.find(label)
         if label not in _OPERATORS or _OPERATORS[label].function is not function:
+            named = getattr(function, "__qualname__", type(function).__name__)
             raise UserError(
-                f"the operator {label!r} of an installed package is {function!r}, which has no "
-                f'@operator("{transformation}", ...) of that name'
+                f"the operator {label!r} of an installed package is {named}, which lacks the "
+                f'decorator @operator("{transformation}", ...) with that name'
             )
     found = _OPERATORS[label]
     if found.level != about.level:
         fit = ", ".join(name for name, kind in KINDS.items() if kind.level == about.level)
         raise UserError(
-            f"the operator {label} is of the kind {found.kind}, and {transformation} is of "
-            f"{about.level} level: its operators are of the kinds {fit}"
+            f"the operator {label} is of the kind {found.kind}, but {transformation} is of "
+            f"{about.level} level and needs operators of the kinds {fit}"
         )
     return found
 
@@ -312,8 +317,8 @@ def _operator(transformation: str, name: str, kind: str, function: Callable[...,
     takes = KINDS[kind].takes
     if len(words) != len(takes) and (words or kind != "insert"):
         raise UserError(
-            f"the operator {label} of the kind {kind} takes ({', '.join(takes)}), or those and "
-            f"policy, not ({', '.join(parameters)}): {_place(function)}"
+            f"the operator {label} of the kind {kind} must take ({', '.join(takes)}), or these "
+            f"and policy, not ({', '.join(parameters)}): {_place(function)}"
         )
     return Operator(transformation, name, kind, function, bool(words), "policy" in parameters)
 
@@ -321,8 +326,8 @@ def _operator(transformation: str, name: str, kind: str, function: Callable[...,
 def _check_name(name: str, what: str) -> None:
     if not _NAME.fullmatch(name) or name == ALL:
         raise UserError(
-            f"{name!r} cannot be the name of {what}: lower-case letters, digits and "
-            f"underscores, a letter first, and not {ALL!r}"
+            f"{name!r} cannot be the name of {what}: use lower-case letters, digits and "
+            f"underscores, begin with a letter, and do not use {ALL!r}"
         )
 
 

@@ -70,7 +70,7 @@ def test_not_a_file(tmp_path: Path) -> None:
     for write in (check_writable, lambda path: write_text(path, "")):
         with pytest.raises(UserError, match="it is a folder"):
             write(tmp_path)
-        with pytest.raises(UserError, match="it is no regular file"):
+        with pytest.raises(UserError, match="it is not a regular file"):
             write(Path(os.devnull))
         with pytest.raises(UserError, match="cannot write"):
             write(tmp_path / "nul\0")

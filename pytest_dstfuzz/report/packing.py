@@ -606,5 +606,5 @@ def _message(error: Any) -> str:
     if rule == "required":
         return f"${place}: lacks {limit}"
     if rule == "type":
-        return f"${place}: {shown_value(value)} where {with_article(limit)} is expected"
+        return f"${place}: {shown_value(value)} instead of {with_article(limit)}"
     return f"${place}: {shown_value(value)} breaks {rule} {limit!r}"

@@ -171,7 +171,7 @@ def test_the_file_does_not_depend_on_the_order_of_answers(audit: Audit, report: 
     ("lines", "message"),
     [
         ("{", "line 1 is not valid JSON"),
-        ("[1]", "line 1: [1] where an object is expected"),
+        ("[1]", "line 1: [1] instead of an object"),
         ('{"id": 1, "verdict": "keeps"}', "line 1: needs an 'id' and a 'verdict'"),
         ('{"id": "q999", "verdict": "keeps"}', "'q999', which is not in the sample"),
         ('{"id": "q001", "verdict": "same"}', "must be keeps or changes, not 'same'"),
@@ -206,7 +206,7 @@ def test_other_mistakes(audit: Audit, report: Path, tmp_path: Path) -> None:
     assert "report.audit.json is not an audit: lacks 'judges'" in audit()[2]
     # Of a later release, whatever it may hold.
     written.write_text('{"schema_version": 2, "drawn": {}}')
-    assert "report.audit.json has the schema version 2, this package knows 1: update" in audit()[2]
+    assert "has the schema version 2, but this package reads 1: update" in audit()[2]
 
 
 def test_what_was_said_has_to_be_in_the_report(audit: Audit, report: Path) -> None:

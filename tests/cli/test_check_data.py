@@ -93,4 +93,4 @@ def test_a_file_that_cannot_be_read_is_one_message(
     path = tmp_path / "own.jsonl"
     path.write_text('{"messages": 3}')
     assert cli.main(["check-data", str(path)]) == 2
-    assert "own.jsonl: messages: 3 where a list is expected" in capsys.readouterr().err
+    assert "own.jsonl: messages: 3 instead of a list" in capsys.readouterr().err

@@ -152,5 +152,5 @@ def test_damage_is_named_with_its_place(
     report["turns"][4]["calls"] = "7"
     (folder / "bad.json").write_text(json.dumps(report), encoding="utf-8")
     assert cli.main(["report", "bad.json", "--markdown", "x.md"]) == 2
-    place = "turns[3].variants[1].edit_w: [1, 2] where a number is expected (and 1 more)"
+    place = "turns[3].variants[1].edit_w: [1, 2] instead of a number (and 1 more)"
     assert f"bad.json is damaged: {place}" in capsys.readouterr().err

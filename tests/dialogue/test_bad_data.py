@@ -37,7 +37,7 @@ BAD = [
     (
         "test.json",
         '{"X": {"log": [{"text": ' + "[" * 900 + "]" * 900 + "}]}}",
-        r"dialogue X: log\[0\]\.text: \[.*\] where a text is expected",
+        r"dialogue X: log\[0\]\.text: \[.*\] instead of a text",
     ),
     (
         "test.json",
@@ -49,20 +49,20 @@ BAD = [
     ("test.json", b'{"X": {"log": [\n"\xff"]}}', r"line 2 is not UTF-8 \(byte 0xff\)"),
     ("test.json", {"X": {"log": []}}, r"dialogue X has no turns"),
     ("test.json", {"X": {"log": []}, "Y": 3}, r"dialogue X has no turns"),
-    ("test.json", {"Y": 3, "X": {"log": []}}, r"dialogue Y: 3 where an object is expected"),
+    ("test.json", {"Y": 3, "X": {"log": []}}, r"dialogue Y: 3 instead of an object"),
     ("test.json", {"Y": {}, "X": {"log": []}}, r"dialogue Y: lacks 'log'"),
-    ("test.json", log(3), r"dialogue X: log\[0\]: 3 where an object is expected"),
+    ("test.json", log(3), r"dialogue X: log\[0\]: 3 instead of an object"),
     ("test.json", log({"text": 3}), r"dialogue X: log\[0\]\.text: 3 where a text is"),
     ("test.json", log({"text": "a"}, {"text": "b"}), r"utterance 1: 'metadata': None where an ob"),
     (
         "test.json",
         log({"text": "a"}, {"text": "b", "metadata": {"taxi": []}}),
-        r"'metadata', domain 'taxi': \[\] where an object is expected",
+        r"'metadata', domain 'taxi': \[\] instead of an object",
     ),
     (
         "test.json",
         log({"text": "a"}, {"text": "b", "metadata": {"taxi": {"semi": 0}}}),
-        r"domain 'taxi': semi: 0 where an object is expected",
+        r"domain 'taxi': semi: 0 instead of an object",
     ),
     (
         "test.json",
@@ -81,7 +81,7 @@ BAD = [
     (
         "test_1.json",
         [{"dialogue_id": "a", "turns": [{"utterance": "hi", "speaker": "USER"}]}],
-        r"dialogue a, utterance 0: 'frames': None where a list is expected",
+        r"dialogue a, utterance 0: 'frames': None instead of a list",
     ),
     (
         "test_1.json",
@@ -109,7 +109,7 @@ BAD = [
                 "dialogue": [{"transcript": "", "belief_state": [{"slots": [["hotel-area"]]}]}],
             }
         ],
-        r"belief_state\[0\]\.slots\[0\]: a list of 1 where one of 2 is expected",
+        r"belief_state\[0\]\.slots\[0\]: a list of 1 instead of one of 2",
     ),
     ("test.tsv", HEADER, r"has no dialogues of the split 'test'"),
     ("test.tsv", "# Dialogue ID\tx\n" + ROW, r"line 1 is not a header of the TRADE layout"),
@@ -125,7 +125,7 @@ BAD = [
         line(utterances=["hi"]) + "\n{",
         r"line 2 is not valid JSON, perhaps.*one dialogue per line",
     ),
-    ("a.jsonl", line(utterances=["hi"]) + "\n3", r"line 2: 3 where an object is expected"),
+    ("a.jsonl", line(utterances=["hi"]) + "\n3", r"line 2: 3 instead of an object"),
     (
         "a.jsonl",
         line(utterances=["hi"]) + "\n" + line(),
@@ -156,7 +156,7 @@ BAD = [
     (
         "a.jsonl",
         line(users=["a"], states=[{"s": 1}]).replace("1}", "1e999}"),
-        r"line 1 holds 1e999, which is no value in JSON",
+        r"line 1 contains 1e999, which is not a JSON value",
     ),
     ("a.jsonl", '{"turns": []}', r"line 1: lacks 'dialogue_id'"),
     ("a.jsonl", line(turns=[]), r"dialogue a has no turns"),
@@ -196,13 +196,13 @@ def test_bad_data_is_one_clear_message(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"pizza-size": "big"}, "values of slot 'pizza-size': 'big' where a list is expected"),
+        ({"pizza-size": "big"}, "values of slot 'pizza-size': 'big' instead of a list"),
         ({"pizza-size": [{}]}, "a value: the value of slot 'pizza-size' must be a string"),
-        ([{"slots": 3}], r"\[0\]\.slots: 3 where a list is expected"),
+        ([{"slots": 3}], r"\[0\]\.slots: 3 instead of a list"),
         ([{"slots": [{}]}], r"\[0\]\.slots\[0\]: lacks 'name'"),
         ("", "is empty"),
         ('{"pizza', "not valid JSON"),
-        ("3", "the ontology: 3 where an object is expected"),
+        ("3", "the ontology: 3 instead of an object"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a": ' * 100_000, "nested too deeply"),
         ('{"pizza-size": ["big"], "pizza-size": ["small"]}', "two values for the key 'pizza-size'"),

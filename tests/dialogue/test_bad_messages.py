@@ -59,7 +59,7 @@ BAD = {
     ),
     "number": ("3", r"expected a dialogue, \{\"messages\".* got 3"),
     "no messages": ('{"id": "a"}', r"has no 'messages'; expected \{\"messages\""),
-    "text": ('{"messages": "hi"}', r"messages: 'hi' where a list is expected"),
+    "text": ('{"messages": "hi"}', r"messages: 'hi' instead of a list"),
     "empty": ('{"messages": []}', r"no user message with a text"),
     "only blanks": (
         '{"messages": [{"role": "user", "content": " "}]}',
@@ -78,22 +78,25 @@ BAD = {
     ),
     "content": (
         said({"role": "user", "content": 3}),
-        r"messages\[1\]\.content: 3 where a text or a",
+        r"messages\[1\]\.content: 3 instead of a text or a",
     ),
     "calls": (
         said({**CALLING, "tool_calls": CALL}),
-        r"tool_calls: .* a list or null is expected; the",
+        r"tool_calls: .* instead of a list or null; the",
     ),
     "flat call": (
         said(calling(function=None, name="book")),
-        r"messages\[1\]\.tool_calls\[0\]\.function: None where an object is expected; the form of ",
+        r"messages\[1\]\.tool_calls\[0\]\.function: None instead of an object; the form of ",
     ),
     "no function": (
         said({**CALLING, "tool_calls": [{"id": "c1", "name": "book"}]}),
         r"tool_calls\[0\]: lacks 'function'; the form of calls is \"tool_calls\": \[\{\"id\"",
     ),
     "no name": (said(function(name=" ")), r"tool_calls\[0\] calls a tool without a name; expected"),
-    "arguments": (said(function(arguments=3)), r"function\.arguments: 3 where a text or an object"),
+    "arguments": (
+        said(function(arguments=3)),
+        r"function\.arguments: 3 instead of a text or an object",
+    ),
     "one id": (
         said({**CALLING, "tool_calls": [CALL, CALL]}),
         r"tool_calls\[1\]: the id 'c1' belongs to an earlier call that has no result yet",
@@ -111,7 +114,7 @@ BAD = {
         said(states=[{}, {}]),
         r"has 2 states for 1 turn: 'states' needs one entry for each",
     ),
-    "state": (said(states=[3]), r"states: \[0\]: 3 where an object or null is expected"),
+    "state": (said(states=[3]), r"states: \[0\]: 3 instead of an object or null"),
     "tools": (said(tools=3), r"tools: expected a list of tools, \[\{\"type\": \"func.* got 3"),
     "tools as text": (said(tools="[{"), r"tools is not valid JSON.*expected a list of tools"),
     "tool": (said(tools=["book"]), r"tools\[0\]: expected a tool, .* got 'book'"),
@@ -137,13 +140,13 @@ BAD = {
     "half in a tool": (tool(description="\ud800"), r"tools\[0\] contains a lone surrogate"),
     "Anthropic's call": (
         said({"role": "assistant", "content": [{**USE, "input": "x"}]}),
-        r"messages\[1\]\.content\[0\]: input: 'x' where an object is expected; the form of calls",
+        r"messages\[1\]\.content\[0\]: input: 'x' instead of an object; the form of calls",
     ),
     "Anthropic's block": (
         said({"role": "assistant", "content": [USE, 3]}),
-        r"messages\[1\]: content\[1\]: 3 where an object is expected",
+        r"messages\[1\]: content\[1\]: 3 instead of an object",
     ),
-    "Anthropic's prompt": (said(system=3), r"system: 3 where a text or a list is expected"),
+    "Anthropic's prompt": (said(system=3), r"system: 3 instead of a text or a list"),
 }
 
 

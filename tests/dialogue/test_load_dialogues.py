@@ -270,7 +270,7 @@ def test_an_odd_ontology_of_multiwoz_gives_way_to_the_labels(
     found = load_dialogues(write("m/test.json", original).parent)
     assert found.ontology is not None
     assert found.ontology.values["taxi-destination"] == ("abc",)
-    assert "values of slot 'hotel-area': 'east' where a list is expected" in found.notes[0]
+    assert "values of slot 'hotel-area': 'east' instead of a list" in found.notes[0]
 
 
 @pytest.mark.parametrize("name", ["dev", "valid", "VALIDATION", " Val "])

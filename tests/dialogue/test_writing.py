@@ -122,4 +122,4 @@ def test_the_command_writes_what_the_reader_reads(
     dialogues = load_dialogues(source, outcome="tool-calls", tools=tools).dialogues
     assert load_dialogues(target, outcome="tool-calls").dialogues == dialogues
     assert cli.main(["convert", "--data", str(source), "--output", str(source)]) == 2
-    assert "what is in it would be lost" in capsys.readouterr().err
+    assert "which would be overwritten" in capsys.readouterr().err

@@ -72,9 +72,9 @@ def test_what_is_added_stands_beside_what_is_used() -> None:
 
 @pytest.mark.parametrize("names", ["-all", "emoji,filler,-word_insert"])
 def test_nothing_left_is_one_clear_error(names: str) -> None:
-    with pytest.raises(UserError, match=r"nothing is left .* edits=\S+ leaves out all of"):
+    with pytest.raises(UserError, match=r"no edit is left .* edits=\S+ excludes all of"):
         Settings.of(edits=names, validity="strict")
-    with pytest.raises(UserError, match="nothing is left"):
+    with pytest.raises(UserError, match="no edit is left"):
         actions(edits=names.split(","))
 
 

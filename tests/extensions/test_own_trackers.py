@@ -148,7 +148,7 @@ def test_a_name_that_ships_is_taken() -> None:
         register_tracker("trade", Keywords)
     with pytest.raises(UserError, match=r"the kind of address 'rasa\+http' ships"):
         register_scheme("rasa+http", Keywords)
-    with pytest.raises(UserError, match="'lines://' is no name of a kind of address"):
+    with pytest.raises(UserError, match="'lines://' cannot be the name of a kind of address"):
         register_scheme("lines://", Keywords)
 
 

@@ -122,10 +122,13 @@ class Odd:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (Odd(), r"dst_search: Odd is no search, it lacks a name and a method turn\(\). A search"),
-        (Odd(name="x"), r"it lacks a method turn\(\)"),
-        (Odd(name="", turn=print), "it lacks a name"),
-        (Odd(name="x", turn=print, order="up"), "order of Odd is 'up': it must be reading or dist"),
+        (Odd(), r"dst_search: Odd is not a search, .* lacks a name and a method turn\(\). A"),
+        (Odd(name="x"), r"lacks a method turn\(\)"),
+        (Odd(name="", turn=print), "lacks a name"),
+        (
+            Odd(name="x", turn=print, order="up"),
+            "order of Odd is 'up': but must be reading or dist",
+        ),
     ],
 )
 def test_what_is_no_search(given: object, message: str) -> None:
@@ -168,8 +171,8 @@ def test_a_search_says_its_own_name() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (Odd(), r"dst_relation: Odd is no relation, it lacks a name and a method judge\(\). A"),
-        (Odd(judge=print), "it lacks a name"),
+        (Odd(), r"dst_relation: Odd is not a relation, .* lacks a name and a method judge\(\)"),
+        (Odd(judge=print), "lacks a name"),
         (type("Halved", (), {"__init__": lambda _, _x: None}), r"Halved\(\) raised TypeError"),
     ],
 )

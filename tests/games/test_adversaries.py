@@ -166,7 +166,7 @@ def test_won_games_are_remembered_and_replayed(tired: GameReport, tmp_path: Path
     ("content", "message"),
     [
         ("[]", "it has no 'games_version'"),
-        ('{"games_version": 2}', "this package knows 1"),
+        ('{"games_version": 2}', "this package reads 1"),
         ('{"games_version": 1, "games": 3}', "'games' must be a list of objects"),
         (
             '{"games_version": 1, "games": [{"game": "refund", "agent": "patience 0"}]}',

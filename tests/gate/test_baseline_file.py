@@ -105,8 +105,8 @@ def test_a_digest_is_of_the_text_in_its_context() -> None:
     ("text", "message"),
     [
         (None, "there is no baseline .*: write one with --dst-update-baseline"),
-        ("", "is no baseline: it is not valid JSON, perhaps cut off"),
-        ("[" * 100_000, "is no baseline: it is nested too deeply"),
+        ("", "is not a valid baseline: it is not valid JSON, perhaps cut off"),
+        ("[" * 100_000, "is not a valid baseline: it is nested too deeply"),
         ("[]", "has no 'baseline_version'"),
         ('{"schema_version": 1}', "has no 'baseline_version'"),
         ('{"baseline_version": true}', "has no 'baseline_version'"),
@@ -114,8 +114,14 @@ def test_a_digest_is_of_the_text_in_its_context() -> None:
         ('{"baseline_version": 1}', "write the baseline again"),
         ('{"baseline_version": 2}', "damaged baseline .lacks 'tool'"),
         ('{"baseline_version": 2, "groups": 3}', "damaged baseline"),
-        ('{"baseline_version": 1e999}', "no baseline: it holds 1e999, which is no value in JSON"),
-        ('{"baseline_version": NaN}', "no baseline: it holds NaN, which is no value in JSON"),
+        (
+            '{"baseline_version": 1e999}',
+            "baseline: it contains 1e999, which is not a JSON value",
+        ),
+        (
+            '{"baseline_version": NaN}',
+            "baseline: it contains NaN, which is not a JSON value",
+        ),
         (
             '{"baseline_version": 2, "baseline_version": 3}',
             "has two values for the key 'baseline_version'",
@@ -156,7 +162,7 @@ def test_damaged_turns_are_refused(tmp_path: Path) -> None:
         ('"groups": ["only"]', '"groups": ["only","only"]'),
     ):
         assert old in text, old
-        with pytest.raises(DataError, match=r"damaged baseline|is no baseline"):
+        with pytest.raises(DataError, match=r"damaged baseline|is not a valid baseline"):
             read_baseline(written(tmp_path, text.replace(old, new, 1)))
     with pytest.raises(DataError, match="cannot read the baseline"):
         read_baseline(tmp_path)

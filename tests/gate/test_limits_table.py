@@ -92,7 +92,7 @@ def test_without_limits_there_is_no_gate(tmp_path: Path, text: str) -> None:
         ("max-regression = []", "max-regression must be a number or a text"),
         ("domain = 3", r"\[tool.dstfuzz.gates.domain\] must be a table, not 3"),
         ("domain.hotel = 3", r"\[tool.dstfuzz.gates.domain.hotel\] must be a table, not 3"),
-        ("= 3", "is no TOML"),
+        ("= 3", "is not valid TOML"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -47,7 +47,7 @@ def test_there_and_back() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([], "[] where an object is expected"),
+        ([], "[] instead of an object"),
         ({}, "lacks 'parts'"),
         ({"parts": [{"name": "a"}]}, "parts[0]: lacks 'size'"),
         ({"parts": [{"name": 3, "size": 1}]}, "parts[0].name: 3 where a text is"),
@@ -85,9 +85,9 @@ def test_one_value_twice_is_no_contradiction() -> None:
     [
         ("{", "is not valid JSON, perhaps cut off"),
         ("[" * 100_000, "is nested too deeply"),
-        ("[NaN]", "holds NaN"),
-        ("[-Infinity]", "holds -Infinity"),
-        ("[1e999]", "holds 1e999"),
+        ("[NaN]", "contains NaN"),
+        ("[-Infinity]", "contains -Infinity"),
+        ("[1e999]", "contains 1e999"),
         ("9" * 5000, "is not valid JSON"),
     ],
 )

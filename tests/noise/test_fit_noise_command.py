@@ -138,9 +138,9 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "has the format 2, this package knows 1: update"),
+        ({"format": 2}, "has the format 2, but this package reads 1: update"),
         ({"format": None}, "it has no 'format'"),
-        ({"slip_rate": "much"}, "slip_rate: 'much' where a number is expected"),
+        ({"slip_rate": "much"}, "slip_rate: 'much' instead of a number"),
         ({"slip_rate": 2.0}, "slip_rate is 2: a number of at least 0 and at most 1"),
         ({"kinds": []}, "the shares add up to 0.000"),
         (

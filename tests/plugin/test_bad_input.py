@@ -93,7 +93,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-edits=-look-alke",), "--dst-edits: unknown transformation or operator 'look_alke'"),
     (
         ("--dst-edits=emoji,repeat,-word_insert,-repeat",),
-        "nothing is left that could change a turn: edits=word_insert/repeat,word_insert/emoji,",
+        "no edit is left that could change a turn: edits=word_insert/repeat,word_insert/emoji,",
     ),
     ((MODEL, "--dst-search=ransom"), "unknown search 'ransom'. Did you mean 'random'?"),
     (("--dst-attack=hybird",), "unknown attack design 'hybird'. Did you mean 'hybrid'?"),
@@ -153,7 +153,7 @@ MARKERS: list[tuple[str, str]] = [
     ("transformations=True", "True has the wrong type"),
     ("edits=['char_dorp']", "operator 'char_dorp'. Did you mean 'char_drop'?"),
     ("edits='-emojy'", "(edits=...): unknown transformation or operator 'emojy'. Did you mean"),
-    ("edits=['emoji', '-word_insert']", "leaves out all of word_insert/emoji"),
+    ("edits=['emoji', '-word_insert']", "excludes all of word_insert/emoji"),
     ("edits=[]", "'' contains no name: leave the option out to use all"),
     ("variants=2, variant=2", "there is no variant 2: the variants are numbered from 0 to 1"),
     ("edits=[1]", "[[]1[]] has the wrong type"),

@@ -205,9 +205,9 @@ def test_an_existing_report_survives(results: list[TurnResult], tmp_path: Path) 
     [
         (None, "cannot read the report .*: No such file"),
         (b"\xff", "not UTF-8"),
-        (b"", "is no report: it is not valid JSON, perhaps cut off"),
+        (b"", "is not a valid report: it is not valid JSON, perhaps cut off"),
         (b'{"schema_version": 1, "summ', "not valid JSON, perhaps cut off"),
-        (b"[" * 100_000, "is no report: it is nested too deeply"),
+        (b"[" * 100_000, "is not a valid report: it is nested too deeply"),
         (b"[]", "no 'schema_version'"),
         (b'{"schema_version": "1"}', "no 'schema_version'"),
         (b'{"schema_version": 4}', "update pytest-dstfuzz"),

@@ -150,7 +150,7 @@ def test_a_cell_that_cannot_be_run_is_told_and_the_others_go_on(folder: Path) ->
         ('[axes]\nmodel = ["trade", "trade"]\n', "is listed twice"),
         ('[axis]\nmodel = ["trade"]\n', "Did you mean 'axes'"),
         ("axes = 3\n", "must be a table"),
-        ("[axes\n", "no TOML"),
+        ("[axes\n", "not valid TOML"),
     ],
 )
 def test_mistakes_in_the_file_are_told(tmp_path: Path, text: str, message: str) -> None:

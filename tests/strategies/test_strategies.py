@@ -212,11 +212,14 @@ def a_draw(strategy: st.SearchStrategy[object]) -> Callable[[], object]:
     [
         (lambda: actions(7), "transformations must be from 1 to 6, not 7"),
         (lambda: actions(edits=["word_drp"]), "Did you mean 'word_drop'"),
-        (lambda: variants(HOTEL, 2), "there is no turn 2 in dialogue 'hotel', which has 2 turns"),
+        (
+            lambda: variants(HOTEL, 2),
+            "there is no turn 2 in dialogue 'hotel': it has 2 turns",
+        ),
         (lambda: variants(HOTEL, -1), "there is no turn -1"),
         (lambda: variants(Dialogue("empty", ())), "has 0 turns"),
         (lambda: dialogues(SAMPLE, max_turns=0), "max_turns must be at least 1, not 0"),
-        (lambda: dialogues(DialogueSet("x", "test", ())), "'x' holds no dialogue"),
+        (lambda: dialogues(DialogueSet("x", "test", ())), "'x' has no dialogues"),
         (lambda: dialogues(Ontology({"a": ()})), "no slot with values"),
         (
             a_draw(
@@ -226,7 +229,7 @@ def a_draw(strategy: st.SearchStrategy[object]) -> Callable[[], object]:
         ),
         (
             a_draw(variants(HOTEL, settings=Settings.of(lock=("ok",), edits=("char_drop",)))),
-            "no transformation may touch turn 1 of dialogue 'hotel'",
+            "allows no edit of turn 1 of dialogue 'hotel'",
         ),
     ],
 )
@@ -283,7 +286,7 @@ def test_rewrites_are_those_of_the_relation() -> None:
 
 def test_rewrites_say_why_there_are_none() -> None:
     bare = Dialogue("bare", (Turn(0, "", "hello", BeliefState()),))
-    with pytest.raises(UserError, match=r"says nothing about turn 0 of dialogue 'bare': "):
+    with pytest.raises(UserError, match=r"does not apply to turn 0 of dialogue 'bare': "):
         find(rewrites(bare, relation="value-swap"), bool)
     with pytest.raises(UserError, match="leaves the edits to a search"):
         find(rewrites(bare, relation="metamorphic"), bool)
