@@ -113,7 +113,9 @@ def test_unknown_domain():
 
 
 def test_known_domain_without_dialogues():
-    with pytest.raises(DataError, match=r"no dialogue of 'mixed' \(test\) touches attraction"):
+    with pytest.raises(
+        DataError, match=r"no dialogue of 'mixed' \(test\) has a label in the domain attraction"
+    ):
         sample_turns(MIXED, None, 0, ("attraction",))
 
 

@@ -104,7 +104,7 @@ def stream_of(text: str) -> Says:
         (streamed(pieces(calling(call("a", {}))), None), "ended its stream before its answer"),
         (stream_of('data: {"error": {"message": "busy"}}\n\n'), "with an error, dict"),
         (stream_of("data: [1]\n\n"), "streamed list"),
-        (stream_of('data: {"choices": [\n\n'), "no JSON"),
+        (stream_of('data: {"choices": [\n\n'), "not valid JSON"),
         (stream_of(""), "ended its stream before its answer"),
     ],
 )
