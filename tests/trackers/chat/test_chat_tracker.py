@@ -235,7 +235,9 @@ def test_options_of_chat_models_are_refused_for_others() -> None:
     for name, value in (("service_model", "x"), ("prompt", "x"), ("prices", (1.0, 2.0))):
         settings = build_settings({"model": "trade", name: value})
         shown = name.replace("_", "-")
-        with pytest.raises(UserError, match=rf"{shown} is for chat models \(openai\+http://"):
+        with pytest.raises(
+            UserError, match=rf"{shown} applies only to chat models \(openai\+http://"
+        ):
             tracker_for(settings, DATA)
 
 

@@ -60,7 +60,7 @@ def test_a_run_talks_to_the_bot_and_reports_it(pytester: pytest.Pytester) -> Non
         "talks-test-t2-t0": {"restaurant-food": "italian", "restaurant-people": "4"},
     }
     printed = " ".join(ran.stdout.str().split())
-    assert "note of the bot's slots, 4 are compared and 3 ignored" in printed
+    assert "note slots of the bot: 4 compared, 3 ignored" in printed
     assert TOKEN not in printed + ran.stderr.str() + text
 
 
@@ -68,7 +68,7 @@ def test_a_slot_map_is_for_rasa_alone(pytester: pytest.Pytester) -> None:
     ran = pytester.runpytest_inprocess("--dst-model=trade", "--dst-tracker=slot-map=slots.toml")
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
     ran.stderr.fnmatch_lines(
-        ["ERROR: --dst-tracker slot-map is for the slots of a Rasa bot (rasa+http://*"]
+        ["ERROR: --dst-tracker slot-map applies only to the slots of a Rasa bot (rasa+http://*"]
     )
 
 
@@ -99,4 +99,4 @@ def test_without_all_labels_all_slots_of_the_bot_are_compared(
     assert ("1 of 3 turns have labels, in 1 of 2 dialogues" in printed) is labelled
     assert some.ret == pytest.ExitCode.USAGE_ERROR
     assert "unknown slot of the bot 'seat'. Did you mean 'seats'?" in some.stderr.str()
-    two.stdout.fnmatch_lines(["*of the bot's slots, 2 are compared and 5 ignored*"])
+    two.stdout.fnmatch_lines(["*slots of the bot: 2 compared, 5 ignored*"])

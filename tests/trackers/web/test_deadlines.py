@@ -64,8 +64,8 @@ def test_a_service_that_dies_is_not_asked_for_all_the_rest(tmp_path: Path) -> No
     assert seconds < SLACK
     assert returned == 6
     why = f"the service at {service.url} is considered dead (no answer to 20 requests in a row"
-    assert f"failed: {why}, the last time it cannot be reached" in said
-    assert f"{why}, the last time" in said.split("short test summary")[1]
+    assert f"failed: {why}; the last time, it cannot be reached" in said
+    assert f"{why}; the last time" in said.split("short test summary")[1]
 
 
 @pytest.mark.parametrize("model", ["rasa+{}", "openai+{}", "{}"])
@@ -91,7 +91,7 @@ def test_an_evaluation_ends_where_nobody_answers_any_more(
     service = serve(answer)
     options = ["--tracker=retries=0", "--tracker=dead-after=5", f"--model={service.url}"]
     assert main(["evaluate", *options]) == 2
-    assert "dead (nobody answered 5 requests in a row, the last time it answered 503" in (
+    assert "dead (no answer to 5 requests in a row; the last time, it answered 503" in (
         capsys.readouterr().err
     )
 
@@ -148,7 +148,7 @@ def test_the_breaker_counts_failures_in_a_row(serve: Serve) -> None:
             outcomes.append(error.status)
         except GivenUpError as error:
             outcomes.append(str(error).partition(" is considered dead ")[2])
-    why = "(nobody answered 3 requests in a row, the last time it answered 503 Service Unavailable"
+    why = "(no answer to 3 requests in a row; the last time, it answered 503 Service Unavailable"
     assert outcomes[:12] == script[:12]
     assert outcomes[12:] == [f"{why} ({{}}))"] * 6
     assert len(service.asked) == 12

@@ -156,7 +156,11 @@ PAGE = Says(b"\n<!DOCTYPE html><title>Sign in</title>", 200, {"Content-Type": "t
         (Says({"slots": []}), "answered without a state after 2 tries", 2),
         (PAGE, "answered with a web page (<!DOCTYPE html><title>Sign in</title>)", 2),
         (Says({}, 429, {"Retry-After": "99999"}), "asked for a pause of 99,999 s", 1),
-        (Says(b"x", headers={"Content-Encoding": "br"}), "body in the encoding 'br', not gzip", 1),
+        (
+            Says(b"x", headers={"Content-Encoding": "br"}),
+            "body in the encoding 'br', expected gzip",
+            1,
+        ),
     ],
 )
 def test_what_a_service_means_to_say_is_not_asked_for_five_times(
