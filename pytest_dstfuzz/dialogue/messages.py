@@ -221,7 +221,7 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
             return (_call(old, "the call"),)
         if _part(message, "content") is None and _part(message, "role") is None:
             raise TrackerError(
-                f"the assistant returned {describe(message)}, expected a message: a dictionary "
+                f"the assistant returned {describe(message)} instead of a message: a dictionary "
                 'with "content", "tool_calls" or both'
             )
         return ()
@@ -235,7 +235,7 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
 
 def _listed(given: object) -> Sequence[object]:
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
-        raise TrackerError(f"the assistant's tool_calls are {describe(given)}, expected a list")
+        raise TrackerError(f"the assistant's tool_calls are {describe(given)} instead of a list")
     return given
 
 
@@ -292,7 +292,7 @@ def _checked_arguments(given: object, where: str) -> Mapping[str, Any]:
             ) from None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise MalformedAnswerError(
-            f"{where} has {describe(given)} as arguments, expected a JSON object"
+            f"{where} has {describe(given)} as arguments instead of a JSON object"
         )
     try:
         text = json.dumps(given, allow_nan=False)

@@ -288,7 +288,7 @@ def reply_problem(text: object) -> str:
     if text is None:
         return "no reply"
     if not isinstance(text, str):
-        return f"{kind_of(text)}, expected a reply, which must be a text"
+        return f"{kind_of(text)} instead of a reply, which must be a text"
     if not text.strip():
         return "an empty reply"
     if len(text) > _LONGEST_REPLY:
@@ -302,7 +302,7 @@ def reply_problem(text: object) -> str:
 def state_problem(state: object) -> str:
     """Return the problem with a belief state, or ``""``."""
     if not isinstance(state, Mapping):
-        return f"{kind_of(state)}, expected a belief state"
+        return f"{kind_of(state)} instead of a belief state"
     for slot, value in state.items():
         if not isinstance(slot, str):
             return f"the slot {repr_of(slot)}, which is {kind_of(slot)}; slots must be strings"
@@ -325,7 +325,7 @@ def impurity_problem(impurities: object) -> str:
     if impurities is None:
         return ""
     if not isinstance(impurities, Mapping):
-        return f"{kind_of(impurities)}, expected a mapping slot -> impurity"
+        return f"{kind_of(impurities)} instead of a mapping slot -> impurity"
     for slot, value in impurities.items():
         if not isinstance(slot, str):
             return f"an impurity of {slot!r}, which is {kind_of(slot)}; slots must be strings"

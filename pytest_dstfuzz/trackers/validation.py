@@ -193,7 +193,7 @@ def as_list(answered: object, expected: int) -> list[object]:
     """Return the predictions of a batch as a list, or raise a `TrackerError` if it is malformed."""
     if isinstance(answered, str | bytes | Mapping) or not isinstance(answered, Iterable):
         raise TrackerError(
-            f"the tracker returned {kind_of(answered)}, expected a sequence of predictions"
+            f"the tracker returned {kind_of(answered)} instead of a sequence of predictions"
         )
     answers = list(answered)
     if len(answers) != expected:
@@ -229,7 +229,7 @@ def check_prediction(
         return _checked_calls(answered)
     if not isinstance(answered, Prediction | Mapping):
         raise TrackerError(
-            f"the tracker returned {kind_of(answered)}, expected a Prediction or a mapping "
+            f"the tracker returned {kind_of(answered)} instead of a Prediction or a mapping "
             f"slot -> value{_REPLIES if isinstance(answered, str) else ''}"
         )
     raw, impurities = (
@@ -260,8 +260,8 @@ def _checked_reply(answered: object) -> Prediction:
         text = answered.state
     if isinstance(text, Mapping):
         raise TrackerError(
-            f"the bot returned {kind_of(text)}, expected a reply, which must be a text; if it is a "
-            "tracker of belief states, leave --dst-outcome=reply out"
+            f"the bot returned {kind_of(text)} instead of a reply, which must be a text; if it is "
+            "a tracker of belief states, leave --dst-outcome=reply out"
         )
     if problem := reply_problem(text):
         raise TrackerError(f"the bot returned {problem}")
@@ -274,7 +274,7 @@ def _checked_calls(answered: object) -> Prediction:
     calls = answered.calls if isinstance(answered, Prediction) else answered
     if not isinstance(calls, Mapping):
         raise TrackerError(
-            f"the assistant returned {kind_of(answered)}, expected tool calls: a message as in "
+            f"the assistant returned {kind_of(answered)} instead of tool calls: a message as in "
             "OpenAI's API, or a Prediction with calls"
         )
     if problem := state_problem(calls):

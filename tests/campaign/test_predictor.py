@@ -75,12 +75,12 @@ def test_each_of_several_offenders_is_found() -> None:
     [
         (lambda _: [], "the tracker returned 0 predictions for 1 context"),
         (lambda _: [Prediction(BeliefState())] * 3, "returned 3 predictions for 1 context"),
-        (None, "returned None, expected a sequence of predictions"),
-        ("north", "returned a str, expected a sequence"),
-        ({"hotel-area": "north"}, "returned a dict, expected a sequence"),
-        (42, "returned an int, expected a sequence"),
-        (lambda batch: [None] * len(batch), "returned None, expected a Prediction"),
-        (lambda batch: ["x"] * len(batch), "returned a str, expected a Prediction"),
+        (None, "returned None instead of a sequence of predictions"),
+        ("north", "returned a str instead of a sequence"),
+        ({"hotel-area": "north"}, "returned a dict instead of a sequence"),
+        (42, "returned an int instead of a sequence"),
+        (lambda batch: [None] * len(batch), "returned None instead of a Prediction"),
+        (lambda batch: ["x"] * len(batch), "returned a str instead of a Prediction"),
         (lambda batch: [{"hotel-area": 3}] * len(batch), "an int as the value of 'hotel-area'"),
         (lambda batch: [{"hotel-area": None}] * len(batch), "None as the value of 'hotel-area'"),
         (lambda batch: [{3: "north"}] * len(batch), "the slot 3, which is an int"),
@@ -89,7 +89,7 @@ def test_each_of_several_offenders_is_found() -> None:
             "which the ontology of the data does not have; did you mean 'hotel-area'?",
         ),
         (lambda batch: [{"zzz": "north"}] * len(batch), "ontology of the data does not have"),
-        (lambda batch: [Prediction([])] * len(batch), "a list, expected a belief state"),
+        (lambda batch: [Prediction([])] * len(batch), "a list instead of a belief state"),
         (
             lambda batch: [Prediction(BeliefState(), {"hotel-area": math.nan})] * len(batch),
             "nan as the impurity of 'hotel-area'",
@@ -104,7 +104,7 @@ def test_each_of_several_offenders_is_found() -> None:
         ),
         (
             lambda batch: [Prediction(BeliefState(), 0.5)] * len(batch),
-            "a float, expected a mapping slot -> impurity",
+            "a float instead of a mapping slot -> impurity",
         ),
     ],
 )

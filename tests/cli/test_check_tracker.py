@@ -101,7 +101,7 @@ def test_partial_labels_are_told_as_such(folder: Path, capsys: pytest.CaptureFix
     (folder / "few.jsonl").write_text("\n".join(map(json.dumps, few)), encoding="utf-8")
     assert run("--model", "checked_bot:track", "--data", "few.jsonl") == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "3 of the 3 turns that have labels (15 have none) are right" in shown
+    assert "right at 3 of 3 turns with labels (15 have none)" in shown
     assert "joint goal accuracy 100.00 % of 3 turns with labels" in shown
     assert (
         "note 3 of 18 turns have labels, in 1 of 6 dialogues; they name 1 slot, but there may be"

@@ -117,7 +117,7 @@ BAD = [
     ("test.tsv", HEADER + ROW + "A\t1\n", r"line 3 has 2 columns, but the header has 6"),
     ("test.tsv", HEADER + ROW.replace("0", "x"), r"line 2: the turn index must be a number"),
     ("test.tsv", HEADER + ROW.replace("0", "²"), r"line 2: the turn index must be a number"),
-    ("test.tsv", HEADER + ROW + ROW, r"line 3: expected turn 1 of dialogue A, got turn 0"),
+    ("test.tsv", HEADER + ROW + ROW, r"line 3: turn 0 of dialogue A instead of turn 1"),
     ("test.tsv", HEADER + ROW + ROW.replace("A", "B") + ROW, r"the id A is not unique"),
     # JSON Lines
     (

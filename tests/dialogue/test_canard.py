@@ -36,6 +36,6 @@ def test_a_history_that_lacks_rounds_is_one_message(tmp_path: Path):
     damaged = entries()
     del damaged[1]
     with pytest.raises(
-        DataError, match=r"dialogue C_0, question 3: expected 4 entries in its history.* got 6"
+        DataError, match=r"dialogue C_0, question 3: its history has 6 entries instead of"
     ):
         load_dialogues(write(tmp_path, damaged), "val")

@@ -35,7 +35,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-model=mybot:nothing",), "int 3 is not a tracker"),
     (("--dst-model=mybot:NeedsArguments",), "'NeedsArguments' cannot be created without"),
     (("--dst-model=mybot:Short",), "the tracker returned 0 predictions for 1 context"),
-    (("--dst-model=mybot:Wrong",), "the tracker returned a str, expected a Prediction"),
+    (("--dst-model=mybot:Wrong",), "the tracker returned a str instead of a Prediction"),
     (("--dst-model=mybot:NotANumber",), "the tracker returned nan as the impurity of 'hotel-area'"),
     (
         ("--dst-model=mybot:UnknownSlot",),
@@ -241,8 +241,8 @@ def test_a_bad_marker_is_a_collection_error_with_workers_too(bot: pytest.Pyteste
 LATER: list[tuple[str, str]] = [
     ("[]", "the tracker returned 0 predictions for 1 context"),
     ("answers + answers", "the tracker returned 2 predictions for 1 context"),
-    ("None", "the tracker returned None, expected a sequence of predictions"),
-    ("['north'] * len(answers)", "the tracker returned a str, expected a Prediction"),
+    ("None", "the tracker returned None instead of a sequence of predictions"),
+    ("['north'] * len(answers)", "the tracker returned a str instead of a Prediction"),
     ("[{'hotel-area': 1}] * len(answers)", "an int as the value of 'hotel-area'"),
     ("[Prediction(answers[0], {'hotel-area': float('nan')})] * len(answers)", "nan as the impu"),
     ("[{'hotel-area': chr(0xd800)}] * len(answers)", "contains a lone surrogate"),

@@ -251,12 +251,12 @@ def test_a_method_called_training_is_no_mode() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ("xx", "returned a str, expected a sequence of predictions"),
-        (None, "returned None, expected a sequence of predictions"),
-        ({1: 2, 3: 4}, "returned a dict, expected a sequence of predictions"),
+        ("xx", "returned a str instead of a sequence of predictions"),
+        (None, "returned None instead of a sequence of predictions"),
+        ({1: 2, 3: 4}, "returned a dict instead of a sequence of predictions"),
         ([state("x")], "returned 1 prediction for 2 contexts"),
-        ([state("x"), "y"], "returned a str, expected a Prediction"),
-        ([state("x"), Prediction(["a"])], "returned a list, expected a belief state"),  # type: ignore[arg-type]
+        ([state("x"), "y"], "returned a str instead of a Prediction"),
+        ([state("x"), Prediction(["a"])], "returned a list instead of a belief state"),  # type: ignore[arg-type]
         ([state("x"), {"a": 3}], "returned an int as the value of 'a'; values must be strings"),
         ([state("x"), {3: "a"}], "the slot 3, which is an int"),
         ([state("x"), state("x", float("nan"))], "nan as the impurity of 'size'"),
@@ -268,7 +268,10 @@ def test_a_method_called_training_is_no_mode() -> None:
         ([state("x"), state("x", 10**400)], "as the impurity of 'size'"),
         ([state("x"), state("\ud800")], "contains a lone surrogate"),
         ([state("x"), {"a": "b", 3: "c"}], "the slot 3, which is an int"),
-        ([state("x"), Prediction(BeliefState(), 0.5)], "a float, expected a mapping slot -> impur"),  # type: ignore[arg-type]
+        (
+            [state("x"), Prediction(BeliefState(), 0.5)],
+            "a float instead of a mapping slot -> impur",
+        ),  # type: ignore[arg-type]
         ([state("x"), Prediction(BeliefState(), {3: 0.5})], "an impurity of 3, which is an int"),  # type: ignore[dict-item]
     ],
 )

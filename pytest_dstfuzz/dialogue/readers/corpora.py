@@ -75,9 +75,9 @@ class Canard(Reader):
             for place, entry in enumerate(entries):
                 if len(entry.History) != _HEAD + 2 * place:
                     raise DataError(
-                        f"{file.place}: dialogue {name}, question {entry.Question_no}: expected "
-                        f"{_HEAD + 2 * place} entries in its history (title, section, and the "
-                        f"question and answer of each earlier round), got {len(entry.History)}"
+                        f"{file.place}: dialogue {name}, question {entry.Question_no}: its history "
+                        f"has {len(entry.History)} entries instead of {_HEAD + 2 * place}: title, "
+                        "section, and the question and answer of each earlier round"
                     )
             systems = ["\n".join(entries[0].History), *(one.History[-1] for one in entries[1:])]
             silent = [after == NO_ANSWER for _, after in pairwise(systems)]
@@ -275,8 +275,8 @@ def _read_tsv(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
         for expected, row in enumerate(rows):
             if row.turn.index != expected:
                 raise DataError(
-                    f"{file.place}: line {row.line}: expected turn {expected} of dialogue "
-                    f"{dialogue_id}, got turn {row.turn.index}"
+                    f"{file.place}: line {row.line}: turn {row.turn.index} of dialogue "
+                    f"{dialogue_id} instead of turn {expected}"
                 )
         yield Dialogue(dialogue_id, tuple(row.turn for row in rows))
 

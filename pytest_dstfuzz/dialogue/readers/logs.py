@@ -367,7 +367,7 @@ class UserTexts(Reader):
         for said, place, name in _said(file):
             texts = [said] if isinstance(said, str) else said
             if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-                raise DataError(f"{place}: {_USERS_FORM}, got {shown_value(said)}")
+                raise DataError(f"{place}: {shown_value(said)}; {_USERS_FORM}")
             turns = [Turn(n, "", text) for n, text in enumerate(filter(str.strip, texts))]
             if not turns:
                 raise DataError(f"{place} has no text; {_USERS_FORM}")

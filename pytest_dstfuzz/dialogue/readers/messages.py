@@ -153,13 +153,13 @@ def _entry(parsed: object, place: str, name: str) -> _Entry:
     if isinstance(parsed, list):
         parsed = {"messages": parsed}
     if not isinstance(parsed, dict):
-        raise DataError(f"{place}: expected a dialogue, {DIALOGUE_FORM}, got {shown_value(parsed)}")
+        raise DataError(f"{place}: {shown_value(parsed)} instead of a dialogue, {DIALOGUE_FORM}")
     if "messages" not in parsed:
         raise DataError(f"{place} has no 'messages'; expected {DIALOGUE_FORM}")
     key = next((key for key in _IDS if parsed.get(key) is not None), None)
     given = name if key is None else parsed[key]
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
-        raise DataError(f"{place}: {key}: expected a text, got {shown_value(given)}")
+        raise DataError(f"{place}: {key}: {shown_value(given)} instead of a text")
     return _Entry(parsed, place, str(given))
 
 

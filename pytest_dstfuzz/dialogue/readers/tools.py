@@ -54,9 +54,7 @@ def read_tools(given: object, place: str) -> tuple[Tool, ...]:
         if isinstance(given, Mapping) and key in given:
             place, given = f"{place}: {key}", given[key]
     if not isinstance(given, list):
-        raise DataError(
-            f"{place}: expected a list of tools, [{TOOL_FORM}], got {shown_value(given)}"
-        )
+        raise DataError(f"{place}: {shown_value(given)} instead of a list of tools, [{TOOL_FORM}]")
     tools: dict[str, Tool] = {}
     for number, raw in enumerate(given):
         where = f"{place}[{number}]"
@@ -75,7 +73,7 @@ def _shared(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
 
 def _tool(raw: object, where: str) -> Tool:
     if not isinstance(raw, Mapping):
-        raise DataError(f"{where}: expected a tool, {TOOL_FORM}, got {shown_value(raw)}")
+        raise DataError(f"{where}: {shown_value(raw)} instead of a tool, {TOOL_FORM}")
     inner = raw.get("function", raw)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         raise DataError(f"{where} has no 'name', which must be a text; expected {TOOL_FORM}")
@@ -85,7 +83,7 @@ def _tool(raw: object, where: str) -> Tool:
     description = inner.get("description") or ""
     if not isinstance(description, str):
         shown = shown_value(description)
-        raise DataError(f"{where} ({name}): description: expected a text, got {shown}")
+        raise DataError(f"{where} ({name}): description: {shown} instead of a text")
     schema = canonical(_schema(inner, f"{where} ({name})"))
     if SURROGATE.search(f"{name}{description}{schema}"):
         raise DataError(f"{where} contains {HALF}")
@@ -99,9 +97,8 @@ def _schema(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
     schema: object = {} if key is None else tool[key]
     if not isinstance(schema, dict):
         raise DataError(
-            f"{where}: {key}: expected the JSON schema of the arguments, such as "
-            '{"type": "object", "properties": {"people": {"type": "integer"}}}, got '
-            f"{shown_value(schema)}"
+            f"{where}: {key}: {shown_value(schema)} instead of the JSON schema of the arguments, "
+            'such as {"type": "object", "properties": {"people": {"type": "integer"}}}'
         )
     _check(schema, f"{where}: {key}")
     return schema
@@ -112,8 +109,8 @@ def _check(schema: Mapping[str, Any], where: str) -> None:
     properties, items = schema.get("properties") or {}, schema.get("items")
     if not isinstance(properties, dict):
         raise DataError(
-            f"{where}.properties: expected an object with a schema for the name of each argument, "
-            f"got {shown_value(properties)}"
+            f"{where}.properties: {shown_value(properties)} instead of an object with a schema for "
+            "the name of each argument"
         )
     inner = {f"{where}.properties.{name}": one for name, one in properties.items()}
     if items is not None and not isinstance(items, list):
@@ -123,12 +120,12 @@ def _check(schema: Mapping[str, Any], where: str) -> None:
             _check(one, place)
         elif not isinstance(one, bool):
             raise DataError(
-                f'{place}: expected a JSON schema, such as {{"type": "string"}}, got '
-                f"{shown_value(one)}"
+                f"{place}: {shown_value(one)} instead of a JSON schema, such as "
+                '{"type": "string"}'
             )
     if not isinstance(schema.get("enum", []), list):
         shown = shown_value(schema["enum"])
-        raise DataError(f"{where}.enum: expected a list of values, got {shown}")
+        raise DataError(f"{where}.enum: {shown} instead of a list of values")
 
 
 def enum_members(tool: Tool) -> Iterator[tuple[str, object]]:

@@ -114,7 +114,7 @@ def _message(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
     if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
         passing = isinstance(body, Mapping) and "error" in body
         raise MalformedReply(
-            f"answered with {describe(body)}, expected a message with a list of content",
+            f"answered with {describe(body)} instead of a message with a list of content",
             passing=passing,
         )
     found = body.get("usage")

@@ -305,7 +305,7 @@ def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
         # Some services report a temporary failure with status 200.
         passing = isinstance(body, Mapping) and "error" in body
         raise MalformedReply(
-            f"answered with {describe(body)}, expected a chat completion with choices[0].message",
+            f"answered with {describe(body)} instead of a chat completion with choices[0].message",
             passing=passing,
         )
     found = body.get("usage")

@@ -370,13 +370,13 @@ def _read_tracker(reply: Reply) -> _RasaConversation:
     for part in slots if isinstance(slots, list) else [slots]:
         if not isinstance(part, dict):
             raise MalformedReply(
-                f"answered with a tracker whose 'slots' are {describe(slots)}, expected slot -> "
+                f"answered with a tracker whose 'slots' are {describe(slots)} instead of slot -> "
                 "value"
             )
         found |= part
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
         raise MalformedReply(
-            f"answered with a tracker whose 'events' are {describe(events)}, expected a list of "
+            f"answered with a tracker whose 'events' are {describe(events)} instead of a list of "
             "events"
         )
     kinds = [event.get("event") for event in events]
@@ -394,7 +394,7 @@ def _check_answer(reply: Reply) -> None:
     answer = reply.json()
     if not isinstance(answer, list):
         raise MalformedReply(
-            f"answered a message with {describe(answer)}, expected a list of messages"
+            f"answered a message with {describe(answer)} instead of a list of messages"
         )
 
 
@@ -411,11 +411,11 @@ def _read_domain(reply: Reply) -> tuple[list[str], list[str]]:
     slots, actions = domain.get("slots", {}), domain.get("actions") or []
     if not isinstance(slots, dict):
         raise MalformedReply(
-            f"answered with a domain whose 'slots' are {describe(slots)}, expected an object"
+            f"answered with a domain whose 'slots' are {describe(slots)} instead of an object"
         )
     if not isinstance(actions, list):
         raise MalformedReply(
-            f"answered with a domain whose 'actions' are {describe(actions)}, expected a list"
+            f"answered with a domain whose 'actions' are {describe(actions)} instead of a list"
         )
     # An action that receives the domain is an object with its name as the key.
     names = [name for one in actions for name in (one if isinstance(one, dict) else [one])]
@@ -425,7 +425,7 @@ def _read_domain(reply: Reply) -> tuple[list[str], list[str]]:
 def _object(reply: Reply, what: str) -> dict[str, object]:
     body = reply.json()
     if not isinstance(body, dict):
-        raise MalformedReply(f"answered with {describe(body)}, expected {what} of Rasa")
+        raise MalformedReply(f"answered with {describe(body)} instead of {what} of Rasa")
     return body
 
 

@@ -111,7 +111,7 @@ def decompressed(body: bytes, encodings: str) -> bytes:
         if name in ("", "identity") or not body:
             continue
         if name not in _WINDOWS:
-            what = f"answered with a body in the encoding {name[:20]!r}, expected {ACCEPTED}"
+            what = f"answered with a body in the encoding {name[:20]!r} instead of {ACCEPTED}"
             raise Failed(what, tries=1)
         body = _inflated(body, name)
     return body
@@ -183,7 +183,7 @@ class Reply:
         if self.content.lstrip()[:1] == b"<":  # HTML or XML
             shown = shortened(" ".join(self.text.split()), _SHOWN)
             raise MalformedReply(
-                f"answered with a web page ({shown}), expected JSON: is the address that of the "
+                f"answered with a web page ({shown}) instead of JSON: is the address that of the "
                 "tracker itself?"
             )
         try:
@@ -213,7 +213,7 @@ class Reply:
                 return
             event = replace(self, content=text.encode()).json()
             if not isinstance(event, Mapping):
-                raise MalformedReply(f"streamed {describe(event)}, expected an object")
+                raise MalformedReply(f"streamed {describe(event)} instead of an object")
             if event.get("error"):
                 raise MalformedReply(
                     f"ended its stream with an error, {describe(event['error'])}", passing=True

@@ -124,7 +124,7 @@ OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": 
     ("says", "problem"),
     [
         (Says(OVERLOADED, 529), "answered 529"),
-        (Says(OVERLOADED), "expected a message with a list of content"),
+        (Says(OVERLOADED), "instead of a message with a list of content"),
         (as_sse([*streamed(BLOCKS)[:4], OVERLOADED]), "ended its stream with an error"),
         (as_sse(streamed(BLOCKS)[:-2]), "before its answer was complete"),
         (as_sse(streamed(BLOCKS, "max_tokens")), "was cut off"),

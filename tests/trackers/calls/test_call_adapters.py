@@ -71,7 +71,7 @@ def test_what_cannot_be_asked_is_told() -> None:
 
 @pytest.mark.parametrize("answer", [7, Prediction(BeliefState({"a-b": "c"})), None])
 def test_what_is_no_message_is_told(answer: object) -> None:
-    with pytest.raises(TrackerError, match=r"the assistant returned .* expected tool calls"):
+    with pytest.raises(TrackerError, match=r"the assistant returned .* instead of tool calls"):
         check_prediction(answer, outcome="tool-calls")
 
 

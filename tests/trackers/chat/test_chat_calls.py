@@ -86,7 +86,7 @@ def test_the_old_form_of_a_call_is_read() -> None:
     ("message", "problem"),
     [
         (calling(call("book_table", '{"people": ')), "arguments that are not valid JSON"),
-        (calling(call("book_table", "[2]")), "expected a JSON object"),
+        (calling(call("book_table", "[2]")), "instead of a JSON object"),
         (calling(call("", "{}")), "names no tool"),
     ],
 )
@@ -111,7 +111,7 @@ def test_an_unknown_tool_and_a_call_without_id_are_calls() -> None:
     ("says", "problem"),
     [
         (whole(PARALLEL, "length"), "was cut off"),
-        (completion(None, choices=[]), "expected a chat completion"),
+        (completion(None, choices=[]), "instead of a chat completion"),
         (streamed(pieces(PARALLEL)[:3], None), "before its answer was complete"),
         (refusal(400, "no tools here"), "answered 400"),
     ],

@@ -225,10 +225,10 @@ def test_another_server_is_told(server: RasaServer) -> None:
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ({"slots": "north", "events": []}, "'slots' are str 'north', expected slot -> value"),
+        ({"slots": "north", "events": []}, "'slots' are str 'north' instead of slot -> value"),
         ({"slots": [["a", "b"]], "events": []}, "'slots' are list"),
-        ({"slots": {}}, "'events' are None, expected a list of events"),
-        ([], r"list \[\], expected a tracker of Rasa"),
+        ({"slots": {}}, "'events' are None instead of a list of events"),
+        ([], r"list \[\] instead of a tracker of Rasa"),
     ],
 )
 def test_an_answer_that_is_no_tracker_is_told(

@@ -59,7 +59,7 @@ def test_a_service_gets_messages_and_tools(serve: SERVE) -> None:
         ({"choices": [{"message": MESSAGE}]}, "use openai+http://..."),
         ({"tool_call": []}, 'there is a key "tool_call"'),
         ([], "it must be a message"),
-        ({"tool_calls": {}}, "expected a list"),
+        ({"tool_calls": {}}, "instead of a list"),
         ({"tool_calls": [{"function": {"name": "x", "arguments": "{"}}]}, "not valid JSON"),
     ],
 )

@@ -119,7 +119,7 @@ def test_a_dialogue_that_fails_leaves_the_others_of_its_request_alone(
         {"state": {"hotel-area": "a"}, "impurities": {"hotel-area": 1 / 3}},
         {"error": "the tracker failed: ZeroDivisionError: nothing works"},
         {
-            "error": "the tracker failed: the tracker returned a str, expected a Prediction or a "
+            "error": "the tracker failed: the tracker returned a str instead of a Prediction or a "
             "mapping slot -> value; if the system replies to users, add --dst-outcome=reply"
         },
         {"state": {"hotel-area": " None "}},

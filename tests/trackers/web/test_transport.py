@@ -158,7 +158,7 @@ PAGE = Says(b"\n<!DOCTYPE html><title>Sign in</title>", 200, {"Content-Type": "t
         (Says({}, 429, {"Retry-After": "99999"}), "asked for a pause of 99,999 s", 1),
         (
             Says(b"x", headers={"Content-Encoding": "br"}),
-            "body in the encoding 'br', expected gzip",
+            "body in the encoding 'br' instead of gzip",
             1,
         ),
     ],
