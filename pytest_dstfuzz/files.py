@@ -257,7 +257,7 @@ def check_apart(
             if _same(target, path):
                 raise UserError(
                     f"{name} and {other} are the same file, {path}, which would be overwritten: "
-                    "give one of them another path"
+                    "give one another path"
                 )
         known[name] = target
 

@@ -147,7 +147,7 @@ class Registry(Generic[T]):
         if len(points) > 1:
             packages = " and ".join(f"{p.dist.name if p.dist else '?'} ({p.value})" for p in points)
             raise UserError(
-                f"two packages provide the {self._kind} {name!r}: {packages}; remove one of them"
+                f"two packages provide the {self._kind} {name!r}: {packages}; remove one"
             )
         who, fix = f"the {self._kind} {name!r} cannot be loaded: {point.value}", self._fix(point)
         with blamed(who, fix):

@@ -203,7 +203,7 @@ def operator(transformation: str, kind: str, *, name: str = "") -> Callable[[F],
         if _origin(known.function) != _origin(function):
             raise UserError(
                 f"there are two operators {found.label}: {_place(known.function)} and "
-                f"{_place(function)}; give one of them another name"
+                f"{_place(function)}; rename one"
             )
         _OPERATORS[found.label] = found
         _FUNCTIONS.register(found.label, function)
@@ -235,9 +235,7 @@ def register(transformation: Transformation) -> Transformation:
         )
     other = _TRANSFORMATIONS.registered(name)
     if other is not None and other != transformation:
-        raise UserError(
-            f"there are two different transformations {name}: give one of them another name"
-        )
+        raise UserError(f"there are two different transformations {name}: rename one")
     _TRANSFORMATIONS.register(name, transformation)
     return transformation
 

@@ -26,10 +26,10 @@ _EXAMPLES = """\
   dstfuzz fit-noise MultiWOZ_2.1 --split train --output noise.json
 LOGS are texts exactly as users typed them: not corrected, and not in lower case. They are either
 JSON Lines with one user turn per line ("..." or {"text": "..."}), or dialogues in any layout that
---dst-data reads, of which the user turns are used. 1,000 turns are enough to estimate habits of
-capitals and punctuation, 100,000 for letters. Everything else stays as in the shipped models. The
-file contains words and counts, but no turns. It does contain the words that at least two dialogues
-misspell in the same way: read it before you share it."""
+--dst-data reads (only the user turns are used). 1,000 turns are enough to estimate habits of
+capitals and punctuation, and 100,000 to estimate slips of letters. Everything else stays as in the
+shipped models. The file contains words and counts, but no turns. It does contain the words that at
+least two dialogues misspell in the same way: read it before you share it."""
 
 
 def _options(parser: Parser) -> None:
@@ -77,7 +77,7 @@ def _lines(found: LogModel, turns: int, output: Path) -> Iterator[str]:
     counted = Counter((slip.word, slip.typed) for slip in found.slips).most_common(_SHOWN)
     if counted:
         yield f"most frequent: {', '.join((f'{typed} ({word})' for (word, typed), _ in counted))}"
-        yield "If one of them is a name or a word of yours, it is not a slip: leave out its turns."
+        yield "If a name or a word of yours is in this list, it is not a slip: leave out its turns."
     for note in found.notes:
         yield f"note: {note}"
     if slips < _FEW:

@@ -295,10 +295,10 @@ COMMANDS = (
     ),
     Command(
         "regressions",
-        "list the remembered violations, or show some of them",
+        "list the remembered violations, or show some",
         "nothing was written",
         """\
-  dstfuzz regressions                                    all of them, one per line
+  dstfuzz regressions                                    all, one per line
   dstfuzz regressions --status open                      those that fail the build
   dstfuzz regressions --weakness cue-word                those of one weakness
   dstfuzz regressions 3f2a                               one with its utterances and changes""",

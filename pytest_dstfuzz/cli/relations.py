@@ -29,7 +29,7 @@ _READ: Final = (
     "outcome",
 )
 _EXAMPLES = """\
-  dstfuzz relations                                      all of them
+  dstfuzz relations                                      all relations
   dstfuzz relations drop                                 one, with its edits and conditions
   dstfuzz relations --data multiwoz21                    to how many turns each applies
   dstfuzz relations value-swap --data multiwoz21         and why it does not apply to others

@@ -132,7 +132,7 @@ def _evaluate_options(parser: Parser) -> None:
         "--layout",
         choice("layout", READERS.single),
         "NAME",
-        help=f"layout of the data: {', '.join(READERS.single)} (default: the first of them that "
+        help=f"layout of the data: {', '.join(READERS.single)} (default: the first that "
         "has the split)",
     )
     parser.value(

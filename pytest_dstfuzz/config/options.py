@@ -228,7 +228,7 @@ GATE_OPTIONS: Final = (
     _session(
         "fail_on",
         Value(parsers.choice("failure policy", parsers.FAIL_ON), "WHAT"),
-        "what fails: violation (each violation fails its test; default) or gate (only the "
+        "failure policy: violation (each violation fails its test; default) or gate (only the "
         "rates and limits of the whole run decide)",
     ),
 )
@@ -522,7 +522,7 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     _reply(
         "compare",
         Value(comparisons, "NAME,...", separator=","),
-        "comparisons that decide whether two replies mean the same; all of them must agree: "
+        "comparisons that decide whether two replies mean the same; all must agree: "
         "exact, numbers, names, entities, polarity, ids, embedding, judge, a comparison of a "
         "package or of your suite, or module:function, your own function of two texts "
         "(default: numbers,entities,polarity,embedding)",

@@ -255,11 +255,11 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
     if settings.data.shard is not None and settings.gate.update_baseline:
         raise UserError(
             "--dst-update-baseline needs the results of all dialogues, but --dst-shard runs only "
-            "some of them: leave one of them out"
+            "some of them: leave one out"
         )
     if settings.output.remember and settings.output.redact:
         raise UserError(
-            "--dst-remember stores utterances and --dst-redact hides them: use only one of them"
+            "--dst-remember stores utterances and --dst-redact hides them: use only one"
         )
     if "variant" in given and "variants" in given:
         check_variant(settings.variant)
@@ -301,13 +301,13 @@ def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:
         for name in (option(name).spelled for name, is_given in given.items() if is_given):
             raise UserError(
                 f"--dst-error-rate=no asks each context once, but {name} needs repeated answers: "
-                "leave one of them out"
+                "leave one out"
             )
     for name in ("noise_floor", "error_rate") if votes is not None else ():
         if getattr(tracker, name):
             raise UserError(
                 f"dst_votes uses a majority vote, but {option(name).spelled} replaces it by a "
-                "sequential test: leave one of them out"
+                "sequential test: leave one out"
             )
 
 
@@ -317,7 +317,7 @@ def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
         if getattr(tracker, name):
             raise UserError(
                 f"{option(name).spelled} is for answers that vary, but --dst-repeatable declares "
-                "that they do not: leave one of them out, or use --dst-repeatable=no"
+                "that they do not: leave one out, or use --dst-repeatable=no"
             )
 
 
@@ -392,7 +392,7 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
             if texts.setdefault(found.name, said) != said:
                 raise UserError(
                     f"--dst-{owner}: {found.key or 'the value'} of {name} has two different "
-                    "values: leave one of them out"
+                    "values: leave one out"
                 )
         names.append(head)
     return ",".join(names), texts

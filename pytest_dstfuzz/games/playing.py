@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_dstfuzz.errors import DstFuzzError, UserError
+from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of
 from pytest_dstfuzz.games.game import (
     Fluency,
     FluencyModel,
@@ -78,7 +78,7 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
     def reply(history: list[TalkLine]) -> object:
         return _told(lambda: agent.reply(history), f"{who} after {counted(len(said), 'line')},")
 
-    _told(lambda: agent.start(scenario.target), f"{who} told its goal,")
+    _told(lambda: agent.start(scenario.target), f"{who} when it got its goal,")
     targets_turn = scenario.target_first
     while len(said) < game.most_turns:
         if targets_turn:
@@ -111,7 +111,9 @@ def _told(asked: Callable[[], object], who: str) -> object:
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{place.filename}, line {place.lineno}"
-        raise UserError(f"{who} raised {error!r} ({where})") from error
+        raise UserError(
+            f"{who} raised {type(error).__name__}: {message_of(error)} ({where})"
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def refuse_what_cannot_be_kept(settings: Settings) -> None:
         if limit is not None:
             raise UserError(
                 f"{flag} cannot be combined with --ray: if an actor dies, its use is unknown. "
-                "Leave one of them out, or use --max-calls"
+                "Leave one out, or use --max-calls"
             )
 
 

@@ -703,7 +703,7 @@ def check_parts(folders: Sequence[ResultFolder]) -> None:
         if number in by_number:
             raise UserError(
                 f"part {shard_text(manifest.shard)} was given twice, in {by_number[number].path} "
-                f"and in {folder.path}: leave one of them out"
+                f"and in {folder.path}: leave one out"
             )
         by_number[number] = folder
     missing = [

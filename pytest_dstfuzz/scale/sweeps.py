@@ -80,9 +80,7 @@ def read_sweep(path: Path) -> SweepPlan:
     texts = {name: tuple(map(_text, values)) for name, values in axes.items()}
     for name, found in texts.items():
         if twice := [text for text in found if found.count(text) > 1]:
-            raise UserError(
-                f"{path}, [axes] {name}: {twice[0]!r} is listed twice: remove one of them"
-            )
+            raise UserError(f"{path}, [axes] {name}: {twice[0]!r} is listed twice: remove one")
     base = {name: _placed(name, value, path) for name, value in fixed.items()}
     cells = []
     for values in product(*axes.values()):
@@ -101,9 +99,7 @@ def _tables(content: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dic
         _named(name, path, "settings"): v for name, v in _parse_table(content, "settings", path)
     }
     if twice := [name for name in axes if name in fixed]:
-        raise UserError(
-            f"{path}: {twice[0]!r} is in [axes] and in [settings]: leave one of them out"
-        )
+        raise UserError(f"{path}: {twice[0]!r} is in [axes] and in [settings]: leave one out")
     if not axes:
         raise UserError(
             f'{path} has no axis: add a table [axes] with lists, such as search = ["random"]'

@@ -153,7 +153,7 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
         (lambda _, meta: meta.pop("about"), "its metadata is damaged: lacks 'tracker'"),
         (
             lambda _, meta: meta["about"].update(seed="1"),
-            "seed: '1' where a whole number",
+            "seed: '1' instead of a whole number",
         ),
         (
             lambda _, meta: meta["about"].update(calls=True),

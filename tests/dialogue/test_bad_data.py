@@ -52,8 +52,12 @@ BAD = [
     ("test.json", {"Y": 3, "X": {"log": []}}, r"dialogue Y: 3 instead of an object"),
     ("test.json", {"Y": {}, "X": {"log": []}}, r"dialogue Y: lacks 'log'"),
     ("test.json", log(3), r"dialogue X: log\[0\]: 3 instead of an object"),
-    ("test.json", log({"text": 3}), r"dialogue X: log\[0\]\.text: 3 where a text is"),
-    ("test.json", log({"text": "a"}, {"text": "b"}), r"utterance 1: 'metadata': None where an ob"),
+    ("test.json", log({"text": 3}), r"dialogue X: log\[0\]\.text: 3 instead of a text"),
+    (
+        "test.json",
+        log({"text": "a"}, {"text": "b"}),
+        r"utterance 1: 'metadata': None instead",
+    ),
     (
         "test.json",
         log({"text": "a"}, {"text": "b", "metadata": {"taxi": []}}),
@@ -75,7 +79,7 @@ BAD = [
         r"the id X is not unique",
     ),
     # sharded schema
-    ("test_1.json", [{"dialogue_id": "a", "turns": 3}], r"dialogue a: turns: 3 where a list is"),
+    ("test_1.json", [{"dialogue_id": "a", "turns": 3}], r"dialogue a: turns: 3 instead of a list"),
     ("test_1.json", [{"dialogue_id": "a", "turns": []}], r"dialogue a has no turns"),
     ("test_1.json", [{"dialogue_id": 1, "turns": []}], r"dialogue 1: dialogue_id: 1 where a text"),
     (
@@ -89,11 +93,11 @@ BAD = [
         r"dialogue a: turns\[0\]: lacks 'speaker'",
     ),
     # TRADE
-    ("test_dials.json", [{"dialogue_idx": 3}], r"dialogue 3: dialogue_idx: 3 where a text"),
+    ("test_dials.json", [{"dialogue_idx": 3}], r"dialogue 3: dialogue_idx: 3 instead of a text"),
     (
         "test_dials.json",
         [3, "dialogue_idx", {"dialogue_idx": 3}],
-        r"json: \[0\]: 3 where an object is",
+        r"json: \[0\]: 3 instead of an object",
     ),
     ("test_dials.json", [{"dialogue_idx": "a", "dialogue": []}], r"dialogue a has no turns"),
     (
@@ -161,9 +165,13 @@ BAD = [
     ("a.jsonl", '{"turns": []}', r"line 1: lacks 'dialogue_id'"),
     ("a.jsonl", line(turns=[]), r"dialogue a has no turns"),
     ("a.jsonl", line(utterances=[]), r"dialogue a has no turns"),
-    ("a.jsonl", line(utterances=["hi", 3]), r"line 1: utterances\[1\]: 3 where a text is"),
+    ("a.jsonl", line(utterances=["hi", 3]), r"line 1: utterances\[1\]: 3 instead of a text"),
     ("a.jsonl", line(turns=[{"system": "x"}]), r"line 1: turns\[0\]: lacks 'user'"),
-    ("a.jsonl", line(turns=[{"user": "x", "state": []}]), r"turns\[0\]\.state: \[\] where an obj"),
+    (
+        "a.jsonl",
+        line(turns=[{"user": "x", "state": []}]),
+        r"state: \[\] instead of an obj",
+    ),
     (
         "a.jsonl",
         line(utterances=["a", "b", "c"], states=[{}]),

@@ -127,7 +127,7 @@ class Odd:
         (Odd(name="", turn=print), "lacks a name"),
         (
             Odd(name="x", turn=print, order="up"),
-            "order of Odd is 'up': but must be reading or dist",
+            "order of Odd is 'up', but must be reading or dist",
         ),
     ],
 )

@@ -161,7 +161,7 @@ def test_an_agent_that_raises_is_told_with_the_place() -> None:
         def reply(self, history: Any) -> str:
             raise KeyError(f"boom {len(history)}")
 
-    told = r"in scenario 'c0', after 1 line, raised KeyError\('boom 1'\) \(.*games\.py, line"
+    told = r"in scenario 'c0', after 1 line, raised KeyError: 'boom 1' \(.*games\.py, line"
     with pytest.raises(UserError, match=told):
         FEW.run(Broken("x"), CoinGame())
 

@@ -50,7 +50,7 @@ def test_there_and_back() -> None:
         ([], "[] instead of an object"),
         ({}, "lacks 'parts'"),
         ({"parts": [{"name": "a"}]}, "parts[0]: lacks 'size'"),
-        ({"parts": [{"name": 3, "size": 1}]}, "parts[0].name: 3 where a text is"),
+        ({"parts": [{"name": 3, "size": 1}]}, "parts[0].name: 3 instead of a text"),
         ({"parts": [{"name": "a", "size": True}]}, "parts[0].size: True where a whole number"),
         ({"parts": [{"name": "a", "size": 1, "state": {"b": 1}}]}, "a whole number where a text"),
     ],

@@ -64,7 +64,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((MODEL, "--dst-data=other.json"), "other.json has no dialogues in a known layout"),
     ((MODEL, "--dst-data=nothing.jsonl"), "nothing.jsonl is empty"),
     ((MODEL, "--dst-data=half.jsonl"), "half.jsonl: dialogue 1, turn 0 contains a lone surrogate"),
-    ((MODEL, "--dst-data=typed.jsonl"), "typed.jsonl: line 1: turns[0].user: 3 where a text is"),
+    ((MODEL, "--dst-data=typed.jsonl"), "typed.jsonl: line 1: turns[0].user: 3 instead of a text"),
     ((MODEL, "--dst-data=broken.zip"), "broken.zip is not a zip file or is cut off"),
     (
         (MODEL, "--dst-data=talk.jsonl", "--dst-relation=gold"),
