@@ -439,7 +439,8 @@ def to_try(key: Key, kind: AnswerKind = BELIEF_STATES) -> str:
     'say in the prompt that a corrected value replaces the first one'
     """
     words = _WORDS[key.mechanism]
-    return kind.words.fill((kind.has_tools and words.for_calls) or words.to_try)
+    own = words.for_calls if kind.has_tools else ""
+    return kind.words.fill(own or words.to_try)
 
 
 #: The figure that ranks weaknesses: expected failures in 1,000 user turns, or, if no sample of a
