@@ -157,12 +157,12 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
         ),
         (
             lambda _, meta: meta["about"].update(calls=True),
-            "calls: True where a whole number",
+            "calls: True instead of a whole number",
         ),
         (lambda _, meta: meta["about"].update(ks="123"), "ks: '123' instead of a list"),
         (
             lambda _, meta: meta["about"].update(held_out=[1]),
-            r"held_out\[0\]: 1 where a text",
+            r"held_out\[0\]: 1 instead of a text",
         ),
         (
             lambda _, meta: meta["about"].update(order="random"),

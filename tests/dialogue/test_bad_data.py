@@ -81,7 +81,11 @@ BAD = [
     # sharded schema
     ("test_1.json", [{"dialogue_id": "a", "turns": 3}], r"dialogue a: turns: 3 instead of a list"),
     ("test_1.json", [{"dialogue_id": "a", "turns": []}], r"dialogue a has no turns"),
-    ("test_1.json", [{"dialogue_id": 1, "turns": []}], r"dialogue 1: dialogue_id: 1 where a text"),
+    (
+        "test_1.json",
+        [{"dialogue_id": 1, "turns": []}],
+        r"dialogue 1: dialogue_id: 1 instead of a text",
+    ),
     (
         "test_1.json",
         [{"dialogue_id": "a", "turns": [{"utterance": "hi", "speaker": "USER"}]}],

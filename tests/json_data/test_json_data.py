@@ -51,8 +51,11 @@ def test_there_and_back() -> None:
         ({}, "lacks 'parts'"),
         ({"parts": [{"name": "a"}]}, "parts[0]: lacks 'size'"),
         ({"parts": [{"name": 3, "size": 1}]}, "parts[0].name: 3 instead of a text"),
-        ({"parts": [{"name": "a", "size": True}]}, "parts[0].size: True where a whole number"),
-        ({"parts": [{"name": "a", "size": 1, "state": {"b": 1}}]}, "a whole number where a text"),
+        ({"parts": [{"name": "a", "size": True}]}, "parts[0].size: True instead of a whole number"),
+        (
+            {"parts": [{"name": "a", "size": 1, "state": {"b": 1}}]},
+            "a whole number instead of a text",
+        ),
     ],
 )
 def test_what_does_not_fit(data: object, message: str) -> None:

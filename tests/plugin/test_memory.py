@@ -288,7 +288,7 @@ def test_a_suite_with_a_tracker_of_its_own_replays_with_it(remembered: pytest.Py
             lambda line: line.replace('"slot": "hotel-name"', '"slot": " "'),
             "not the name of a slot",
         ),
-        (lambda line: line.replace('"slot": "hotel-name"', '"slot": 7'), "7 where a text is"),
+        (lambda line: line.replace('"slot": "hotel-name"', '"slot": 7'), "7 instead of a text"),
         (lambda line: line.replace('"slot"', '"slots"'), "changed[[]0]: lacks 'slot'"),
         # As a merge by hand leaves it: accepted by the second of two keys.
         (lambda line: f'{line[:-1]}, "status": "accepted"}}', "two values for the key 'status'"),
