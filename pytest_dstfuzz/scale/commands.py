@@ -48,7 +48,7 @@ def ray_options(parser: Parser, meaning: str = "") -> None:
         nargs="?",
         const="",
         metavar="ADDRESS",
-        help="run the test with Ray actors, each with its own tracker: on this machine, or on the "
+        help="run with Ray actors, each with its own tracker: on this machine, or on the "
         "cluster with this address (HOST:PORT of its head node, or auto)" + meaning,
     )
     parser.value(

@@ -114,5 +114,5 @@ def test_schedules_are_not_mixed(data: Path, whole: Path, tmp_path: Path) -> Non
     assert "the earlier run learned after each round (--ray)" in str(e.value)
     train_agent(run_of(data, tmp_path / "other", calls=90), silent, PlantedBot())
     more = run_of(data, tmp_path / "other", calls=90, resume=True)
-    with pytest.raises(UserError, match=r"learned between attempts .* now learn after"):
+    with pytest.raises(UserError, match=r"learned between attempts .* would learn after"):
         train_agent(more, silent, PlantedBot(), PlayedHere(PlantedBot()))

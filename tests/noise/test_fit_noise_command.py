@@ -104,7 +104,7 @@ def test_damaged_logs_are_one_message(folder: Path, content: str, message: str):
             "nothing.jsonl --output own.json",
             "no such file or folder: 'nothing.jsonl'. Did you mean 'logs.jsonl'?",
         ),
-        ("logs.jsonl --output logs.jsonl", "--output and the logs are one file"),
+        ("logs.jsonl --output logs.jsonl", "--output and the logs are the same file"),
         ("logs.jsonl --ouput own.json --output x", "did you mean --output?"),
         ("logs.jsonl --output own.json --split tset", "Did you mean 'test'?"),
         ("logs.jsonl --output .", "cannot write .: it is a folder"),

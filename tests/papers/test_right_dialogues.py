@@ -58,7 +58,7 @@ def test_progress_is_told(data: DialogueSet, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_cannot_be_used(data: DialogueSet) -> None:
     with pytest.raises(UserError, match="is in two of the splits"):
         right_dialogues(_knows(data), [data, data], 64, str)
-    with pytest.raises(UserError, match="no dialogue right at every turn"):
+    with pytest.raises(UserError, match="nothing to perturb"):
         right_dialogues(_knows(data, without=len(data.dialogues)), [data], 64, str)
     with pytest.raises(UserError, match=r"2 dialogues are too few .* hold out 20 %"):
         held_out(replace(data, dialogues=data.dialogues[:2]))

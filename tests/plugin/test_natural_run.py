@@ -88,7 +88,7 @@ def test_an_ini_file_and_a_marker_set_them_too(talk: pytest.Pytester) -> None:
     [
         ("--dst-noise=typng", "unknown noise model 'typng'. Did you mean 'typing'?"),
         ("--dst-noise=typing:0", "must be a number of shares of the slips above 0"),
-        ("--dst-noise=,", "names nothing"),
+        ("--dst-noise=,", "contains no name"),
         ("--dst-slip-rate=2", "must be a rate between 0 and 1"),
     ],
 )

@@ -405,7 +405,7 @@ def test_the_command_line_goes_before_the_ini_file(
     [
         ("relation=mortar:perturbation=DRS", "perturbations"),
         ("relation=gold:reference=answer", "reference"),
-        ("compare=embedding:threshold=3", "--dst-compare=NAME:threshold: '3' is no distance"),
+        ("compare=embedding:threshold=3", "--dst-compare=NAME:threshold: '3' is out of range"),
         ("relation=frozen:a.jsonl,frozen:b.jsonl", "twice"),
         ("relation=frozen:a:word=b.jsonl", "double quotes"),
         ("compare=ids:cited=(?:a,b)", "double quotes"),

@@ -108,7 +108,7 @@ def test_contexts_are_shared_out() -> None:
     shares = shares_of(settings, 3)
     assert [one.budget.max_calls for one in shares] == [4, 4, 3]
     assert shares_of(Settings(), 2) == [Settings(), Settings()]
-    with pytest.raises(UserError, match="give --ray-actors 11"):
+    with pytest.raises(UserError, match="use --ray-actors 11"):
         shares_of(settings, 12)
     left = left_of(shares[0], 3)
     assert left is not None
@@ -132,7 +132,7 @@ def test_an_actor_is_on_one_node() -> None:
         room = room_for(RayOptions(gpus=gpus), nodes)
         assert (room.actors, room.cpus, room.gpus) == (most, 0.0, gpus or 1.0)
     assert room_for(RayOptions(actors=5, gpus=0), nodes).gpus == 0
-    with pytest.raises(UserError, match=r"room for 6 actors .* give --ray-actors 6 or fewer"):
+    with pytest.raises(UserError, match=r"only for 6: use --ray-actors 6 or fewer"):
         room_for(RayOptions(actors=9, gpus=0.5), nodes)
-    with pytest.raises(UserError, match="give --ray-gpus 0"):
+    with pytest.raises(UserError, match="use --ray-gpus 0"):
         room_for(RayOptions(gpus=1), [node(CPU=2)])
