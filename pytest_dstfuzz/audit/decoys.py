@@ -595,7 +595,7 @@ def draw_decoys(
         some = _Maker(make, order, taken, edits).make(kinds, count, drawn)
         if len(some) < count:
             raise UserError(
-                f"the report allows only {len(some)} {name}, not {count}: test more turns, or ask "
+                f"the report allows only {len(some)} of {count} {name}: test more turns, or ask "
                 "for fewer"
             )
         made += some

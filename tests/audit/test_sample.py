@@ -62,7 +62,7 @@ def test_fine_decoys_are_drawn_besides(turns: Turns) -> None:
     # The others are those that there are without them.
     texts = {row.perturbed for row in sample.rows}
     assert {row.perturbed for row in coarse} <= texts
-    with pytest.raises(UserError, match=r"fine decoys, not 500"):
+    with pytest.raises(UserError, match=r"of 500 fine decoys"):
         draw_sample(turns, Draw(fine_decoys=500))
 
 
@@ -97,5 +97,5 @@ def test_where_every_dialogue_broke_its_turns_serve(turns: Turns) -> None:
 def test_nothing_to_draw(turns: Turns) -> None:
     with pytest.raises(UserError, match="no violation"):
         draw_sample([turn for turn in turns if turn.outcome == "held"], Draw())
-    with pytest.raises(UserError, match=r"decoys, not 500"):
+    with pytest.raises(UserError, match=r"of 500 decoys"):
         draw_sample(turns, Draw(decoys=500))
