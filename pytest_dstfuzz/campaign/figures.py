@@ -466,6 +466,11 @@ class ExpectedFailures:
     locked_per_1000: float
     #: Distorted turns per 1,000 without a verdict: over the edit rates, or without an answer.
     unjudged_per_1000: float
+    #: Failures per 1,000 turns whose clean answer is right, and of those whose clean answer is
+    #: wrong, and turns per 1,000 that a variant corrects; ``None`` if a turn has no label.
+    right_to_wrong_per_1000: float | None = None
+    wrong_to_wrong_per_1000: float | None = None
+    corrected_per_1000: float | None = None
     #: Why there is no estimate; ``""`` if there is one.
     reason: str = ""
 
@@ -504,6 +509,8 @@ class ExpectedTally:
         self._weights, self._squares = ExactSum(), ExactSum()
         self._failing, self._unjudged = ExactSum(), ExactSum()
         self._distorted, self._locked = ExactSum(), ExactSum()
+        self._right, self._corrected = ExactSum(), ExactSum()
+        self._labelled = True
         self._dialogues: dict[str, ExactSum] = {}
 
     def add(self, turn: TurnResult) -> None:
@@ -523,6 +530,9 @@ class ExpectedTally:
         self._distorted.add(noise.distorted)
         self._locked.add(noise.locked)
         self._unjudged.add(_weighed(turn, _sampled(turn), "unjudged"))
+        self._labelled = self._labelled and turn.label is not None
+        self._right.add(failing if turn.is_right else 0.0)
+        self._corrected.add(_weighed(turn, _sampled(turn), "corrected"))
 
     @property
     def expected(self) -> ExpectedFailures | None:
@@ -545,6 +555,8 @@ class ExpectedTally:
             found = [(parts.value, float(parts.count)) for parts in self._dialogues.values()]
             interval = mean_interval(found, distorted)
         name, rate = min(models)
+        split = self._labelled and not reason
+        right, corrected = self._right.mean, self._corrected.mean
         return ExpectedFailures(
             per_1000=None if reason else TURNS * self._failing.mean,
             interval=None if interval is None else (TURNS * interval[0], TURNS * interval[1]),
@@ -555,6 +567,9 @@ class ExpectedTally:
             distorted_per_1000=TURNS * distorted,
             locked_per_1000=TURNS * self._locked.mean,
             unjudged_per_1000=TURNS * self._unjudged.mean,
+            right_to_wrong_per_1000=TURNS * right if split else None,
+            wrong_to_wrong_per_1000=TURNS * (self._failing.mean - right) if split else None,
+            corrected_per_1000=TURNS * corrected if split else None,
             reason=reason,
         )
 
@@ -575,7 +590,10 @@ def _weighed(turn: TurnResult, variants: Iterable[VariantResult], outcome: str) 
 
 
 def _outcome(turn: TurnResult, variant: VariantResult) -> str:
-    """Return the outcome of a sampled variant: ``failure``, ``kept`` or ``unjudged``."""
+    """Return the outcome of a sampled variant.
+
+    It is ``failure``, ``corrected``, ``kept`` or ``unjudged``.
+    """
     if variant.outcome == "duplicate":
         # It was not run, because another variant has the same text and thus the same outcome.
         same = _text(variant)
@@ -584,5 +602,7 @@ def _outcome(turn: TurnResult, variant: VariantResult) -> str:
         return "kept"
     if variant.outcome not in RUN_OUTCOMES or variant.outcome == "error":
         return "unjudged"
+    if variant.outcome == "improved":
+        return "corrected"
     broken = variant.outcome == "violation" and variant.cause != "context"
     return "failure" if broken else "kept"

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -53,6 +53,7 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.packing import report_of_models
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.screen import screen_lines
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.totals.plainest import Novelty
@@ -275,26 +276,56 @@ class SessionEnd:
             self._tell_gone(session, facts.gone, exitstatus)
         record_failed_gate(config, [line.text for line in self._last_lines if line.style == "bad"])
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the figures and the reasons of a failure."""
-        if self._context.judges_nothing:
-            return
-        if self._collector:
-            self._print_figures(terminalreporter)
-            if self._collector.missing:
-                why = f" ({self._ended})" if self._ended else ""
-                text = f"dstfuzz: {no_result_text(self._collector.missing)}{why}"
-                text += self._unseen_relations()
-                terminalreporter.write_line(printable(text), yellow=True)
-            if hint := self._shorter(terminalreporter):
-                terminalreporter.write_line(f"dstfuzz: {hint}", light=True)
-        for line in self._last_lines:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, object, object]:
+        """Print the first screen below everything else, next to the prompt."""
+        result = yield
+        if not self._context.judges_nothing:
+            self._print(terminalreporter)
+        return result
+
+    def _print(self, reporter: pytest.TerminalReporter) -> None:
+        """Print tables if they are wanted, then the verdict, then the figures that count."""
+        verbosity = reporter.config.get_verbosity()
+        if self._collector and verbosity:
+            self._print_figures(reporter)
+        screen = self._collector and not verbosity
+        lines = list(self._last_lines)
+        if self._collector and self._collector.missing:
+            why = f" ({self._ended})" if self._ended else ""
+            text = f"{no_result_text(self._collector.missing)}{why}"
+            lines.append(StyledLine(f"{text}{self._unseen_relations()}", "warning"))
+        if screen:
+            reporter.section("dstfuzz", "=", bold=True)
+        for line in lines:
             markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
-            terminalreporter.write_line(printable(f"dstfuzz: {line.text}"), **markup)
+            reporter.write_line(printable(f"{'' if screen else 'dstfuzz: '}{line.text}"), **markup)
+        if screen:
+            self._print_screen(reporter)
         for command in annotation_lines(
             self._not_accepted, self._context.settings, _encoding(), self._collector.places
         ):
-            terminalreporter.write_line(command)
+            reporter.write_line(command)
+
+    def _print_screen(self, reporter: pytest.TerminalReporter) -> None:
+        """Print the first screen of each tracker."""
+        for one in self._models:
+            if one.name:
+                reporter.section(printable(one.name), "-")
+            lines = screen_lines(
+                one.results,
+                one.settings,
+                self._info(one, shared=not one.name),
+                one.totals,
+                judged=self._gate.judges and self._judged is not None,
+                width=min(shutil.get_terminal_size().columns, _WIDEST),
+                encoding=_encoding(),
+                command=self._repeating(reporter.config),
+            )
+            for line in lines:
+                reporter.write_line(line.text, **_MARKUP[line.style])
 
     def _not_accepted(self, new: bool) -> Iterator[TurnResult]:
         """Yield results that are not accepted: new ones, or those that were not compared.
@@ -310,15 +341,6 @@ class SessionEnd:
                     marked = one.marked(result)
                     shown = [redacted(marked) if redact else marked]
                     yield from novelty.only_new(shown) if new else novelty.not_compared(shown)
-
-    def _shorter(self, reporter: pytest.TerminalReporter) -> str:
-        """Return a hint to shorten the output if many failures were shown in full, or ``""``."""
-        shown = reporter.config.option.tbstyle not in ("no", "line")
-        broken = sum(one.totals.broken for one in self._models)
-        failed = self._context.settings.gate.fail_on == "violation"
-        if not (shown and failed) or min(broken, len(reporter.stats.get("failed", ()))) < _MANY:
-            return ""
-        return "to hide the failures above: --tb=no"
 
     def _unseen_relations(self) -> str:
         """Return the names of relations without results as a text, or ``""``."""
@@ -545,8 +567,6 @@ def _encoding() -> str:
 
 #: Key of a worker's output: number of results that its selected tests need.
 _PLANNED = "dstfuzz_planned"
-#: Number of failed tests that are a lot to read.
-_MANY = 10
 #: Maximum width of a line in columns.
 _WIDEST = 120
 #: Colours of a line, if the terminal has colours.

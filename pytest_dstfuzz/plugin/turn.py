@@ -172,7 +172,9 @@ class DstTurn:
     def _fail(self) -> NoReturn:
         __tracebackhide__ = True
         result = redacted(self.result) if self.settings.output.redact else self.result
-        pytest.fail(explain(result, self._found[1], command=self.command), pytrace=False)
+        verbose = self._item.config.get_verbosity() > 0
+        text = explain(result, self._found[1], command=self.command, verbose=verbose)
+        pytest.fail(text, pytrace=False)
 
 
 class DstReport:

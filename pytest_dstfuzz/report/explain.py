@@ -19,10 +19,17 @@ from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.dialogue.calls import Outcome, shown_value
 from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.perturb.edits import undo_edits
-from pytest_dstfuzz.printable import printable, without_commands
+from pytest_dstfuzz.printable import counted, printable, without_commands
 from pytest_dstfuzz.report.answers import MOST_SAID, call_lines, called_text, reply_lines
 from pytest_dstfuzz.report.page import hanging
-from pytest_dstfuzz.report.wording import MARGIN, earlier_edits, legend, mark_edits, shorten
+from pytest_dstfuzz.report.wording import (
+    MARGIN,
+    earlier_edits,
+    legend,
+    mark_edits,
+    needed_context,
+    shorten,
+)
 from pytest_dstfuzz.totals.plainest import simplicity
 
 __all__ = ["move_texts"]
@@ -208,27 +215,75 @@ _CAUSES: dict[Cause, str] = {
 }
 
 
-def explain(result: TurnResult, settings: Settings, *, command: str | None) -> str:
+def explain(
+    result: TurnResult, settings: Settings, *, command: str | None, verbose: bool = False
+) -> str:
     """Return the text of a failed turn in the style of a good assertion message.
 
-    The shown ``command`` repeats only the plainest variant.
+    It has at most about 15 lines and shows the plainest variant. With ``verbose`` it shows up to
+    `MOST_SHOWN` variants with all their edits. The ``command`` repeats only the plainest variant.
     """
     failed = [item for item in result.variants if item.outcome in ("violation", "error")]
     if _fails_unedited(result):
         failed = []  # No variant was asked.
     failed.sort(key=lambda item: (item.outcome != "error", *simplicity(item)))
-    blocks = ["\n".join([_headline(result), "", *_said(result)])]
-    blocks += [
-        "\n".join((_rewrite if is_rewritten(item) else _variant)(item, result))
-        for item in failed[:MOST_SHOWN]
-    ]
-    if len(failed) > MOST_SHOWN:
-        blocks.append(f"... and {len(failed) - MOST_SHOWN} more variants, in the JSON report.")
+    blocks = ["\n".join([_headline(result), "", *(_said(result) if verbose else ())]).rstrip()]
+    shown = failed[: MOST_SHOWN if verbose else 1]
+    if verbose:
+        blocks += [
+            "\n".join((_rewrite if is_rewritten(item) else _variant)(item, result))
+            for item in shown
+        ]
+    else:
+        blocks += ["\n".join(_brief(item, result)) for item in shown]
+    if more := len(failed) - len(shown):
+        where = "the JSON report has them" if verbose else "-v shows them"
+        blocks.append(f"  ... and {counted(more, 'more variant')}: {where}")
     plainest = failed[0].index if failed and settings.variant.variant is None else None
     own = any(map(is_rewritten, result.variants))
     blocks.append("\n".join(_circumstances(settings.variant, command, plainest, own=own)))
     # Wrapping may also move a command to the start of a line.
     return without_commands("\n\n".join(blocks))
+
+
+#: Maximum number of changes in a brief text.
+_MOST_CHANGES: Final = 4
+
+
+def _brief(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
+    """Yield the dialogue, the edit in the user's words, the change and its cause."""
+    plain = variant.plain
+    if turn.system:
+        yield from _field("  system", shorten(turn.system, 160))
+    for index, clean, edits in needed_context(variant):
+        yield from _field(f"  turn {index}", mark_edits(clean, edits, margin=MARGIN))
+    if variant.about:
+        yield from _field("  rewrite", printable(variant.about))
+    texts = move_texts(variant) if variant.moves else [_marked_user(plain)]
+    for text in texts:
+        yield from _field("  user", text)
+    if variant.outcome == "error":
+        yield from _field("  error", shorten(variant.reason))
+        return
+    yield from _changes(plain, turn)
+    if variant.reduced is not None:
+        yield from _field("  cause", blame(variant.reduced))
+    elif variant.cause is not None:
+        yield from _field("  cause", _CAUSES[variant.cause])
+    for text in doubts(variant):
+        yield from _field("  doubt" if _wavers(variant) else "  votes", text)
+
+
+def _changes(plain: VariantResult | Minimal, turn: TurnResult) -> Iterator[str]:
+    lines = change_lines(plain.changed_slots, turn)
+    for number, line in enumerate(lines[:_MOST_CHANGES]):
+        yield from _field("        +" if number else "  changed", shorten(line, 160))
+    if len(lines) > _MOST_CHANGES:
+        yield from _field("        +", counted(len(lines) - _MOST_CHANGES, "more change"))
+
+
+def _marked_user(plain: VariantResult | Minimal) -> str:
+    return mark_edits(undo_edits(plain.text, plain.edits), plain.edits, margin=MARGIN)
 
 
 def keyword(name: str) -> str:

@@ -23,7 +23,7 @@ from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.page import Style, TerminalPage
 from pytest_dstfuzz.report.wording import mark_edits, needed_context
 from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE
-from pytest_dstfuzz.weaknesses.groups import Member, Ranking, Weakness, ranked
+from pytest_dstfuzz.weaknesses.groups import Ranking, Weakness, ranked
 
 EXPECTED: Final = "expected failures"
 #: Remark on the failure rate if a noise model draws the variants: it is no rate of user turns.
@@ -170,7 +170,7 @@ def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
                 "id": one.example.id,
                 "turn": one.example.turn.id,
                 "variant": one.example.variant.index,
-                "said": said(one.example),
+                "said": said(one.example.variant),
                 "changed": [str(slot) for slot in one.example.variant.plain.changed_slots],
             },
             "members": list(one.members),
@@ -197,7 +197,7 @@ def _show_list(page: TerminalPage, listed: RankedList[Weakness], *, verbose: boo
         page.field(f"{number:>4}. ", f"{one.description} ({_facts(one)})", style)
         if one.accepted:
             page.field("        ", accepted_text(one.accepted), "dim")
-        page.field("        ", said(one.example))
+        page.field("        ", said(one.example.variant))
         changes = change_lines(one.example.variant.plain.changed_slots, one.example.turn)
         words = one.example.turn.kind.words
         # Changes of slots fit on one line; replies are whole sentences.
@@ -266,11 +266,11 @@ def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
     return text, lines
 
 
-def said(example: Member) -> str:
+def said(variant: VariantResult) -> str:
     """Return the texts of a violation with marked edits, including the earlier turns to blame."""
-    plain = example.variant.plain
+    plain = variant.plain
     texts = [mark_edits(undo_edits(plain.text, plain.edits), plain.edits, margin=_MARGIN)]
-    for index, clean, edits in needed_context(example.variant):
+    for index, clean, edits in needed_context(variant):
         texts.append(f"(turn {index}: {mark_edits(clean, edits, margin=_MARGIN)})")
     return " ".join(texts)
 
