@@ -64,7 +64,10 @@ def test_the_tools_of_a_server_are_those_of_data(
         (command("-c", "print('Hello')"), "failed to list its tools: Connection closed"),
         (command("-c", "import time; time.sleep(9)"), "did not list its tools within 0.5 s"),
         ("python 'server.py", "is not a valid command: No closing quotation"),
-        ("http://me:secret@127.0.0.1:9/mcp", "the MCP server 'http://***@127.0.0.1:9/mcp' lists"),
+        (
+            "http://me:secret@127.0.0.1:9/mcp",
+            "the MCP server 'http://***@127.0.0.1:9/mcp' failed to list",
+        ),
     ],
 )
 def test_a_server_that_lists_nothing_is_one_message(

@@ -159,8 +159,8 @@ BAD = [
         '{"dialogue_id": "a", "turns": [{"user": "x", "state": {"s": "big", "s": "small"}}]}',
         r"line 1 has two values for the key 's': leave one out; expected one dialogue per line",
     ),
-    ("a.jsonl", line(users=["a"], states=[{"s": math.nan}]), r"line 1 holds NaN, which is no val"),
-    ("a.jsonl", line(users=["a"], states=[{"s": -math.inf}]), r"line 1 holds -Infinity"),
+    ("a.jsonl", line(users=["a"], states=[{"s": math.nan}]), r"line 1 contains NaN, which is not"),
+    ("a.jsonl", line(users=["a"], states=[{"s": -math.inf}]), r"line 1 contains -Infinity"),
     (
         "a.jsonl",
         line(users=["a"], states=[{"s": 1}]).replace("1}", "1e999}"),
@@ -218,8 +218,8 @@ def test_bad_data_is_one_clear_message(
         ("[" * 100_000, "nested too deeply"),
         ('{"a": ' * 100_000, "nested too deeply"),
         ('{"pizza-size": ["big"], "pizza-size": ["small"]}', "two values for the key 'pizza-size'"),
-        ('{"pizza-size": [NaN]}', "holds NaN"),
-        ('{"pizza-size": [1e999]}', "holds 1e999"),
+        ('{"pizza-size": [NaN]}', "contains NaN"),
+        ('{"pizza-size": [1e999]}', "contains 1e999"),
     ],
 )
 def test_bad_ontology_of_ones_own(

@@ -292,7 +292,7 @@ def test_a_suite_with_a_tracker_of_its_own_replays_with_it(remembered: pytest.Py
         (lambda line: line.replace('"slot"', '"slots"'), "changed[[]0]: lacks 'slot'"),
         # As a merge by hand leaves it: accepted by the second of two keys.
         (lambda line: f'{line[:-1]}, "status": "accepted"}}', "two values for the key 'status'"),
-        (lambda line: line.replace('"label": null', '"label": {"a": NaN}'), "holds NaN"),
+        (lambda line: line.replace('"label": null', '"label": {"a": NaN}'), "contains NaN"),
         (lambda _: "[" * 100_000, "nested too deeply"),
         (lambda _: "[1]", "violation: [[]1] instead of an object"),
         (lambda line: json.dumps({**json.loads(line), "edits": "abc"}), "edits: 'abc' where"),
