@@ -260,9 +260,10 @@ def find_transformation(name: str) -> Transformation:
     """Return a shipped, registered or installed transformation by its name."""
     found = _TRANSFORMATIONS.find(name)
     if not isinstance(found, Transformation) or found.name != name:
+        named = getattr(found, "__qualname__", type(found).__name__)
         raise UserError(
-            f"the transformation {name!r} of an installed package is not a Transformation of this "
-            f"name, but {type(found).__name__}"
+            f"the transformation {name!r} of an installed package is {named}, which is not a "
+            "Transformation with that name"
         )
     if name not in TRANSFORMATIONS and _TRANSFORMATIONS.registered(name) is None:
         register(found)

@@ -234,7 +234,7 @@ def test_a_broken_registration_is_one_clear_message() -> None:
 def test_a_badly_described_transformation_is_one_clear_message() -> None:
     for wrong, message in (
         (Transformation("Loud", "word", ("a",)), "'Loud' cannot be the name of a transformation"),
-        (Transformation("all", "word", ("a",)), "not 'all'"),
+        (Transformation("all", "word", ("a",)), "do not use 'all'"),
         (Transformation("loud", "wrod", ("a",)), "Did you mean 'word'"),  # type: ignore[arg-type]
         (Transformation("loud", "word", ()), "needs at least one operator"),
         (Transformation("loud", "word", ("a", "a")), "each only once"),
