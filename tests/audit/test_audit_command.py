@@ -257,7 +257,7 @@ def test_a_terminal_takes_single_keys_and_an_interrupt_loses_nothing(report: Pat
         until(b"--- 3 of 10")
         until(b"q quit > ")
         process.send_signal(2)
-        until(b"every answer is kept")
+        until(b"every answer is saved")
         assert process.wait(30) == 130
     finally:
         process.kill()

@@ -141,7 +141,7 @@ GOOD = {
         ({"format": 2}, "has the format 2, but this package reads 1: update"),
         ({"format": None}, "it has no 'format'"),
         ({"slip_rate": "much"}, "slip_rate: 'much' instead of a number"),
-        ({"slip_rate": 2.0}, "slip_rate is 2: a number of at least 0 and at most 1"),
+        ({"slip_rate": 2.0}, "slip_rate is 2, but must be at least 0 and at most 1"),
         ({"kinds": []}, "the shares add up to 0.000"),
         (
             {"kinds": [{"name": "mising", "share": 1.0, "per_word": 1.0}]},
