@@ -59,7 +59,7 @@ def test_games_are_played_judged_and_told(pytester: pytest.Pytester) -> None:
     )
     assert "Traceback" not in found.stdout.str()
     assert alone.count(" games against each adversary, budget 300, seed 0") == 3
-    assert "turned by 'all of my', said 3 times" in alone
+    assert "decided by 'all of my', said 3 times" in alone
     # Workers end in any order, and what is told is the same, byte by byte.
     pytest.importorskip("xdist")
     workers, together = told(pytester, "-n2")
