@@ -291,7 +291,7 @@ class SessionEnd:
         verbosity = reporter.config.get_verbosity()
         if self._collector and verbosity:
             self._print_figures(reporter)
-        screen = self._collector and not verbosity
+        screen = self._collector and verbosity >= 0
         lines = list(self._last_lines)
         if self._collector and self._collector.missing:
             why = f" ({self._ended})" if self._ended else ""
@@ -320,6 +320,7 @@ class SessionEnd:
                 self._info(one, shared=not one.name),
                 one.totals,
                 judged=self._gate.judges and self._judged is not None,
+                failed=any(line.style == "bad" for line in self._last_lines),
                 width=min(shutil.get_terminal_size().columns, _WIDEST),
                 encoding=_encoding(),
                 command=self._repeating(reporter.config),

@@ -28,6 +28,8 @@ _MOST: Final = 5
 _MOST_NEW: Final = 2
 #: Error probability of an upper bound for a weakness that the sample did not meet.
 _UNSEEN: Final = 0.05
+#: End of the verdict of a run without a gate.
+_NO_LIMIT: Final = "; no limit is set (--dst-max-failure-rate=RATE)"
 #: Maximum length of an example and of a change, in characters.
 _LONGEST: Final = 100
 
@@ -39,6 +41,7 @@ def screen_lines(
     totals: Totals,
     *,
     judged: bool = False,
+    failed: bool = False,
     width: int = 100,
     encoding: str = "utf-8",
     command: str = "",
@@ -51,6 +54,7 @@ def screen_lines(
         info: facts of the run.
         totals: the figures of ``results``.
         judged: whether a gate has given the verdict, so that this text has none.
+        failed: whether lines above say why the run failed.
         width: of the terminal, in columns.
         encoding: of the terminal.
         command: repeats the run and fails each violation; ``""`` if it cannot be repeated.
@@ -59,7 +63,7 @@ def screen_lines(
     sections = totals.sections(settings.variant.relation)
     first = totals.first(settings.variant.relation)
     if not judged:
-        _verdict(page, sections)
+        _verdict(page, sections, "" if failed else _NO_LIMIT)
     for text in left_out_texts(totals, info):
         name, _, rest = text.partition(": ")
         page.field(label(name), rest, "warning")
@@ -75,7 +79,7 @@ def screen_lines(
     return page.lines
 
 
-def _verdict(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
+def _verdict(page: TerminalPage, sections: Sequence[RelationTotals], note: str) -> None:
     """Say how many turns break, if no gate has judged the run."""
     broken = sum(one.summary.turns_broken for one in sections)
     tested = sum(one.summary.turns_tested for one in sections)
@@ -84,7 +88,7 @@ def _verdict(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
     text = f"{broken:,} of {counted(tested, 'tested turn')} break"
     if errors:
         text += f", and {counted(errors, 'variant')} got no answer"
-    page.field(label("verdict"), f"{text}; no limit is set (--dst-max-failure-rate=RATE)", style)
+    page.field(label("verdict"), f"{text}{note}", style)
 
 
 def _clean(page: TerminalPage, totals: Totals, summary: Summary) -> None:

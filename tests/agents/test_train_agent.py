@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -479,8 +480,9 @@ def test_all_dialogues_but_those_held_out(data: Path, tmp_path: Path) -> None:
         said[dialogues] = next(line for line in lines if "training dialogues" in line)
         resumed = dataclasses.replace(run, resume=True)
         train_agent(resumed, lines.append, Forgetful())
-    few, many = (int(said[name].split()[0]) for name in ("right", "all"))
-    kept_back = [int(said[name].split()[-3]) for name in ("right", "all")]
+    counts = {name: re.findall(r"dialogues: (\d+).*held out: (\d+)", said[name]) for name in said}
+    few, many = (int(counts[name][0][0]) for name in ("right", "all"))
+    kept_back = [int(counts[name][0][1]) for name in ("right", "all")]
     assert few < many
     assert kept_back[0] == kept_back[1] > 0
     policies = [load_policy(tmp_path / name).about for name in ("right", "all")]

@@ -112,15 +112,10 @@ def data_of(*dialogues: Dialogue, ontology: Ontology | None = ONTOLOGY) -> Dialo
     return DialogueSet("toy", "test", tuple(dialogues), ontology)
 
 
-class NumberSearch:
+class NumberSearch(Search):
     """Hands the number of the variant to the perturber."""
 
     name = "number"
-    order = "reading"
-    adaptive = by_density = waits = False
-
-    def context_variant(self, number: int) -> int:
-        return number
 
     def turn(self, task: SearchTask) -> NumberTurn:
         return NumberTurn(task)
@@ -136,7 +131,7 @@ class NumberTurn:
 
 
 @dataclass
-class SpySearch:
+class SpySearch(Search):
     """Like `NumberSearch`, but it writes down what it is told; a draw counts on by ``stride``."""
 
     adaptive: bool = True
@@ -145,8 +140,6 @@ class SpySearch:
     told: dict[tuple[str, int, int, int], tuple[Feedback, ...]] = field(default_factory=dict)
 
     name = "spy"
-    order = "reading"
-    by_density = waits = False
 
     def context_variant(self, number: int) -> int:
         return number - number % self.steps

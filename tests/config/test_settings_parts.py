@@ -140,7 +140,9 @@ def test_keys_show_no_credentials(words: list[str], shown: list[str]) -> None:
 
 def test_the_default_search_is_one_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     trade = Settings.of(model="trade")
-    assert default_search(trade) == "bandit"
+    assert default_search(trade) == "noise+bandit"
+    # Only the profile "natural" has a noise model.
+    assert default_search(Settings.of(model="trade", validity="strict")) == "random"
     # The wing of the agents may be a package of its own.
     monkeypatch.setattr(metadata, "entry_points", lambda **_: ())
-    assert default_search(trade) == "random"
+    assert default_search(trade) == "noise+random"

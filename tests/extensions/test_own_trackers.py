@@ -194,7 +194,7 @@ def bots(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def test_a_suite_registers_a_tracker(bots: pytest.Pytester) -> None:
     ran = bots.runpytest_inprocess("--dst-model=keywords", "--dst-turns=4", "--dst-variants=2")
-    ran.stdout.fnmatch_lines(["dstfuzz: keywords on sample (test,*", "turns *4 of 4*"])
+    ran.stdout.fnmatch_lines(["keywords on sample (test,*", "turns *4 of 4*"])
     ran = bots.runpytest_inprocess("--dst-model=keyword", "--dst-turns=4")
     ran.stderr.fnmatch_lines(["ERROR: unknown tracker 'keyword'. Did you mean 'keywords'?*"])
 

@@ -235,9 +235,9 @@ def test_two_builds_of_other_seeds_in_every_report(pytester: pytest.Pytester) ->
     result, report = session(pytester, "fragile", "--dst-seed=5", "-odst_max_expected_rise=2")
     result.stdout.fnmatch_lines(
         [
-            f"dstfuzz: {shown} both have (+*; 95 % interval +*): the builds are told apart",
-            "dstfuzz: variants not compared with the baseline: seed: 0 in the baseline, 5 now",
-            "dstfuzz: failed: the expected failures of 1,000 *; +2.0 are allowed",
+            f"{shown} both have (+*; 95 % interval +*): the builds are told apart",
+            "variants not compared with the baseline: seed: 0 in the baseline, 5 now",
+            "failed: the expected failures of 1,000 *; +2.0 are allowed",
         ]
     )
     found = report["gate"]["comparison"]["expected_failures"]

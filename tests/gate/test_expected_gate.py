@@ -75,7 +75,7 @@ def test_a_run_over_the_limit_fails_and_one_within_passes(bot: pytest.Pytester) 
     assert result.ret == 1
     result.assert_outcomes(passed=40)
     result.stdout.fnmatch_lines(
-        ["dstfuzz: failed: * of 1,000 user turns are expected to fail * over the limit of 2.5"]
+        ["failed: * of 1,000 user turns are expected to fail * over the limit of 2.5"]
     )
     report = json.loads((bot.path / "out.json").read_text(encoding="utf-8"))
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
@@ -130,10 +130,8 @@ def test_one_variant_alone_is_repeated_whatever_the_limit(bot: pytest.Pytester) 
     bot.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-expected-failures = 5\n")
     result = run(bot, *NATURAL, "--dst-variant=1")
     assert result.ret == 0
-    passes = "dstfuzz: an inconclusive gate does not fail the run (with dst_inconclusive=fail: *"
-    result.stdout.fnmatch_lines(
-        ["dstfuzz: inconclusive: there is no figure for expected failures*", passes]
-    )
+    passes = "an inconclusive gate does not fail the run (with dst_inconclusive=fail: *"
+    result.stdout.fnmatch_lines(["inconclusive: there is no figure for expected failures*", passes])
     fails = run(bot, *NATURAL, "--dst-variant=1", "-odst_inconclusive=fail")
     assert fails.ret == 7
     fails.stdout.no_fnmatch_line(passes)

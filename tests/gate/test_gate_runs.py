@@ -116,9 +116,7 @@ def test_a_baseline_is_written_and_said_to_be(bot: pytest.Pytester) -> None:
     result = run(bot, "broken", "--dst-update-baseline")
     assert result.ret == 0
     result.assert_outcomes(passed=45)
-    result.stdout.fnmatch_lines(
-        ["dstfuzz: the baseline *e.json now has the outcomes of 135 variants"]
-    )
+    result.stdout.fnmatch_lines(["the baseline *e.json now has the outcomes of 135 variants"])
     assert gate(bot) is None
     text = (bot.path / "base.json").read_text(encoding="utf-8")
     assert text.count('"violation"') > 45
@@ -129,9 +127,9 @@ def test_the_same_build_passes(known: pytest.Pytester) -> None:
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
-            "dstfuzz: compared with the baseline (mybot:steady): * variants of 45 turns in *",
-            "dstfuzz: passed: the failure rate changed by +0.00 pp against the baseline *",
-            "dstfuzz: verdict: pass (based on 9 of the 9 dialogues of this run)",
+            "compared with the baseline (mybot:steady): * variants of 45 turns in *",
+            "passed: the failure rate changed by +0.00 pp against the baseline *",
+            "verdict: pass (based on 9 of the 9 dialogues of this run)",
         ]
     )
     assert gate(known)["verdict"] == "pass"
@@ -151,8 +149,8 @@ def test_a_build_that_got_worse_is_a_regression(
     assert "failed" not in result.parseoutcomes()
     result.stdout.fnmatch_lines(
         [
-            "dstfuzz: failed: the failure rate changed by +*; +2.00 pp are allowed",
-            "dstfuzz: verdict: regression (based on 9 of the 9 *)",
+            "failed: the failure rate changed by +*; +2.00 pp are allowed",
+            "verdict: regression (based on 9 of the 9 *)",
         ]
     )
     found = gate(known)
@@ -185,8 +183,8 @@ def test_few_dialogues_are_inconclusive(bot: pytest.Pytester, policy: str, statu
     assert result.ret == status
     result.stdout.fnmatch_lines(
         [
-            "dstfuzz: inconclusive: *too few dialogues for an interval*; about 6 dialogues would*",
-            "dstfuzz: verdict: inconclusive (based on *",
+            "inconclusive: *too few dialogues for an interval*; about 6 dialogues would*",
+            "verdict: inconclusive (based on *",
         ]
     )
     assert gate(bot)["findings"][1]["dialogues_needed"] == 6
@@ -205,9 +203,9 @@ def test_another_campaign_is_named(known: pytest.Pytester, option: str, named: s
     assert result.ret == 9
     result.stdout.fnmatch_lines(
         [
-            f"dstfuzz: not compared with the baseline: {named}",
-            "dstfuzz: write the baseline again with --dst-update-baseline, *",
-            "dstfuzz: verdict: not-compared *",
+            f"not compared with the baseline: {named}",
+            "write the baseline again with --dst-update-baseline, *",
+            "verdict: not-compared *",
         ]
     )
     assert gate(known)["not_compared"] == [named]
@@ -221,7 +219,7 @@ def test_a_baseline_of_another_version_names_both(known: pytest.Pytester) -> Non
     path.write_text(text.replace(f'"tool": "{__version__}"', '"tool": "0.0.7"'), encoding="utf-8")
     result = run(known, "steady", "--dst-seed=1")
     assert result.ret == 9
-    result.stdout.fnmatch_lines(["dstfuzz: pytest-dstfuzz 0.0.7 wrote the baseline*==0.0.7*"])
+    result.stdout.fnmatch_lines(["pytest-dstfuzz 0.0.7 wrote the baseline*==0.0.7*"])
 
 
 def test_other_data_of_the_same_name_has_nothing_in_common(bot: pytest.Pytester) -> None:
@@ -233,9 +231,9 @@ def test_other_data_of_the_same_name_has_nothing_in_common(bot: pytest.Pytester)
         result = run(bot, "steady", "--dst-data=talks.jsonl", *options)
     result.stdout.fnmatch_lines(
         [
-            "dstfuzz: dialogues that changed, compared up to the change: 1 (p1)",
-            "dstfuzz: not compared *: the baseline and this run have no turn in common",
-            "dstfuzz: verdict: not-compared (based on 0 of the 1 dialogues of this run)",
+            "dialogues that changed, compared up to the change: 1 (p1)",
+            "not compared *: the baseline and this run have no turn in common",
+            "verdict: not-compared (based on 0 of the 1 dialogues of this run)",
         ]
     )
 
@@ -252,13 +250,13 @@ def test_another_lexicon_is_named(known: pytest.Pytester) -> None:
     )
     result = run(known, "steady")
     assert result.ret == 9
-    result.stdout.fnmatch_lines(["dstfuzz: not compared *: the lexicon: * in the baseline, * now"])
+    result.stdout.fnmatch_lines(["not compared *: the lexicon: * in the baseline, * now"])
 
 
 def test_part_of_the_turns_is_compared(known: pytest.Pytester) -> None:
     known.makepyfile(test_mine=SUITE)  # Another name of the test is no other campaign.
     result = run(known, "steady", "-k", "t0]")
-    result.stdout.fnmatch_lines(["dstfuzz: turns only in the baseline: 3*, only in this run: 0"])
+    result.stdout.fnmatch_lines(["turns only in the baseline: 3*, only in this run: 0"])
     assert gate(known)["verdict"] == "pass"
 
 
@@ -268,12 +266,12 @@ def test_a_build_that_forgets_is_drift(known: pytest.Pytester, workers: tuple[st
     assert result.ret == 8
     result.stdout.fnmatch_lines(
         [
-            "dstfuzz: failed: clean answers changed at 9 of 45 turns: slots lost hotel-area (9); *",
+            "failed: clean answers changed at 9 of 45 turns: slots lost hotel-area (9); *",
             "dstfuzz:   *-t*: hotel-area: * -> none",
             "dstfuzz:   and 4 more turns, in the JSON report (--dst-report)",
-            "dstfuzz: if the new answers are right, *",
-            "dstfuzz: compared with the baseline *",
-            "dstfuzz: verdict: drift (based on 9 of the 9 dialogues of this run)",
+            "if the new answers are right, *",
+            "compared with the baseline *",
+            "verdict: drift (based on 9 of the 9 dialogues of this run)",
         ]
     )
     found = gate(known)
@@ -296,13 +294,13 @@ def test_a_build_that_forgets_is_drift(known: pytest.Pytester, workers: tuple[st
 def test_one_answer_to_everything_is_never_green(
     known: pytest.Pytester, model: str, what: str
 ) -> None:
-    message = f"dstfuzz: failed: the clean answers to all 45 turns are {what}; a tracker that *"
+    message = f"failed: the clean answers to all 45 turns are {what}; a tracker that *"
     result = run(known, model)
     assert result.ret == 8
-    result.stdout.fnmatch_lines(["dstfuzz: failed: clean answers changed at 45 of 45 *", message])
+    result.stdout.fnmatch_lines(["failed: clean answers changed at 45 of 45 *", message])
     result = run(known, model, "--dst-update-baseline")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["dstfuzz: failed: the baseline was not written: the clean *"])
+    result.stdout.fnmatch_lines(["failed: the baseline was not written: the clean *"])
     for options in ((), ("--dst-max-failure-rate=5%",), ("--dst-fail-on=violation",)):
         result = known.runpytest_inprocess(f"--dst-model=mybot:{model}", *OPTIONS, *options)
         assert result.ret == 1, options
@@ -316,7 +314,7 @@ def test_one_answer_of_a_suites_own_tracker_is_never_green(bot: pytest.Pytester)
     bot.makepyfile(test_mine=f"{fixture}def dst_model(): return mybot.silent\n{SUITE}")
     result = bot.runpytest_inprocess(*OPTIONS)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["dstfuzz: failed: the clean answers to all 45 turns are empty; *"])
+    result.stdout.fnmatch_lines(["failed: the clean answers to all 45 turns are empty; *"])
     assert bot.runpytest_inprocess(*OPTIONS, "-k", "t0]").ret == 0
 
 
@@ -328,9 +326,7 @@ def test_the_accuracy_of_the_clean_answers_is_shown_and_gated(bot: pytest.Pytest
     assert '"dst_accuracy" value="0.0000"' in (bot.path / "junit.xml").read_text(encoding="utf-8")
     result = bot.runpytest_inprocess(*options, "-odst_min_accuracy=50%")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(
-        ["dstfuzz: failed: the accuracy of * is under the limit of 50.00 %"]
-    )
+    result.stdout.fnmatch_lines(["failed: the accuracy of * is under the limit of 50.00 %"])
     assert gate(bot)["findings"][0]["gate"] == "min-accuracy"
     # It says nothing about violations: each still fails its test.
     broken = ("--dst-model=mybot:broken", *OPTIONS, "-odst_min_accuracy=0%")
@@ -353,7 +349,7 @@ def test_a_run_that_a_budget_ended_never_passes(bot: pytest.Pytester) -> None:
     options = ("--dst-model=mybot:steady", *OPTIONS, "--dst-max-calls=150")
     result = bot.runpytest_inprocess(*options, "--dst-max-failure-rate=20%")
     assert result.ret == 1
-    lacking = "dstfuzz: failed: * of 45 turns lack some of their variants (the budget of *"
+    lacking = "failed: * of 45 turns lack some of their variants (the budget of *"
     result.stdout.fnmatch_lines([lacking])
     assert bot.runpytest_inprocess(*options).ret == 0
 
@@ -379,7 +375,7 @@ def test_a_suite_that_asks_for_nothing_passes_no_gate(
     ):
         result = known.runpytest_inprocess(*options, *OPTIONS, *workers)
         assert result.ret == status
-        failed = "dstfuzz: failed: no turn was tested (45 selected turns have no result)"
+        failed = "failed: no turn was tested (45 selected turns have no result)"
         assert (failed in result.outlines) == bool(status)
     # Who chooses other tests is not asked for these.
     assert known.runpytest_inprocess("--dst-baseline=base.json", *OPTIONS, "test_other.py").ret == 0
@@ -394,7 +390,7 @@ def test_a_session_that_a_test_ends_in_peace_passes_no_gate(known: pytest.Pytest
     )
     result = known.runpytest_inprocess("--dst-max-failure-rate=50%", *OPTIONS)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["dstfuzz: failed: only * turns were run (interrupted): *"])
+    result.stdout.fnmatch_lines(["failed: only * turns were run (interrupted): *"])
 
 
 @WORKERS
@@ -406,8 +402,8 @@ def test_a_service_that_dies_is_infrastructure(
     assert "failed" not in result.parseoutcomes()
     result.stdout.fnmatch_lines(
         [
-            "dstfuzz: failed: the tracker failed on * of 45 turns, more than *connection reset*",
-            "dstfuzz: verdict: infrastructure",
+            "failed: the tracker failed on * of 45 turns, more than *connection reset*",
+            "verdict: infrastructure",
         ]
     )
     assert gate(known)["verdict"] == "infrastructure"
@@ -431,18 +427,16 @@ def test_a_dead_tracker_of_a_suite_is_infrastructure(known: pytest.Pytester) -> 
 def test_a_run_that_a_budget_ended_early_is_infrastructure(known: pytest.Pytester) -> None:
     result = run(known, "broken", "--dst-max-calls=30")
     assert result.ret == 6
-    result.stdout.fnmatch_lines(
-        ["dstfuzz: failed: only * of 45 turns were run (the budget of 30 *"]
-    )
+    result.stdout.fnmatch_lines(["failed: only * of 45 turns were run (the budget of 30 *"])
     result = run(known, "broken", "--dst-max-calls=60", "--dst-update-baseline")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["dstfuzz: failed: the baseline was not written: the budget of *"])
+    result.stdout.fnmatch_lines(["failed: the baseline was not written: the budget of *"])
 
 
 def test_a_dying_service_leaves_no_baseline(bot: pytest.Pytester) -> None:
     result = run(bot, "dies", "--dst-update-baseline")
     assert result.ret == 6
-    result.stdout.fnmatch_lines(["dstfuzz: failed: the baseline was not written: the tracker fa*"])
+    result.stdout.fnmatch_lines(["failed: the baseline was not written: the tracker fa*"])
     assert not (bot.path / "base.json").exists()
 
 
@@ -500,9 +494,9 @@ def test_the_table_judges_parts_with_and_without_a_baseline(known: pytest.Pytest
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "dstfuzz: passed: the failure rate changed by *",
-            "dstfuzz: failed: the failure rate of slot hotel-name changed by *",
-            "dstfuzz: failed: the failure rate of domain hotel * is over the limit of 1.00 %",
+            "passed: the failure rate changed by *",
+            "failed: the failure rate of slot hotel-name changed by *",
+            "failed: the failure rate of domain hotel * is over the limit of 1.00 %",
         ]
     )
     result = known.runpytest_inprocess("--dst-model=mybot:broken", *OPTIONS)

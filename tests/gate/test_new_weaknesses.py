@@ -260,9 +260,9 @@ def test_new_weaknesses_in_every_report(pytester: pytest.Pytester) -> None:
     first = found["new"][0]
     result.stdout.fnmatch_lines(
         [
-            f"dstfuzz: {shown}",
+            f"{shown}",
             f"dstfuzz:   new: {first['description']} ({first['id']}, {first['count']} violation*",
-            f"dstfuzz: failed: {len(found['new'])} weaknesses are new *; 0 are allowed",
+            f"failed: {len(found['new'])} weaknesses are new *; 0 are allowed",
         ]
     )
     for text in (html.unescape(markdown_text(views_of(report))), html_text(report)):
@@ -273,7 +273,7 @@ def test_new_weaknesses_in_every_report(pytester: pytest.Pytester) -> None:
     back, _ = session(pytester, "two", "--dst-update-baseline")
     back, report = session(pytester, "steady", "-odst_max_new_weaknesses=0")
     assert back.ret == 0
-    back.stdout.fnmatch_lines([f"dstfuzz: 0 new weaknesses, {len(found['new'])} fixed, 0 in both"])
+    back.stdout.fnmatch_lines([f"0 new weaknesses, {len(found['new'])} fixed, 0 in both"])
 
 
 def test_the_limit_needs_a_baseline(pytester: pytest.Pytester) -> None:

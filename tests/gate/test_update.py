@@ -119,9 +119,7 @@ def test_a_selection_keeps_the_rest_of_the_file(pytester: pytest.Pytester, how: 
     }[how]
     result = run("fragile", "--dst-update-baseline", *chosen)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["dstfuzz: the baseline * now has the outcomes of 2 variants; 8 turns *"]
-    )
+    result.stdout.fnmatch_lines(["the baseline * now has the outcomes of 2 variants; 8 turns *"])
     assert turns(pytester.path) == all_turns
     # The other turns are still those of the build before.
     assert run("fragile").ret == 8

@@ -126,9 +126,9 @@ def test_long_utterances_have_no_underflow(typing: NoiseModel):
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, math.nan])
 def test_a_rate_is_a_share(model: NoiseModel, rate: float):
-    with pytest.raises(UserError, match="a number from 0 to 1"):
+    with pytest.raises(UserError, match="must be from 0 to 1"):
         model.draw("a taxi", stream(0), rate)
-    with pytest.raises(UserError, match="a number from 0 to 1"):
+    with pytest.raises(UserError, match="must be from 0 to 1"):
         model.log_probability("a taxi", "a taxi", rate)
 
 

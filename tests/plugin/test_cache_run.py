@@ -183,7 +183,7 @@ def test_a_damaged_file_is_named_and_the_run_goes_on(bot: pytest.Pytester) -> No
     (bot.path / CACHE).write_bytes(b"no database " * 1000)
     second, output = run(bot)
     assert without_run(second) == without_run(first)
-    assert len(re.findall("dstfuzz: the cache of predictions .* was damaged", output)) == 1
+    assert len(re.findall("the cache of predictions .* was damaged", output)) == 1
     assert asked(bot)
     run(bot)
     assert asked(bot) == []
@@ -195,7 +195,7 @@ def test_a_place_that_cannot_be_written_is_named_and_the_run_goes_on(
 ) -> None:
     (bot.path / "file").touch()
     _, output = run(bot, "--dst-cache=file/cache.sqlite", *options)
-    assert len(re.findall("dstfuzz: predictions are not cached: the cache file.cache", output)) == 1
+    assert len(re.findall("predictions are not cached: the cache file.cache", output)) == 1
     # Workers share what they ask for all the same: four times before the run, or once in it, and
     # once more to see whether the tracker repeats itself.
     assert max(Counter(asked(bot)).values()) <= 5
@@ -206,7 +206,7 @@ def test_a_folder_that_cannot_be_made_is_named(bot: pytest.Pytester) -> None:
     (bot.path / "file").touch()
     bot.makeini("[pytest]\ncache_dir = file/cache\nfilterwarnings = ignore\n")
     _, output = run(bot)
-    assert "dstfuzz: predictions are not cached: pytest's cache folder: " in output
+    assert "predictions are not cached: pytest's cache folder: " in output
 
 
 def test_dropout_that_was_switched_on_is_noticed(bot: pytest.Pytester) -> None:

@@ -94,7 +94,7 @@ def test_where_the_clean_answer_is_lost_nobody_can_tell(remembered: pytest.Pytes
     count = f"{len(names)} of {len(names)} regressions may or may not be fixed"
     result.stdout.fnmatch_lines(
         [
-            f"dstfuzz: {count}, because the clean answer changed: {' '.join(names)}",
+            f"{count}, because the clean answer changed: {' '.join(names)}",
             "SKIPPED*: unknown: the clean answer changed (hotel-name: please * -> none)",
         ]
     )
@@ -158,7 +158,7 @@ def test_those_that_are_fixed_are_named_and_can_be_retired(
     assert {entry["outcome"] for entry in report["regressions"]} == {"fixed"}
     assert "Remembered violations" in Path("r.html").read_text()
     count = f"{len(names)} of {len(names)} regressions are fixed"
-    result.stdout.fnmatch_lines([f"dstfuzz: {count}: dstfuzz retire {' '.join(names)}"])
+    result.stdout.fnmatch_lines([f"{count}: dstfuzz retire {' '.join(names)}"])
     assert main(["retire", *names]) == 0
     assert FILE.read_text() == ""
     run(remembered, "fragile").assert_outcomes(failed=1, passed=1)
@@ -225,13 +225,13 @@ def test_one_can_be_replayed_alone(remembered: pytest.Pytester) -> None:
     result.assert_outcomes(failed=1, deselected=2)
     what = f"regression {name} (accepted: known), hotel-name at turn talks-test-p1-t1"
     result.stdout.fnmatch_lines(
-        ["*accepted: known (it fails only with --dst-replay)", f"dstfuzz: {what}: broken"]
+        ["*accepted: known (it fails only with --dst-replay)", f"{what}: broken"]
     )
     result.stdout.no_fnmatch_line("*to accept it*")
     result = run(remembered, "mended", f"--dst-replay={name}")
     result.assert_outcomes(passed=1, deselected=2)
     assert result.ret == 0
-    result.stdout.fnmatch_lines([f"dstfuzz: {what}: fixed"])
+    result.stdout.fnmatch_lines([f"{what}: fixed"])
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
@@ -295,12 +295,12 @@ def test_a_suite_with_a_tracker_of_its_own_replays_with_it(remembered: pytest.Py
         (lambda line: line.replace('"label": null', '"label": {"a": NaN}'), "contains NaN"),
         (lambda _: "[" * 100_000, "nested too deeply"),
         (lambda _: "[1]", "violation: [[]1] instead of an object"),
-        (lambda line: json.dumps({**json.loads(line), "edits": "abc"}), "edits: 'abc' where"),
+        (lambda line: json.dumps({**json.loads(line), "edits": "abc"}), "edits: 'abc' instead"),
         (
             lambda line: json.dumps({**json.loads(line), "dialogue": ["x"]}),
-            "dialogue[[]0]: 'x' where",
+            "dialogue[[]0]: 'x' instead",
         ),
-        (lambda line: json.dumps({**json.loads(line), "relation": []}), "relation: []* where"),
+        (lambda line: json.dumps({**json.loads(line), "relation": []}), "relation: []* instead"),
     ],
 )
 def test_a_broken_line_is_named(remembered: pytest.Pytester, change: Any, message: str) -> None:

@@ -132,7 +132,7 @@ def test_a_file_that_broke_during_a_run_is_left_alone_and_fails_it(
     result = folder.runpytest(*ARGS, *more, during(folder, *breaks))
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        ["dstfuzz: failed: no violation was remembered: *line 1 is not a violation*"]
+        ["failed: no violation was remembered: *line 1 is not a violation*"]
     )
     assert FILE.read_text() == "broken"
     assert json.loads(Path("r.json").read_text())["summary"]["violations"] > 0

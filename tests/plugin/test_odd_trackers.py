@@ -149,7 +149,7 @@ def test_an_odd_tracker_is_tested_like_any_other(odd: pytest.Pytester, name: str
 def test_a_fingerprint_that_is_none_is_named(odd: pytest.Pytester, name: str, reason: str) -> None:
     run = odd.runpytest(f"--dst-model=oddbot:{name}", *OPTIONS)
     run.stdout.fnmatch_lines(
-        [f"dstfuzz: predictions are not cached: the tracker's 'fingerprint' must *{reason}*"]
+        [f"predictions are not cached: the tracker's 'fingerprint' must *{reason}*"]
     )
 
 

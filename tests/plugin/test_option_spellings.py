@@ -145,7 +145,7 @@ def test_the_command_line_takes_back_what_an_ini_file_says(
     if item.part == "reply" and item.name != "outcome":
         outcome = "tool-calls" if item.name in OF_CALLS else "reply"
         ini = f"dst_outcome = {outcome}\n{ini}"
-    default = Settings().option(item.name)
+    default = settings(pytester, "").option(item.name)
     assert settings(pytester, ini).option(item.name) != default
     off = f"--no-dst-{item.flag}" if item.has_flag else f"-odst_{item.name}="
     assert settings(pytester, ini, off).option(item.name) == default

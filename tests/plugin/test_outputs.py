@@ -155,7 +155,7 @@ def test_a_summary_that_cannot_be_written_fails_nothing(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(bot.path / "missing" / "step.md"))
     result = bot.runpytest_inprocess("--dst-model=mybot:steady", *FEW)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["dstfuzz: the job summary was not written: cannot write *"])
+    result.stdout.fnmatch_lines(["the job summary was not written: cannot write *"])
 
 
 def test_the_switch_is_explained(bot: pytest.Pytester) -> None:

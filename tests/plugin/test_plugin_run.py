@@ -14,7 +14,7 @@ def test_without_tests_the_builtin_suite_is_run(bot: pytest.Pytester) -> None:
     result = bot.runpytest_inprocess("--dst-model=mybot:steady", *FEW)
     result.assert_outcomes(passed=4)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["dstfuzz: mybot:steady on sample (test,*", "turns *4 of 4*"])
+    result.stdout.fnmatch_lines(["mybot:steady on sample (test,*", "turns *4 of 4*"])
 
 
 def test_among_other_tests_the_builtin_suite_is_added(bot: pytest.Pytester) -> None:
@@ -115,7 +115,7 @@ def test_a_run_that_names_a_model_and_tests_no_turn_fails(bot: pytest.Pytester) 
     result = bot.runpytest_inprocess("--dst-model=mybot:steady", "-k", "test_other", *FEW)
     result.assert_outcomes(passed=1, deselected=4)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["dstfuzz: failed: no turn was tested*"])
+    result.stdout.fnmatch_lines(["failed: no turn was tested*"])
 
 
 def test_a_run_without_a_valid_variant_fails(bot: pytest.Pytester) -> None:
@@ -124,7 +124,7 @@ def test_a_run_without_a_valid_variant_fails(bot: pytest.Pytester) -> None:
     result = bot.runpytest_inprocess("--dst-model=mybot:steady", *once, *FEW)
     result.assert_outcomes(skipped=4)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["dstfuzz: failed: no turn was tested (4 untested)"])
+    result.stdout.fnmatch_lines(["failed: no turn was tested (4 untested)"])
 
 
 def test_last_failed_runs_the_failed_turns_again(bot: pytest.Pytester) -> None:
@@ -141,7 +141,7 @@ def test_a_turn_at_which_the_tracker_fails_is_an_error(suite: pytest.Pytester) -
         [
             "The tracker failed on * at turn 1 of dialogue *",
             "*no second turn please*",
-            "dstfuzz: failed: the tracker failed on 2 of 6 turns, more than 5 %; *-t1: *",
+            "failed: the tracker failed on 2 of 6 turns, more than 5 %; *-t1: *",
         ]
     )
 
@@ -162,7 +162,7 @@ def test_the_gate_judges_the_rate(bot: pytest.Pytester, limit: str, status: int)
     )
     result.assert_outcomes(passed=4)
     assert result.ret == status
-    failed = "dstfuzz: failed: the failure rate * is over the limit of 50.00 %"
+    failed = "failed: the failure rate * is over the limit of 50.00 %"
     (result.stdout.fnmatch_lines if status else result.stdout.no_fnmatch_line)(
         [failed] if status else failed
     )
@@ -188,7 +188,7 @@ def test_relation_gold_says_nothing_where_the_tracker_is_wrong(suite: pytest.Pyt
     result = suite.runpytest_inprocess("--dst-model=mybot:fragile", "--dst-relation=gold", *FEW)
     result.assert_outcomes(skipped=4)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["dstfuzz: failed: no turn was tested (4 inapplicable)"])
+    result.stdout.fnmatch_lines(["failed: no turn was tested (4 inapplicable)"])
 
 
 def test_one_line_when_quiet(bot: pytest.Pytester) -> None:
@@ -257,8 +257,8 @@ def test_an_interrupt_before_the_first_result_is_told_as_one(bot: pytest.Pyteste
     files = "the report out.json, the report out.html"
     result.stdout.fnmatch_lines(
         [
-            "dstfuzz: failed: no turn was tested (interrupted)",
-            f"dstfuzz: not written because nothing was tested: {files}",
+            "failed: no turn was tested (interrupted)",
+            f"not written because nothing was tested: {files}",
         ]
     )
     assert not (bot.path / "out.json").exists()
@@ -282,15 +282,13 @@ def test_an_interrupt_names_the_relations_that_were_not_run(bot: pytest.Pytester
         no_reraise_ctrlc=True,
     )
     unseen = "none under value-swap, negation: relations run in the given order"
-    result.stdout.fnmatch_lines(
-        [f"dstfuzz: * selected turns have no result (interrupted); {unseen}"]
-    )
+    result.stdout.fnmatch_lines([f"* selected turns have no result (interrupted); {unseen}"])
 
 
 def test_many_failures_can_be_left_out(bot: pytest.Pytester) -> None:
     """Where each is shown in full, the summary stands below all of them."""
     run = ("--dst-model=mybot:fragile", "--dst-turns=12", "--dst-variants=1")
-    hint = "dstfuzz: to hide the failures above: --tb=no"
+    hint = "to hide the failures above: --tb=no"
     bot.runpytest_inprocess(*run).stdout.fnmatch_lines([hint])
     for quiet in ("--tb=no", "--dst-fail-on=gate"):
         bot.runpytest_inprocess(*run, quiet).stdout.no_fnmatch_line(hint)

@@ -9,7 +9,7 @@ import pytest
 FEW = ("--dst-turns=4", "--dst-variants=2")
 UNIT = "def test_unit(): pass"
 INI = "[pytest]\ndst_model = mybot:steady\ndst_turns = 4\ndst_variants = 2\n"
-UNTESTED = "dstfuzz: no robustness test ran: *"
+UNTESTED = "no robustness test ran: *"
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_gate_is_not_passed_by_a_file_without_a_robustness_test(unit: pytest.P
         "test_unit.py", "--dst-model=mybot:steady", "--dst-max-failure-rate=5%", *FEW
     )
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["dstfuzz: failed: no turn was tested*", UNTESTED])
+    result.stdout.fnmatch_lines(["failed: no turn was tested*", UNTESTED])
 
 
 @pytest.mark.parametrize("words", [("test_unit.py", "--dst-suite=yes"), (".",), ("inner",)])
@@ -141,7 +141,7 @@ def test_without_the_suite_a_tracker_of_the_command_line_is_not_tested(
     result = unit.runpytest_inprocess("--dst-model=mybot:steady", "--dst-suite=no", *FEW)
     result.assert_outcomes(passed=1)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["dstfuzz: failed: no turn was tested*"])
+    result.stdout.fnmatch_lines(["failed: no turn was tested*"])
 
 
 # -- ini files ----------------------------------------------------------------------------
@@ -210,6 +210,6 @@ def test_a_test_that_asks_for_the_bot_alone_leaves_the_built_in_suite(
     pytester.makepyfile(test_own="def test_own(dst_turn):\n    dst_turn.assert_unchanged()\n")
     result = pytester.runpytest_inprocess(*options)
     result.assert_outcomes(passed=5)
-    result.stdout.fnmatch_lines(["dstfuzz: the built-in suite does not run*test_own.py::test_own*"])
+    result.stdout.fnmatch_lines(["the built-in suite does not run*test_own.py::test_own*"])
     result = pytester.runpytest_inprocess(*options, "--dst-suite=yes")
     result.assert_outcomes(passed=9)

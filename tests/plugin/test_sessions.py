@@ -235,7 +235,7 @@ def test_the_tracker_of_an_ini_file_is_tested_first(
 def test_a_run_that_was_cut_says_so(suite: pytest.Pytester) -> None:
     result = suite.runpytest_inprocess("--dst-model=mybot:fragile", "-x", *FEW)
     assert result.ret == 1
-    line = "dstfuzz: 3 selected turns have no result (stopping after 1 failures)"
+    line = "3 selected turns have no result (stopping after 1 failures)"
     result.stdout.fnmatch_lines(["ended early   stopping after 1 failures", line])
     report = read(suite)
     assert report["data"]["ended"] == "stopping after 1 failures"
@@ -246,7 +246,7 @@ def test_a_run_that_was_cut_says_so_with_workers_too(suite: pytest.Pytester) -> 
     options = ("-x", "-n", "2", "--dst-turns=40", "--dst-report=out.json")
     result = suite.runpytest_inprocess("--dst-model=mybot:fragile", *options)
     assert result.ret != 0
-    result.stdout.fnmatch_lines(["dstfuzz: * selected turn* no result (stopping after *"])
+    result.stdout.fnmatch_lines(["* selected turn* no result (stopping after *"])
     assert read(suite)["data"]["ended"].startswith("stopping after ")
 
 
@@ -261,7 +261,7 @@ def test_a_run_whose_worker_crashed_says_so(bot: pytest.Pytester) -> None:
     options = ("-n", "1", "--max-worker-restart=0", "--dst-turns=6", "--dst-report=out.json")
     result = bot.runpytest_inprocess("--dst-model=mybot:steady", *options)
     assert result.ret != 0
-    result.stdout.fnmatch_lines(["dstfuzz: * selected turn* no result (*"])
+    result.stdout.fnmatch_lines(["* selected turn* no result (*"])
     assert read(bot)["data"]["ended"] != ""
 
 
@@ -272,7 +272,7 @@ def test_a_test_that_asks_for_no_result_cuts_nothing(bot: pytest.Pytester) -> No
     report = read(bot)
     left = 4 - len(report["turns"])
     assert left
-    result.stdout.fnmatch_lines([f"dstfuzz: {left} selected turn* no result"])
+    result.stdout.fnmatch_lines([f"{left} selected turn* no result"])
     assert report["data"]["ended"] == ""
 
 

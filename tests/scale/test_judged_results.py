@@ -163,7 +163,7 @@ def test_its_violations_are_remembered_and_accepted(
     done = judged(pytester, "--dst-regressions=own", "--dst-report=found.json")
     assert done.ret == 0, results
     done.assert_outcomes(xfailed=2)
-    done.stdout.fnmatch_lines([f"dstfuzz: {len(entries)} remembered violations are not replayed*"])
+    done.stdout.fnmatch_lines([f"{len(entries)} remembered violations are not replayed*"])
     ours, theirs = (json.loads(Path(f"{n}.json").read_text("utf-8")) for n in ("found", "own"))
     assert ours["weaknesses"] == theirs["weaknesses"]
     assert {one["accepted"] for one in ours["weaknesses"]} == {"it may stay"}
