@@ -291,18 +291,18 @@ class SessionEnd:
         verbosity = reporter.config.get_verbosity()
         if self._collector and verbosity:
             self._print_figures(reporter)
-        screen = self._collector and verbosity >= 0
+        screen = verbosity >= 0
         lines = list(self._last_lines)
         if self._collector and self._collector.missing:
             why = f" ({self._ended})" if self._ended else ""
             text = f"{no_result_text(self._collector.missing)}{why}"
             lines.append(StyledLine(f"{text}{self._unseen_relations()}", "warning"))
-        if screen:
+        if screen and (lines or self._collector):
             reporter.section("dstfuzz", "=", bold=True)
         for line in lines:
             markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
             reporter.write_line(printable(f"{'' if screen else 'dstfuzz: '}{line.text}"), **markup)
-        if screen:
+        if screen and self._collector:
             self._print_screen(reporter)
         for command in annotation_lines(
             self._not_accepted, self._context.settings, _encoding(), self._collector.places

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,9 @@ def report(name: str) -> dict[str, str]:
 
 
 def said(done: pytest.RunResult) -> list[str]:
-    """Return what is said of limits and baseline."""
-    return [
-        line for line in done.outlines if line.startswith("dstfuzz: ") and " on sample" not in line
-    ]
+    """Return the verdict and its reasons, which stand at the top of the screen."""
+    top = next(n for n, line in enumerate(done.outlines) if " dstfuzz ==" in line)
+    return list(takewhile(lambda line: not line.startswith("unmodified"), done.outlines[top:]))
 
 
 @pytest.mark.parametrize("limits", [(), ("--dst-max-failure-rate=50%",), ("--dst-redact",)])
@@ -118,7 +118,7 @@ def test_the_report_is_that_of_a_run(
     assert len(json.loads(text)["weaknesses"]) > 1
     assert "xx" in text or not limits or "redact" not in limits[0]
     assert Path("found.html").stat().st_size > 10_000
-    figures = [line for line in own.outlines if re.match(r"(failure rate|turns broken) ", line)]
+    figures = [line for line in own.outlines if re.match(r"(verdict|unmodified|estimate) ", line)]
     assert figures
     assert all(line in done.outlines for line in figures)
     assert results.is_dir()
@@ -209,7 +209,9 @@ def test_failures_of_the_tracker_fail(pytester: pytest.Pytester) -> None:
     campaign(pytester.path, "--model=wordbot:failing", *OPTIONS, "--results=found")
     done = judged(pytester)
     assert done.ret == 1
-    done.stdout.fnmatch_lines(["the tracker failed at * under metamorphic: *out of order*"])
+    done.stdout.fnmatch_lines(
+        ["the tracker failed at * under the relation metamorphic: *out of order*"]
+    )
 
 
 def spoiled(results: Path, **changes: Any) -> None:
@@ -225,7 +227,7 @@ def spoiled(results: Path, **changes: Any) -> None:
         (("--dst-seed=7",), "--dst-seed: the results in found have seed = 0, not 7"),
         (("--dst-model=trade",), "have model = wordbot:heard, not trade"),
         (("--dst-relation=gold",), "relation = metamorphic,value-swap, not gold"),
-        (("--dst-search=greedy",), "have search = random, not greedy"),
+        (("--dst-search=greedy",), "have search = noise+random, not greedy"),
         (("--dst-max-calls=7",), "have max-calls = none, not 7"),
         (("--dst-shard=1/2",), "--dst-shard does not work with --dst-results"),
         (("--dst-replay=abc",), "--dst-replay does not work with --dst-results"),
@@ -274,7 +276,7 @@ def test_what_is_not_whole_is_refused(pytester: pytest.Pytester, made: Path, res
     refused("byte 0: not a line of results")
     part.write_bytes(content)
     spoiled(results, version="0.0.1")
-    refused(f"pytest-dstfuzz 0.0.1, and this is {__version__}")
+    refused(f"pytest-dstfuzz 0.0.1, but this is {__version__}")
     (results / "run.json").write_text("{", encoding="utf-8")
     refused("run.json")
     shutil.rmtree(results)
