@@ -547,8 +547,8 @@ class ExpectedTally:
             reason = "tests have different noise models or slip rates"
         elif size < FEWEST:
             reason = (
-                f"the effective sample size is {size:.1f}, and a figure needs at least {FEWEST}: "
-                "test more turns, or more variants of each"
+                f"needs a sample of {FEWEST} variants, got {size:.0f}: test more turns, or more "
+                "variants of each"
             )
         interval = None
         if not reason and distorted:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pytest
 
@@ -311,6 +311,9 @@ class SessionEnd:
 
     def _print_screen(self, reporter: pytest.TerminalReporter) -> None:
         """Print the first screen of each tracker."""
+        failed = any(line.style == "bad" for line in self._last_lines)
+        judged = self._gate.judges and self._judged is not None
+        verdict: Literal["gate", "failed", ""] = "gate" if judged else "failed" if failed else ""
         for one in self._models:
             if one.name:
                 reporter.section(printable(one.name), "-")
@@ -319,8 +322,7 @@ class SessionEnd:
                 one.settings,
                 self._info(one, shared=not one.name),
                 one.totals,
-                judged=self._gate.judges and self._judged is not None,
-                failed=any(line.style == "bad" for line in self._last_lines),
+                verdict=verdict,
                 width=min(shutil.get_terminal_size().columns, _WIDEST),
                 encoding=_encoding(),
                 command=self._repeating(reporter.config),

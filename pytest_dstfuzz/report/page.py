@@ -30,7 +30,10 @@ class StyledLine(NamedTuple):
 
 
 class TerminalPage:
-    """A collection of lines of at most ``width`` columns that ``encoding`` can represent."""
+    """A collection of lines that ``encoding`` can represent.
+
+    Each has at most ``width`` columns, except commands.
+    """
 
     def __init__(self, width: int = 100, encoding: str = "utf-8") -> None:
         """Create an empty page; the width is at least 40 columns."""
@@ -51,6 +54,11 @@ class TerminalPage:
             # A line that looks like a command grows by a few characters.
             lines = list(hanging(head, body, self.width - _GROWTH, break_words=True))
         self.lines += [StyledLine(without_commands(line), style) for line in lines]
+
+    def command(self, head: str, text: str, style: Style = "plain") -> None:
+        """Add a command in one line, however long, so that it can be copied."""
+        shown = encodable(printable(head + text), self.encoding)
+        self.lines.append(StyledLine(without_commands(shown), style))
 
     def gap(self) -> None:
         """Add an empty line unless the last one is empty."""

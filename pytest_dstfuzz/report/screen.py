@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from pytest_dstfuzz.campaign.figures import TURNS, ExpectedFailures, interval_name
 from pytest_dstfuzz.campaign.results import Results, TurnResult, VariantResult
@@ -11,6 +11,7 @@ from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.parsers import per_1000, percent
 from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.report.answers import reply_lines
 from pytest_dstfuzz.report.explain import change_lines, keyword
 from pytest_dstfuzz.report.figures import usage_text
 from pytest_dstfuzz.report.json_report import RunInfo
@@ -40,8 +41,7 @@ def screen_lines(
     info: RunInfo,
     totals: Totals,
     *,
-    judged: bool = False,
-    failed: bool = False,
+    verdict: Literal["gate", "failed", ""] = "",
     width: int = 100,
     encoding: str = "utf-8",
     command: str = "",
@@ -53,8 +53,8 @@ def screen_lines(
         settings: of the run.
         info: facts of the run.
         totals: the figures of ``results``.
-        judged: whether a gate has given the verdict, so that this text has none.
-        failed: whether lines above say why the run failed.
+        verdict: whether the lines above this text are the verdict of a gate, so that this text
+            has none, or say why the run failed.
         width: of the terminal, in columns.
         encoding: of the terminal.
         command: repeats the run and fails each violation; ``""`` if it cannot be repeated.
@@ -62,8 +62,8 @@ def screen_lines(
     page = TerminalPage(width, encoding)
     sections = totals.sections(settings.variant.relation)
     first = totals.first(settings.variant.relation)
-    if not judged:
-        _verdict(page, sections, "" if failed else _NO_LIMIT)
+    if verdict != "gate":
+        _verdict(page, sections, "" if verdict else _NO_LIMIT)
     for text in left_out_texts(totals, info):
         name, _, rest = text.partition(": ")
         page.field(label(name), rest, "warning")
@@ -98,10 +98,12 @@ def _clean(page: TerminalPage, totals: Totals, summary: Summary) -> None:
     if summary.clean_labelled:
         texts.append(
             f"{percent(summary.clean_accuracy)} of the clean {words.answers} are right "
-            f"({summary.clean_right:,} of {summary.clean_labelled:,})"
+            f"({summary.clean_right:,} of {summary.clean_labelled:,} with labels)"
         )
     unanswered, replies = totals.fallbacks
-    if replies:
+    if replies and not unanswered:
+        texts.append(f"the bot has an answer to each of {counted(replies, 'clean turn')}")
+    elif replies:
         texts.append(f"the bot has no answer to {unanswered:,} of {replies:,} clean turns")
     elif summary.clean_empty:
         texts.append(f"{summary.clean_empty:,} of {summary.clean_answered:,} are empty")
@@ -193,7 +195,13 @@ def _frequency(one: Weakness, expected: ExpectedFailures | None) -> Iterator[str
 
 def _example(turn: TurnResult, variant: VariantResult) -> str:
     """Return the edited words of a violation and the change of the answer."""
-    changes = "; ".join(change_lines(variant.plain.changed_slots, turn)[:2])
+    changed = variant.plain.changed_slots
+    if turn.kind.words.values:
+        changes = "; ".join(change_lines(changed, turn)[:2])
+    else:
+        texts = dict(reply_lines(changed[:1], None, turn.own))
+        both = [texts[name] for name in ("before", "replied") if name in texts]
+        changes = " -> ".join(f'"{shorten(text, _LONGEST // 2)}"' for text in both)
     return f"{shorten(said(variant), _LONGEST)} => {shorten(changes, _LONGEST)}"
 
 
@@ -219,7 +227,6 @@ def _end(
     )
     if command and totals.weaknesses:
         turn, variant, _ = totals.weaknesses[0].example
-        # A command is not wrapped, so that it can be copied.
-        page.field(
+        page.command(
             label("repeat"), f"{command} --dst-variant={variant.index} -k '{keyword(turn.id)}'"
         )

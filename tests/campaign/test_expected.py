@@ -131,7 +131,7 @@ def test_too_little_says_why_there_is_no_figure():
     assert figures is not None
     assert figures.per_1000 is None
     assert figures.interval is None
-    assert figures.reason.startswith("the effective sample size is ")
+    assert figures.reason.startswith("needs a sample of 30 variants, got ")
     assert "below 30" in figures.reason
 
 

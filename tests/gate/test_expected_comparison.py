@@ -142,7 +142,7 @@ def test_what_has_no_estimate_is_not_compared() -> None:
     assert "the baseline has no estimates: its search" in figures(compared(none, density))["reason"]
     assert figures(compared(density, none)) is None
     few = figures(compared(run(["hv"]), run(["hv"])))
-    assert "the effective sample size is 2.0" in few["reason"]
+    assert "needs a sample of 30 variants, got 2" in few["reason"]
 
 
 def test_turns_that_only_one_build_has_an_estimate_of_are_left_out() -> None:

@@ -81,12 +81,12 @@ def test_the_reason_stands_where_there_is_no_figure(sampled: list[TurnResult]) -
     few = sampled[:8]
     line = starting(lines(few), "expected failures")
     assert line.text == (
-        "expected failures  n/a: the effective sample size is 16.0, and a figure needs at least "
-        "30: test more turns, or more variants of each"
+        "expected failures  n/a: needs a sample of 30 variants, got 16: test more turns, or more "
+        "variants of each"
     )
     assert line.style == "warning"
     assert "expected failures" not in lines(few, verbosity=-1)[0].text
-    assert "| expected failures | n/a | the effective sample size is 16.0" in markdown_text(
+    assert "| expected failures | n/a | needs a sample of 30 variants, got 16" in markdown_text(
         views_of(build_report(few, NATURAL, INFO))
     )
 

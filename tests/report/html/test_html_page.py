@@ -181,7 +181,7 @@ def test_expected_failures_and_how_likely_each_violation_is(sampled: list[TurnRe
         "of 1,000"
     )
     few = html_text(build(sampled[:3]))
-    assert "<dd>n/a</dd><dd>the effective sample size is 6.0, and a figure needs" in few
+    assert "<dd>n/a</dd><dd>needs a sample of 30 variants, got 6" in few
 
 
 def test_reports_of_before_have_no_expected_failures(sampled: list[TurnResult]) -> None:
