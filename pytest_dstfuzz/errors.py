@@ -13,6 +13,7 @@ __all__ = [
     "DstFuzzError",
     "TrackerError",
     "UserError",
+    "message_of",
     "nearest",
     "needs_extra",
     "unknown_name",

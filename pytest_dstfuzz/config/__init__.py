@@ -42,7 +42,6 @@ from pytest_dstfuzz.config.settings import TrackerSettings as TrackerSettings
 from pytest_dstfuzz.config.settings import VariantSettings as VariantSettings
 from pytest_dstfuzz.config.settings import build_settings as build_settings
 from pytest_dstfuzz.config.settings import check_variant as check_variant
-from pytest_dstfuzz.config.settings import default_search as default_search
 from pytest_dstfuzz.config.settings import settings_json as settings_json
 from pytest_dstfuzz.config.settings import settings_of_json as settings_of_json
 from pytest_dstfuzz.config.settings import split_named as split_named
@@ -58,7 +57,6 @@ __all__ = [
     "TrackerSettings",
     "VariantSettings",
     "canonical_split",
-    "default_search",
     "masked_words",
     "names_of",
     "parse_option",

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import metadata
 from typing import Any, Literal, get_args, get_type_hints
 
 from pytest_dstfuzz.config.options import (
@@ -29,10 +28,6 @@ from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 
 #: Options that imply ``fail_on=gate``.
 _GATING = ("max_failure_rate", "max_expected_failures", "baseline")
-#: Tracker and profile -> the shipped search that was trained on them.
-_BEST = {("trade", "natural"): "bandit"}
-#: Entry point group of the searches of packages.
-_SEARCHES = "pytest_dstfuzz.searches"
 #: Options that name objects with keys.
 NAMED = ("relation", "compare")
 #: Text that may follow an address and a comma: the name of a comparison, or a module.
@@ -275,23 +270,6 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
             f"transformations, not {settings.variant.transformations}"
         )
     return settings
-
-
-def default_search(settings: Settings) -> str:
-    """Return the search of a run if the user names none.
-
-    If the profile has a noise model, half of the variants are a sample of it, from which rates are
-    estimated. The other half come from the search that finds most for its calls: the scorer that
-    was trained on a shipped tracker (``examples/curves``) if it is installed, otherwise ``random``.
-    """
-    chosen, model = settings.variant, settings.tracker
-    search = chosen.search
-    best = _BEST.get((model.model or "", chosen.validity))
-    # A wing brings it, which may be a package of its own.
-    if best and model.checkpoint is None and metadata.entry_points(group=_SEARCHES, name=best):
-        search = best
-    profile = PROFILES.get(chosen.validity)
-    return f"noise+{search}" if profile and profile.noise else search
 
 
 def _refuse_two_deciders(tracker: TrackerSettings, votes: int | None) -> None:

@@ -22,7 +22,6 @@ from pytest_dstfuzz.config import (
     OwnKey,
     Settings,
     build_settings,
-    default_search,
     masked_words,
     names_of,
     option,
@@ -34,6 +33,7 @@ from pytest_dstfuzz.config.options import table_keys, table_rules
 from pytest_dstfuzz.dialogue.calls import TOOL_CALLS
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.gate.verdict import LIMITS, Gates, Limits, check_added, read_gates
+from pytest_dstfuzz.search.registry import default_search
 
 __all__ = ["read_settings"]
 

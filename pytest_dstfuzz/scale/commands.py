@@ -22,7 +22,6 @@ from pytest_dstfuzz.config import (
     OPTIONS,
     OutputSettings,
     Settings,
-    default_search,
     masked_words,
     shard_text,
 )
@@ -132,6 +131,8 @@ def _options(parser: Parser) -> None:
 def campaign_settings(given: Namespace) -> Settings:
     """Return the settings of a campaign; as in pytest, the tracker sets the default search."""
     settings = given_settings(given, CAMPAIGN_OPTIONS)
+    from pytest_dstfuzz.search.registry import default_search  # noqa: PLC0415 - needs numpy
+
     if given.search is None:
         settings = settings.replace_options(search=default_search(settings))
     return settings

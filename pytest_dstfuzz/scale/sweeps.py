@@ -19,13 +19,14 @@ import numpy.typing as npt
 
 from pytest_dstfuzz import Campaign, __version__
 from pytest_dstfuzz.campaign.summary import summarise
-from pytest_dstfuzz.config import OPTIONS, Settings, default_search, names_of, settings_json
+from pytest_dstfuzz.config import OPTIONS, Settings, names_of, settings_json
 from pytest_dstfuzz.config.parsers import percent, points
 from pytest_dstfuzz.errors import DataError, DstFuzzError, UserError, needs_extra, unknown_name
 from pytest_dstfuzz.files import read_table, write_text
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.wording import visible
 from pytest_dstfuzz.scale.results import ResultFolder, run_into
+from pytest_dstfuzz.search.registry import default_search
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses

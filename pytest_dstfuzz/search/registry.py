@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import metadata
 from typing import Any, Final
 
+from pytest_dstfuzz.config import PROFILES, Settings
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.registry import Registry, blamed
@@ -29,7 +31,7 @@ from pytest_dstfuzz.search.searches import (
 )
 from pytest_dstfuzz.trackers.tracker import NAMELESS
 
-__all__ = ["describe_trained", "search_by_name", "trained"]
+__all__ = ["default_search", "describe_trained", "search_by_name", "trained"]
 
 #: Called as ``factory(seed=..., k=...)`` with the seed of the campaign and the number of
 #: transformations in a variant.
@@ -37,6 +39,8 @@ SearchFactory = Callable[..., object]
 #: The group of entry points for searches. An entry point names a factory, or a `SearchFamily`
 #: for several searches.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.searches"
+#: Tracker and profile -> the shipped search that was trained on them.
+_BEST: Final = {("trade", "natural"): "bandit"}
 #: Prefix of the name of a search that leaves half of the variants to a sample of the noise model.
 SAMPLED: Final = f"{NoiseSearch.name}+"
 _SHIPPED: Final = (*(RandomSearch, NearValueSearch, HillClimbSearch, NoiseSearch, SampleAndSearch),)
@@ -119,6 +123,24 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
     if found.name != base:
         raise UserError(f"{where} calls itself {found.name!r}: give it the name {base!r}")
     return found
+
+
+def default_search(settings: Settings) -> str:
+    """Return the search of a run if the user names none.
+
+    If the profile has a noise model, half of the variants are a sample of it, from which rates are
+    estimated. The other half come from the search that finds most for its calls: the scorer that
+    was trained on a shipped tracker (``examples/curves``) if it is installed, otherwise ``random``.
+    """
+    chosen, model = settings.variant, settings.tracker
+    search = chosen.search
+    best = _BEST.get((model.model or "", chosen.validity))
+    if best and model.checkpoint is None:
+        # The wing that brings it may be a package of its own.
+        installed = metadata.entry_points(group=ENTRY_POINT_GROUP, name=best)
+        search = best if installed else search
+    profile = PROFILES.get(chosen.validity)
+    return f"noise+{search}" if profile and profile.noise else search
 
 
 def trained(name: str) -> Trained | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from importlib import metadata
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -11,7 +10,7 @@ import pytest
 
 from pytest_dstfuzz.config import ADAPTER, KEYS, OPTIONS, Settings, names_of, settings_json
 from pytest_dstfuzz.config.parsers import PARTS, masked_words
-from pytest_dstfuzz.config.settings import default_search, settings_of_json
+from pytest_dstfuzz.config.settings import settings_of_json
 from pytest_dstfuzz.errors import DataError, UserError
 
 
@@ -136,13 +135,3 @@ def test_settings_of_a_report_are_read() -> None:
 )
 def test_keys_show_no_credentials(words: list[str], shown: list[str]) -> None:
     assert masked_words(words) == shown
-
-
-def test_the_default_search_is_one_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    trade = Settings.of(model="trade")
-    assert default_search(trade) == "noise+bandit"
-    # Only the profile "natural" has a noise model.
-    assert default_search(Settings.of(model="trade", validity="strict")) == "random"
-    # The wing of the agents may be a package of its own.
-    monkeypatch.setattr(metadata, "entry_points", lambda **_: ())
-    assert default_search(trade) == "noise+random"

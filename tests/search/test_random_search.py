@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import metadata
+
 import numpy as np
 import pytest
 
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.words import Action
 from pytest_dstfuzz.search.protocol import SearchTask
-from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.search.registry import default_search, search_by_name
 from pytest_dstfuzz.seeding import stream
 
 TALK = Dialogue("talk", (Turn(0, "", "hello"), Turn(1, "hi", "a taxi")))
@@ -62,3 +65,13 @@ def test_names() -> None:
     assert search_by_name("random", seed=0, k=1).name == "random"
     with pytest.raises(UserError, match=r"unknown search 'rnadom'. Did you mean 'random'\? Valid:"):
         search_by_name("rnadom", seed=0, k=1)
+
+
+def test_the_default_search_is_one_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    trade = Settings.of(model="trade")
+    assert default_search(trade) == "noise+bandit"
+    # Only the profile "natural" has a noise model.
+    assert default_search(Settings.of(model="trade", validity="strict")) == "random"
+    # The wing of the agents may be a package of its own.
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: ())
+    assert default_search(trade) == "noise+random"
