@@ -557,7 +557,7 @@ def variant_wanted(
     of the turn depend on it. If changes are expected, a value that is not as ``expected`` counts as
     a change, even if it is the clean value.
     """
-    before, given, expected = _compared(clean, context, answers, expected, folding, recorded)
+    before, given, expected = _compare_sides(clean, context, answers, expected, folding, recorded)
     slots = sorted({*_slots(given), *before, *(delta.slot for delta in expected.deltas)})
     leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
     # An open change needs answers until it can win or lose.
@@ -586,42 +586,31 @@ def settled_clean(
     return _changed(first.state, _majority(votes, _slots(votes)))
 
 
-def _as_clean(
-    clean: Context,
-    context: Context,
-    answers: Mapping[Context, Answer],
-    before: Outcome,
-    folding: Folding,
-    expected: Expected,
-) -> Sequence[Answer]:
-    """Return all answers to a variant, with texts of ``before`` if they agree with clean ones."""
-    given = all_answers(context, answers)
-    return folding.to_clean(given, all_answers(clean, answers), before, clean, expected, context)
-
-
-def _compared(
+def _compare_sides(
     clean: Context,
     context: Context,
     answers: Mapping[Context, Answer],
     expected: Expected,
     folding: Folding,
-    recorded: Outcome | None,
+    recorded: Outcome | None = None,
 ) -> tuple[Outcome, Sequence[Answer], Expected]:
     """Return the clean side, the answers to a variant in its words, and the expected changes.
 
     The clean side is the recorded answer if the relation compares with that one.
     """
     before = settled_clean(clean, answers, folding)
-    given = _as_clean(clean, context, answers, before, folding, expected.against(before))
+    of_clean = expected.against(before)
+    found, given = all_answers(clean, answers), all_answers(context, answers)
+    votes = folding.to_clean(given, found, before, clean, of_clean, context)
     if recorded is None:
-        return before, given, expected.against(before)
-    given = [
+        return before, votes, of_clean
+    votes = [
         replace(one, state=recorded)
         if isinstance(one, Prediction) and folding.agree(recorded, one.state, clean)
         else one
-        for one in given
+        for one in votes
     ]
-    return recorded, given, expected.against(recorded)
+    return recorded, votes, expected.against(recorded)
 
 
 def settled(
@@ -639,9 +628,7 @@ def settled(
     """
     if isinstance(failed := answers[clean], TrackerFailure):
         return Outcome(), failed
-    before = settled_clean(clean, answers, folding)
-    expected = expected.against(before)
-    votes = _as_clean(clean, context, answers, before, folding, expected)
+    before, votes, expected = _compare_sides(clean, context, answers, expected, folding)
     first, clean_votes = votes[0], folding.alike(all_answers(clean, answers), clean)
     if isinstance(first, TrackerFailure) or len(votes) == 1:
         return before, first
@@ -668,7 +655,7 @@ def count_votes(
     """Return the votes on the slot with the clearest change, or ``None`` for a single answer."""
     if len(all_answers(context, answers)) < 2 or isinstance(answers[clean], TrackerFailure):
         return None
-    before, given, expected = _compared(clean, context, answers, expected, folding, recorded)
+    before, given, expected = _compare_sides(clean, context, answers, expected, folding, recorded)
     slots = [change.slot for change in faults(changes)] or sorted({*_slots(given), *before})
     states = [one.state for one in given if isinstance(one, Prediction)]
     same = sum(expected.judge(before, state).kind == "held" for state in states)
