@@ -41,7 +41,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.relations.registry import is_shipped
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Search
-from pytest_dstfuzz.search.registry import SEARCHES, trained
+from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, trained
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.transformations import find_operator
 
@@ -155,7 +155,7 @@ def _depends_on_known(rules: CampaignSpec) -> bool:
 
 def _is_known(search: str) -> bool:
     """Return whether a search is shipped or has a fingerprint of its code."""
-    if search in SEARCHES.shipped:
+    if search.removeprefix(SAMPLED) in SEARCHES.shipped:
         return True
     found = trained(search)
     return found is not None and bool(found.code)

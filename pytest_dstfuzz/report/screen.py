@@ -16,7 +16,7 @@ from pytest_dstfuzz.report.explain import change_lines, keyword
 from pytest_dstfuzz.report.figures import usage_text
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
-from pytest_dstfuzz.report.terminal import left_out_texts
+from pytest_dstfuzz.report.terminal import left_out_texts, show_added
 from pytest_dstfuzz.report.weaknesses import said, weaknesses_text
 from pytest_dstfuzz.report.wording import shorten
 from pytest_dstfuzz.totals.totals import RelationTotals, Totals
@@ -73,8 +73,10 @@ def screen_lines(
     expected = next((one.summary.expected_failures for one in sections), None)
     if expected is not None:
         _estimate(page, expected, totals, first.summary.dialogues_tested)
+    _caveats(page, info, totals)
     _new(page, totals, results)
     _weaknesses(page, totals.weaknesses, expected)
+    show_added(page, totals)
     _end(page, sections, info, totals, command)
     return page.lines
 
@@ -101,10 +103,10 @@ def _clean(page: TerminalPage, totals: Totals, summary: Summary) -> None:
             f"({summary.clean_right:,} of {summary.clean_labelled:,} with labels)"
         )
     unanswered, replies = totals.fallbacks
-    if replies and not unanswered:
-        texts.append(f"the bot has an answer to each of {counted(replies, 'clean turn')}")
-    elif replies:
-        texts.append(f"the bot has no answer to {unanswered:,} of {replies:,} clean turns")
+    if replies:
+        texts.append(
+            f"the bot answers {replies - unanswered:,} of {counted(replies, 'clean turn')}"
+        )
     elif summary.clean_empty:
         texts.append(f"{summary.clean_empty:,} of {summary.clean_answered:,} are empty")
     if texts:
@@ -150,6 +152,29 @@ def _estimate(
         f"{per_1000(expected.wrong_to_wrong_per_1000)} from wrong to wrong; another "
         f"{per_1000(expected.corrected_per_1000 or 0.0)} are corrected",
     )
+
+
+def _caveats(page: TerminalPage, info: RunInfo, totals: Totals) -> None:
+    """Name errors, answers that vary, and a judge that is a language model."""
+    reasons = totals.errors
+    for reason, times in list(reasons.items())[:1]:
+        more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
+        page.field(label("error"), f"{times:,} x {shorten(reason)}{more}", "bad")
+    varies = info.disagreement
+    if varies is not None and varies.differed and totals.kind.words.values:
+        text = (
+            f"{varies.differed} of {varies.contexts} contexts got different answers when asked "
+            f"{varies.answers} times each"
+        )
+        page.field(label("answers vary"), text, "warning")
+    if info.judge is not None:
+        judge, counts = info.judge
+        text = f"a language model compares the replies: {judge.model}"
+        if judge.is_tested_model:
+            text += ", which is the tested model and favours its own words"
+        undecided = counts.unsure + counts.past_budget
+        text += f"; undecided on {undecided:,} of {counted(counts.pairs, 'pair')}"
+        page.field(label("judge"), text, "warning" if undecided else "plain")
 
 
 def _new(page: TerminalPage, totals: Totals, results: Results) -> None:
@@ -219,8 +244,12 @@ def _end(
     cost = counted(calls, "call")
     if shrinking:
         cost += f" and {shrinking:,} more to find the smallest edits"
+    if info.recalled:
+        cost += f"; {counted(info.recalled, 'answer')} from the cache"
     if info.usage is not None and info.usage.uncounted < info.usage.answers:
         cost += f"; tokens: {usage_text(info.usage)}"
+    if info.seconds is not None:
+        cost += f"; {info.seconds:,.0f} s"
     page.field(label("cost"), cost)
     page.field(
         label("more"), "-v adds tables; --dst-report=report.html shows every violation", "dim"

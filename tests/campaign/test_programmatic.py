@@ -151,9 +151,9 @@ def test_mistakes_are_told_at_once(given: tuple[Any, ...], message: str) -> None
 
 
 def test_objects_of_the_wrong_shape() -> None:
-    with pytest.raises(UserError, match=r"Campaign\(search=...\): int is no search"):
+    with pytest.raises(UserError, match=r"Campaign\(search=...\): int is not a search"):
         Campaign(track, DATA, search=7)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=r"Campaign\(relation=...\): int is no relation"):
+    with pytest.raises(UserError, match=r"Campaign\(relation=...\): int is not a relation"):
         Campaign(track, DATA, relation=7)  # type: ignore[arg-type]
 
 

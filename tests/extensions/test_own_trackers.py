@@ -194,7 +194,7 @@ def bots(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def test_a_suite_registers_a_tracker(bots: pytest.Pytester) -> None:
     ran = bots.runpytest_inprocess("--dst-model=keywords", "--dst-turns=4", "--dst-variants=2")
-    ran.stdout.fnmatch_lines(["keywords on sample (test,*", "turns *4 of 4*"])
+    ran.stdout.fnmatch_lines(["dstfuzz: keywords on sample (test,*", "verdict *0 of 4 tested *"])
     ran = bots.runpytest_inprocess("--dst-model=keyword", "--dst-turns=4")
     ran.stderr.fnmatch_lines(["ERROR: unknown tracker 'keyword'. Did you mean 'keywords'?*"])
 
@@ -202,7 +202,7 @@ def test_a_suite_registers_a_tracker(bots: pytest.Pytester) -> None:
 def test_a_suite_registers_a_kind_of_address(bots: pytest.Pytester, address: str) -> None:
     options = ("--dst-turns=4", "--dst-variants=2", "--dst-report=report.json", "-rA")
     ran = bots.runpytest_inprocess(f"--dst-model={address}", *options)
-    ran.stdout.fnmatch_lines(["turns *4 of 4*"])
+    ran.stdout.fnmatch_lines(["verdict *0 of 4 tested turns break*"])
     report = (bots.path / "report.json").read_text()
     assert '"model": "lines://***@127.0.0.1' in report
     assert PASSWORD not in ran.stdout.str() + ran.stderr.str() + report

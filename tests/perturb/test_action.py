@@ -110,7 +110,7 @@ def test_unknown_names_are_a_users_mistake() -> None:
     ids=["no repetition", "parameters", "importance", "off the grid"],
 )
 def test_steps_that_no_action_has_are_refused(step: ActionStep) -> None:
-    with pytest.raises(ValueError, match=r"takes|decodes"):
+    with pytest.raises(ValueError, match=r"takes|needs|decodes"):
         SPACE.encode([step])
 
 

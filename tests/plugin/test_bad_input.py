@@ -272,7 +272,9 @@ def test_nonsense_that_comes_late_is_an_error_of_its_turn(
     options = ("--dst-model=latebot:Late", "--dst-turns=6", "--dst-batch-size=1")
     result = bot.runpytest_inprocess(*options, "--dst-report=out.json", *workers)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["turns *: * held, * error*", "error *", "failed: *"])
+    result.stdout.fnmatch_lines(
+        ["verdict *tested turns break, and * got no answer*", "error *", "failed: *"]
+    )
     result.stdout.no_fnmatch_line("*Traceback*")
     report = json.loads((bot.path / "out.json").read_text(encoding="utf-8"))
     outcomes = {turn["outcome"] for turn in report["turns"] if turn["turn_index"] > 0}

@@ -18,6 +18,7 @@ OPTIONS = (
     "--dst-model=mybot:steady",
     "--dst-data=talk.jsonl",
     "--dst-variants=20",
+    "--dst-search=random",
     "--dst-report=out.json",
 )
 
@@ -98,7 +99,7 @@ def test_what_they_do_not_take(talk: pytest.Pytester, option: str, message: str)
 
 
 def test_the_summary_says_which_slips(talk: pytest.Pytester) -> None:
-    result = talk.runpytest_inprocess(*OPTIONS, "--dst-validity=natural")
+    result = talk.runpytest_inprocess(*OPTIONS, "--dst-validity=natural", "-v")
     text = " ".join(result.stdout.str().split())
     slips = "slips of typing and casual, slip rate 2 %)"
     assert f"validity profile natural (edit rates up to 0.25, {slips}" in text
@@ -107,7 +108,7 @@ def test_the_summary_says_which_slips(talk: pytest.Pytester) -> None:
 
 def test_a_slip_rate_of_ones_own_is_in_both_headers(talk: pytest.Pytester) -> None:
     own = ("--dst-validity=natural", "--dst-noise=speech", "--dst-slip-rate=4.5%")
-    result = talk.runpytest_inprocess(*OPTIONS, *own, "--dst-report=out.html")
+    result = talk.runpytest_inprocess(*OPTIONS, *own, "--dst-report=out.html", "-v")
     text = " ".join(result.stdout.str().split())
     assert ", natural (speech, slip rate 4.5 %), hybrid" in text
     assert "slips of speech, slip rate 4.5 %)" in text

@@ -9,7 +9,7 @@ import pytest
 FEW = ("--dst-turns=4", "--dst-variants=2")
 UNIT = "def test_unit(): pass"
 INI = "[pytest]\ndst_model = mybot:steady\ndst_turns = 4\ndst_variants = 2\n"
-UNTESTED = "no robustness test ran: *"
+UNTESTED = "dstfuzz: no robustness test ran: *"
 
 
 @pytest.fixture
@@ -116,7 +116,8 @@ def test_a_gate_is_not_passed_by_a_file_without_a_robustness_test(unit: pytest.P
         "test_unit.py", "--dst-model=mybot:steady", "--dst-max-failure-rate=5%", *FEW
     )
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["failed: no turn was tested*", UNTESTED])
+    result.stdout.fnmatch_lines([UNTESTED])
+    result.stdout.fnmatch_lines(["failed: no turn was tested*"])
 
 
 @pytest.mark.parametrize("words", [("test_unit.py", "--dst-suite=yes"), (".",), ("inner",)])
@@ -125,7 +126,7 @@ def test_to_a_folder_it_is_added_and_to_a_file_when_that_is_said(
 ) -> None:
     (unit.mkdir("inner") / "test_inner.py").write_text(UNIT, encoding="utf-8")
     result = unit.runpytest_inprocess(*words, "--dst-model=mybot:steady", *FEW)
-    result.stdout.fnmatch_lines(["turns *4 of 4*"])
+    result.stdout.fnmatch_lines(["verdict *0 of 4 tested turns break*"])
     assert result.ret == 0
 
 
@@ -210,6 +211,6 @@ def test_a_test_that_asks_for_the_bot_alone_leaves_the_built_in_suite(
     pytester.makepyfile(test_own="def test_own(dst_turn):\n    dst_turn.assert_unchanged()\n")
     result = pytester.runpytest_inprocess(*options)
     result.assert_outcomes(passed=5)
-    result.stdout.fnmatch_lines(["the built-in suite does not run*test_own.py::test_own*"])
+    result.stdout.fnmatch_lines(["dstfuzz: the built-in suite does not run*test_own.py::test_own*"])
     result = pytester.runpytest_inprocess(*options, "--dst-suite=yes")
     result.assert_outcomes(passed=9)
