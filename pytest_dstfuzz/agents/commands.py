@@ -71,8 +71,7 @@ def _agent_options(parser: Parser) -> None:
         help="numbers of transformations that a variant may combine; one of them is drawn for "
         "each dialogue (default: 1,2,3,4,5,6)",
     )
-    taken = "maximum number of dialogues of each split"
-    value("--max-dialogues", integer(1), "N", help=taken)
+    value("--max-dialogues", integer(1), "N", help="maximum number of dialogues of each split")
     value(
         "--dialogues",
         choice("choice of dialogues", DIALOGUES),
