@@ -87,7 +87,9 @@ def report_of(pytester: pytest.Pytester) -> Any:
 def test_the_report_names_the_policy(
     bot: pytest.Pytester, policy: str, workers: tuple[str, ...]
 ) -> None:
-    result = bot.runpytest_inprocess(*OPTIONS, "--dst-search=agent:mine.safetensors", *workers)
+    result = bot.runpytest_inprocess(
+        *OPTIONS, "--dst-search=agent:mine.safetensors", "-v", *workers
+    )
     assert result.ret == 0
     report = report_of(bot)
     assert report["settings"]["search"] == "agent:mine.safetensors"
@@ -189,16 +191,16 @@ def test_a_tracker_that_fails_still_has_proposals(bot: pytest.Pytester, policy: 
 @pytest.mark.parametrize(
     ("options", "search"),
     [
-        ("--dst-model=trade", "bandit"),
-        ("--dst-model=trade --dst-seed=4", "bandit"),
+        ("--dst-model=trade", "noise+bandit"),
+        ("--dst-model=trade --dst-seed=4", "noise+bandit"),
         ("--dst-model=trade --dst-search=random", "random"),
-        ("--dst-model=trade --dst-tracker=checkpoint=elsewhere", "random"),
-        ("--dst-model=simpletod", "random"),
-        ("--dst-model=mybot:fragile", "random"),
+        ("--dst-model=trade --dst-tracker=checkpoint=elsewhere", "noise+random"),
+        ("--dst-model=simpletod", "noise+random"),
+        ("--dst-model=mybot:fragile", "noise+random"),
         ("--dst-model=trade --dst-validity=strict", "random"),
         ("--dst-model=simpletod --dst-validity=strict", "random"),
         ("--dst-model=trade --dst-search=near-value", "near-value"),
-        ("", "random"),
+        ("", "noise+random"),
     ],
 )
 def test_the_bandit_is_the_default_for_what_it_was_trained_on(

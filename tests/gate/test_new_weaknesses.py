@@ -261,7 +261,7 @@ def test_new_weaknesses_in_every_report(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(
         [
             f"{shown}",
-            f"dstfuzz:   new: {first['description']} ({first['id']}, {first['count']} violation*",
+            f"  new: {first['description']} ({first['id']}, {first['count']} violation*",
             f"failed: {len(found['new'])} weaknesses are new *; 0 are allowed",
         ]
     )

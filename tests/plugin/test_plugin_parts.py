@@ -60,7 +60,7 @@ def test_a_limit_implies_the_gate_unless_a_policy_was_given(pytester: pytest.Pyt
 def test_nothing_given_means_the_defaults(pytester: pytest.Pytester) -> None:
     config = pytester.parseconfig()
     assert given_options(config) == ()
-    assert read_settings(config) == Settings()
+    assert read_settings(config) == Settings.of(search="noise+random")
 
 
 def test_every_option_has_an_ini_key(pytester: pytest.Pytester) -> None:

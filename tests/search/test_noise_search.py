@@ -150,7 +150,7 @@ def test_each_draw_is_one_that_people_make(seed: int, size: int):
         assert weight is not None
         assert weight > 0
         assert variant.log_probability is not None
-        assert variant.reason in ("", "edit_w", "edit_c", "too-many-words")
+        assert variant.reason in ("", "edit_w", "edit_c", "replacement", "too-many-words")
 
 
 @pytest.mark.parametrize("validity", ["strict", "edit-rate"])
