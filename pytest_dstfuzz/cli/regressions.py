@@ -169,7 +169,7 @@ def _list(given: Namespace) -> None:
         page.line(f"{path}: {_states(entries)}")
         for name, group in _by_weakness(shown):
             page.gap()
-            page.line(f"{_described(name)} ({_states(group)})", "heading")
+            page.line(f"{name or 'unknown weakness'} ({_states(group)})", "heading")
             for entry in group:
                 _show(page, entry, whole=bool(given.ids))
     print_page(page)
@@ -186,17 +186,6 @@ def _by_weakness(entries: Sequence[Regression]) -> list[tuple[str, list[Regressi
     for entry in entries:
         groups.setdefault(entry.weakness, []).append(entry)
     return sorted(groups.items(), key=lambda item: (not item[0], item[0]))
-
-
-def _described(weakness: str) -> str:
-    """Return the id of a weakness and its description, if known."""
-    from pytest_dstfuzz.weaknesses.groups import (  # noqa: PLC0415
-        description,
-        key_of_id,
-    )
-
-    key = key_of_id(weakness)
-    return f"{weakness}: {description(key)}" if key else weakness or "unknown weakness"
 
 
 def _weaknesses(corpora: Mapping[Path, Corpus]) -> dict[str, list[Path]]:
@@ -300,7 +289,7 @@ COMMANDS = (
         """\
   dstfuzz regressions                                    all, one per line
   dstfuzz regressions --status open                      those that fail the build
-  dstfuzz regressions --weakness cue-word                those of one weakness
+  dstfuzz regressions --weakness call-dropped            those of one weakness
   dstfuzz regressions 3f2a                               one with its utterances and changes""",
         _list_options,
         _list,
@@ -311,7 +300,7 @@ COMMANDS = (
         "the regressions are unchanged",
         """\
   dstfuzz accept 3f2a9c0b1d --reason 'nobody types this to our bot'
-  dstfuzz accept offer-wavers --reason 'we confirm'      a whole weakness, also in later builds""",
+  dstfuzz accept value-made-up --reason 'we ask again'   a whole weakness, also in later builds""",
         _accept_options,
         _accept,
     ),

@@ -85,9 +85,6 @@ class Words(NamedTuple):
             "stayed": f"the {self.noun} stay{end} as {it_was}",
             "changes": f"the {self.noun} change{end}",
             "answers": self.noun if self.plural else f"{self.noun}s",
-            "slot": self.slot,
-            "slots": f"{self.slot}s",
-            "system": self.who.removeprefix("the "),
         }
         for name, word in names.items():
             text = text.replace(f"{{{name}}}", word)

@@ -261,7 +261,7 @@ def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
     for kind, those, where in (("new", new, ""), ("fixed", fixed, " in the baseline")):
         for each in those:
             sure = "" if each["looked_for"] else "perhaps "
-            many = f"{each['id']}, {counted(each['count'], 'violation')}{where}"
+            many = f"{counted(each['count'], 'violation')}{where}"
             lines.append(f"{sure}{kind}: {each['description']} ({many})")
     return text, lines
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,18 +23,15 @@ from pytest_dstfuzz.campaign.figures import (
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, not_corrected
 from pytest_dstfuzz.dialogue.calls import REPLY
 from pytest_dstfuzz.dialogue.dialogues import Difference
-from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
-from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.perturb.values import Mentions
 from pytest_dstfuzz.perturb.words import Edit, word_list
+from pytest_dstfuzz.weaknesses.advice import to_try
 from pytest_dstfuzz.weaknesses.mechanisms import (
     CALLS,
     FAILURES,
-    IGNORED,
     MECHANISMS,
     OTHER,
     REPLIES,
-    RESTARTED,
     BrokenScene,
     Edited,
     blamed,
@@ -49,9 +46,16 @@ from pytest_dstfuzz.weaknesses.mechanisms import (
 __all__ = ["find_weaknesses", "read"]
 
 
-#: The names of all mechanisms.
-ALL: Final = (*MECHANISMS, *FAILURES, *REPLIES, *CALLS, OTHER)
-_DIGITS: Final = 6
+#: The names of all mechanisms, in plain words.
+ALL: Final = tuple(dict.fromkeys((*MECHANISMS, *FAILURES, *REPLIES, *CALLS, OTHER)))
+
+
+def _slug(mechanism: str) -> str:
+    """Return the name of a mechanism as one word: `call-dropped`."""
+    return re.sub(r"[^a-z]+", "-", mechanism)
+
+
+_OF_SLUGS: Final = {_slug(name): name for name in ALL}
 
 
 class Key(NamedTuple):
@@ -62,14 +66,23 @@ class Key(NamedTuple):
 
     @property
     def id(self) -> str:
-        """A readable id that is one shell word and depends only on the key.
+        """The name as one shell word; it depends only on the key.
 
-        >>> Key("cue-word").id, Key("no-call", "block_card").id
-        ('cue-word-41bf47', 'no-call-block_card-da9ec1')
+        >>> Key("cue misspelt, value wrong").id, Key("call dropped", "block_card").id
+        ('cue-misspelt-value-wrong', 'call-dropped:block_card')
         """
-        parts = [part for part in self if part]
-        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-        return "-".join([*(quote(part, safe="") for part in parts), digest[:_DIGITS]])
+        return ":".join([_slug(self.mechanism), *([quote(self.at, safe="")] if self.at else [])])
+
+    @property
+    def description(self) -> str:
+        """The short name of the weakness.
+
+        >>> Key("number or time changed").description
+        'number or time changed'
+        >>> Key("call dropped", "book_taxi").description
+        'call dropped: book_taxi'
+        """
+        return f"{self.mechanism}: {self.at}" if self.at else self.mechanism
 
 
 class Reading(NamedTuple):
@@ -108,16 +121,12 @@ def read_scene(scene: BrokenScene) -> Reading:
 def key_of_id(name: str) -> Key | None:
     """Return the key with this id, or ``None`` if this version cannot produce the id.
 
-    >>> key_of_id("cue-word-41bf47")
-    Key(mechanism='cue-word', at='')
+    >>> key_of_id("call-dropped:block_card")
+    Key(mechanism='call dropped', at='block_card')
     """
-    found = (
-        Key(mechanism, unquote(name[len(mechanism) + 1 : -1 - _DIGITS]))
-        for mechanism in ALL
-        if name.startswith(f"{mechanism}-")
-    )
-    # Earlier versions had neither tool nor argument in the key of calls.
-    return next((key for key in found if key.id == name and (key.at or key[0] not in CALLS)), None)
+    slug, _, at = name.partition(":")
+    found = Key(_OF_SLUGS.get(slug, ""), unquote(at))
+    return found if found.mechanism and found.id == name else None
 
 
 #: Minimum length, in words, of a value that may contain the name of a slot.
@@ -193,256 +202,6 @@ def _edits(clean: str, seen: str) -> Iterator[Edit]:
         yield Edit("", "", start, end, clean[start:end], seen[start : len(seen) - tail])
 
 
-class _Words(NamedTuple):
-    """The name of a mechanism and the advice against it."""
-
-    name: str
-    #: Advice for belief states, or for the only kind of answer with this mechanism.
-    to_try: str
-    #: Advice for tool calls, if it differs.
-    for_calls: str = ""
-
-
-_WORDS: Final = {
-    "value-runs-on": _Words(
-        "two values run together",
-        "add a rule that ends a value before the name of the next {slot}",
-    ),
-    "domain-confused": _Words(
-        "value in wrong domain",
-        "add a rule that keeps the domain until the user names another one",
-    ),
-    "cue-word": _Words(
-        "cue misspelt, value wrong", "put a spelling corrector in front of the {system}"
-    ),
-    "any-value": _Words(
-        "dontcare value changed",
-        "add training data with many ways to say that any value will do",
-    ),
-    "yes-no-confused": _Words(
-        "cue misspelt, yes/no wrong",
-        "add a rule that fills a yes/no {slot} only if the user names it",
-    ),
-    "slip-copied": _Words(
-        "misspelt value copied",
-        "add a rule that replaces an unknown value with the nearest known one",
-    ),
-    "ends-confused": _Words(
-        "departure and destination confused",
-        "add training data with departure and destination in separate turns",
-    ),
-    "shared-value": _Words(
-        "cross-domain value lost or changed",
-        "add a rule for references to another domain, such as `the same area`",
-    ),
-    "number-changed": _Words(
-        "number or time changed",
-        "add a rule that copies numbers and times from the dialogue",
-    ),
-    "name-changed": _Words(
-        "name changed or made up",
-        "add a rule that accepts only names from the dialogue or the ontology",
-    ),
-    "choice-changed": _Words(
-        "value replaced by another",
-        "add training data with turns that mention several values of a {slot}",
-    ),
-    "value-spread": _Words(
-        "value copied to another {slot}",
-        "add training data with turns about only one of the domains",
-    ),
-    "stated-lost": _Words(
-        "filler misspelt, value lost", "add misspelt filler words to the training data"
-    ),
-    "number-made-up": _Words(
-        "number or time made up",
-        "add a rule that rejects numbers and times that are not in the dialogue",
-    ),
-    "made-up": _Words(
-        "value made up",
-        "remove values that no turn mentions from the training data",
-    ),
-    "offer-wavers": _Words(
-        "offer accepted inconsistently",
-        "label all accepted offers in the training data by the same rule",
-    ),
-    "new-value-ignored": _Words(
-        "new value ignored",
-        "add the same sentences with other values to the training data",
-        "list the allowed values of the {slot} in the schema",
-    ),
-    "correction-ignored": _Words(
-        "correction ignored",
-        "add training data with turns that correct a value",
-        "say in the prompt that a corrected value replaces the first one",
-    ),
-    "negation-ignored": _Words(
-        "negation ignored",
-        "add negated requests to the training data",
-        "say in the prompt never to pass a value that the user refuses",
-    ),
-    "removal-ignored": _Words(
-        "removed value still present",
-        "remove values that no turn mentions from the training data",
-        "say in the schema to leave out the {slot} if the user does not give it",
-    ),
-    "roles-ignored": _Words(
-        "swapped values ignored",
-        "add the same sentences with swapped values to the training data",
-        "give the role of each {slot} in the schema",
-    ),
-    "noise-believed": _Words(
-        "value found in random words",
-        "add turns of random words without labels to the training data",
-        "say in the prompt to call no tool if a message makes no sense",
-    ),
-    "drop-ignored": _Words(
-        "value of dropped round kept",
-        "add a rule that clears all stored values when a dialogue starts",
-        "build the prompt from the messages of the current dialogue only",
-    ),
-    IGNORED: _Words(
-        "expected change missing",
-        "add such changes to the training data",
-        "say in the prompt how to handle such a change",
-    ),
-    "half-followed": _Words(
-        "only some {slots} changed",
-        "add training data with turns that change several {slots}",
-        "say in the prompt to pass all values of a message",
-    ),
-    "wrong-slot": _Words(
-        "new value in wrong {slot}",
-        "add the same value for each {slot} to the training data",
-        "describe each {slot} in the schema with the words of your users",
-    ),
-    "wrong-value": _Words(
-        "{slot} changed to wrong value",
-        "add a rule that accepts only values from the dialogue or the ontology",
-        "list the allowed values of the {slot} in the schema",
-    ),
-    "bystander-changed": _Words(
-        "another {slot} changed too",
-        "add training data with turns that differ in one value",
-        "say in the prompt to change only the values of the message",
-    ),
-    "said-twice": _Words(
-        "repeated round changes answer",
-        "add repeated rounds to the training data",
-        "say in the prompt that a repeated request counts once",
-    ),
-    "order-matters": _Words(
-        "order of rounds matters",
-        "add rounds in other orders to the training data",
-        "say in the prompt that the order of independent requests does not matter",
-    ),
-    RESTARTED: _Words(
-        "same dialogue, different answer",
-        "switch off sampling and clear all memory before each dialogue",
-    ),
-    "no-answer": _Words(
-        "fallback instead of answer", "put a spelling corrector in front of the {system}"
-    ),
-    "last-answer-again": _Words(
-        "earlier reply repeated", "add a rule that asks back before a reply is repeated"
-    ),
-    "answers-anyway": _Words(
-        "changed question, same reply",
-        "say in the prompt that only the current conversation counts",
-    ),
-    "disagrees": _Words(
-        "equivalent context, different reply",
-        "add all earlier messages of the conversation to the prompt",
-    ),
-    "other-number": _Words(
-        "number in reply changed",
-        "add a rule that takes numbers, dates and amounts from a table",
-    ),
-    "other-polarity": _Words(
-        "yes and no reversed", "say in the prompt to ask back if a question is unclear"
-    ),
-    "other-name": _Words(
-        "name in reply changed",
-        "add a rule that allows only names from the question or from your data",
-    ),
-    "asks-back": _Words(
-        "question instead of answer", "say in the prompt to tolerate misspelt words"
-    ),
-    "other-answer": _Words(
-        "different reply", "add misspelt questions to the training data or to the prompt"
-    ),
-    "unknown-tool": _Words("unknown tool called", "add a rule that rejects calls of unknown tools"),
-    "other-tool": _Words(
-        "different tool called", "say in the schema of both tools when to call them"
-    ),
-    "no-call": _Words("call dropped", "say in the prompt when the tool must be called"),
-    "call-left-out": _Words(
-        "one of several calls dropped",
-        "say in the prompt that each part of a request needs a call",
-    ),
-    "needless-call": _Words("call added", "say in the schema when the tool must not be called"),
-    "calls-reordered": _Words(
-        "order of calls changed", "set --dst-call-order=any if the order does not matter"
-    ),
-    "slip-in-argument": _Words(
-        "misspelt argument copied", "list the allowed values of the {slot} in the schema"
-    ),
-    "arguments-mixed-up": _Words(
-        "arguments mixed up", "describe each {slot} in the schema with the words of your users"
-    ),
-    "number-in-argument": _Words(
-        "number or time changed", "give the format of the {slot} in the schema"
-    ),
-    "number-left-out": _Words(
-        "number or time dropped", "make the {slot} required in the schema if the call needs it"
-    ),
-    "argument-left-out": _Words(
-        "argument dropped", "make the {slot} required in the schema if the call needs it"
-    ),
-    "argument-cut": _Words(
-        "argument shortened or extended",
-        "say in the schema where the value ends, or compare it as text with "
-        "--dst-arguments 'TOOL.ARGUMENT=text'",
-    ),
-    "argument-retyped": _Words(
-        "argument type changed", "give the JSON type of the {slot} in the schema"
-    ),
-    "argument-changed": _Words(
-        "argument value changed", "list the allowed values of the {slot} in the schema"
-    ),
-    "argument-added": _Words(
-        "argument added",
-        "say in the schema to leave out the {slot} if the user does not give it",
-    ),
-    OTHER: _Words("different answer", "check which answer the relation expects"),
-}
-
-
-def description(key: Key, kind: AnswerKind = BELIEF_STATES) -> str:
-    """Return the name of a weakness, in words for a kind of answer.
-
-    >>> from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
-    >>> description(Key("number-changed"))
-    'number or time changed'
-    >>> description(Key("no-call", "book_taxi"), TOOL_CALLS)
-    'call dropped: book_taxi'
-    """
-    name = kind.words.fill(_WORDS[key.mechanism].name)
-    return f"{name}: {key.at}" if key.at else name
-
-
-def to_try(key: Key, kind: AnswerKind = BELIEF_STATES) -> str:
-    """Return advice for a kind of answer, which is a guess from the pattern.
-
-    >>> from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
-    >>> to_try(Key("correction-ignored"), TOOL_CALLS)
-    'say in the prompt that a corrected value replaces the first one'
-    """
-    words = _WORDS[key.mechanism]
-    own = words.for_calls if kind.has_tools else ""
-    return kind.words.fill(own or words.to_try)
-
-
 #: The figure that ranks weaknesses: expected failures in 1,000 user turns, or, if no sample of a
 #: noise model estimates them, turns broken.
 Ranking = Literal["expected failures", "turns"]
@@ -505,12 +264,12 @@ class Weakness:
     @property
     def description(self) -> str:
         """The common property of the violations, in words."""
-        return description(self.key, self.example.turn.kind)
+        return self.key.description
 
     @property
     def to_try(self) -> str:
         """Advice against the weakness."""
-        return to_try(self.key, self.example.turn.kind)
+        return to_try(self.key.mechanism, self.example.turn.kind)
 
 
 def member_id(turn: TurnResult, variant: VariantResult) -> str:

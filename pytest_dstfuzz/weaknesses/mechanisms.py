@@ -295,28 +295,37 @@ def _runs_on(value: str, scene: BrokenScene) -> bool:
 
 
 #: For a third-party relation whose expected change did not happen.
-IGNORED: Final = "change-ignored"
+IGNORED: Final = "expected change missing"
 #: Relation -> mechanism if the state stays as it was.
 _IGNORED: Final = {
-    "value-swap": "new-value-ignored",
-    "confusing-entity": "new-value-ignored",
-    "turn-back": "correction-ignored",
-    "repair": "correction-ignored",
-    "negation": "negation-ignored",
-    "antonym": "negation-ignored",
-    "removal": "removal-ignored",
-    "role-swap": "roles-ignored",
-    "random-input": "noise-believed",
-    "drop": "drop-ignored",
+    "value-swap": "new value ignored",
+    "confusing-entity": "new value ignored",
+    "turn-back": "correction ignored",
+    "repair": "correction ignored",
+    "negation": "negation ignored",
+    "antonym": "negation ignored",
+    "removal": "removed value still present",
+    "role-swap": "swapped values ignored",
+    "random-input": "value found in random words",
+    "drop": "value of dropped round kept",
 }
 #: Move of a round -> mechanism if the state should have stayed.
-RESTARTED: Final = "restart-differs"
-_MOVED: Final = {"repeat": "said-twice", "move": "order-matters", "again": RESTARTED}
+RESTARTED: Final = "same dialogue, different answer"
+_MOVED: Final = {
+    "repeat": "repeated round changes answer",
+    "move": "order of rounds matters",
+    "again": RESTARTED,
+}
 
 FAILURES: Final = (
     *dict.fromkeys(_IGNORED.values()),
     IGNORED,
-    *("half-followed", "wrong-slot", "wrong-value", "bystander-changed"),
+    *(
+        "only some values changed",
+        "new value in wrong place",
+        "changed to wrong value",
+        "another value changed too",
+    ),
     *_MOVED.values(),
 )
 
@@ -335,11 +344,11 @@ def failure_of(
         if name:
             return name, 0 if changes else -1
         taken = _taken_back(variant, changes)
-        return ("correction-ignored" if taken >= 0 else "", taken)
+        return ("correction ignored" if taken >= 0 else "", taken)
     missed = [number for number, one in enumerate(changes) if one.expected is not None]
     first = next(iter(missed), -1)
     if variant.failure == "partial":
-        return "half-followed", first
+        return "only some values changed", first
     if variant.failure == "other" and (found := _instead(variant, changes, missed)) is not None:
         return found
     return _IGNORED.get(turn.relation, IGNORED), first
@@ -369,7 +378,7 @@ def _instead(
     """
     others = [number for number in range(len(changes)) if number not in missed]
     if not missed:
-        return "bystander-changed", next(iter(others), -1)
+        return "another value changed too", next(iter(others), -1)
     new = {
         value
         for delta in variant.expected
@@ -379,26 +388,26 @@ def _instead(
     }
     for number in others:
         if changes[number].after in new:
-            return "wrong-slot", number
+            return "new value in wrong place", number
     moved = (n for n in missed if changes[n].before != changes[n].after)
     number = next(moved, -1)
-    return ("wrong-value", number) if number >= 0 else None
+    return ("changed to wrong value", number) if number >= 0 else None
 
 
 #: The reply is the same and should differ.
-ANYWAY: Final = "answers-anyway"
+ANYWAY: Final = "changed question, same reply"
 #: Two contexts with the same information lead to different replies.
-_DISAGREES: Final = "disagrees"
+_DISAGREES: Final = "equivalent context, different reply"
 #: Comparisons of facts, the most significant first.
 _FACTS: Final[dict[str, Comparison]] = {
-    "other-number": SameNumbers(),
-    "other-polarity": SamePolarity(),
-    "other-name": SameNames(),
+    "number in reply changed": SameNumbers(),
+    "yes and no reversed": SamePolarity(),
+    "name in reply changed": SameNames(),
 }
 REPLIES: Final = (
-    *("no-answer", "last-answer-again", ANYWAY, _DISAGREES),
+    *("fallback instead of answer", "earlier reply repeated", ANYWAY, _DISAGREES),
     *_FACTS,
-    *("asks-back", "other-answer"),
+    *("question instead of answer", "different reply"),
 )
 #: A question at the end of a reply.
 _ASKS: Final = re.compile(r"[^.!?\n]*\?\W*$")
@@ -417,9 +426,9 @@ def reply_failure(turn: TurnResult, variant: VariantResult) -> str:
     if variant.failure == "stuck" or bare(before) == bare(after):
         return ANYWAY
     if is_fallback(after) and not is_fallback(before):
-        return "no-answer"
+        return "fallback instead of answer"
     if turn.system and bare(after) == bare(turn.system):
-        return "last-answer-again"
+        return "earlier reply repeated"
     if turn.relation == "contexts-agree":
         return _DISAGREES
     return _another(before, after, Context((Exchange(turn.system, turn.user),)))
@@ -429,7 +438,7 @@ def _another(before: str, after: str, asked: Context) -> str:
     for name, facts in _FACTS.items():
         if _becomes_another(facts.compare(REPLY, before, after, asked)):
             return name
-    return "asks-back" if _asks(after) and not _asks(before) else "other-answer"
+    return "question instead of answer" if _asks(after) and not _asks(before) else "different reply"
 
 
 def _becomes_another(compared: Compared) -> bool:
@@ -443,27 +452,27 @@ def _asks(reply: str) -> bool:
 
 
 #: For an answer without a changed slot, as a third-party relation may report.
-OTHER: Final = "other-change"
+OTHER: Final = "different answer"
 
 #: The more significant ones come first. If several slots change, the first mechanism in this order
 #: counts.
 MECHANISMS: Final = (
-    "value-runs-on",
-    "slip-copied",
-    "domain-confused",
-    "any-value",
-    "yes-no-confused",
-    "shared-value",
-    "cue-word",
-    "number-changed",
-    "ends-confused",
-    "name-changed",
-    "choice-changed",
-    "value-spread",
-    "stated-lost",
-    "offer-wavers",
-    "number-made-up",
-    "made-up",
+    "two values run together",
+    "misspelt value copied",
+    "value in wrong domain",
+    "dontcare value changed",
+    "cue misspelt, yes/no wrong",
+    "cross-domain value lost or changed",
+    "cue misspelt, value wrong",
+    "number or time changed",
+    "departure and destination confused",
+    "name changed or made up",
+    "value replaced by another",
+    "value copied to another slot",
+    "filler misspelt, value lost",
+    "offer accepted inconsistently",
+    "number or time made up",
+    "value made up",
 )
 
 
@@ -479,61 +488,65 @@ def mechanism_of(changes: Sequence[Traits]) -> tuple[str, int]:
 def _mechanism(one: Traits) -> str:
     """Return the mechanism of one changed slot; the family of the slot selects the rules."""
     if one.runs_on:
-        return "value-runs-on"
+        return "two values run together"
     if one.family == "any":
-        return "any-value"
+        return "dontcare value changed"
     if one.copied:
-        return "slip-copied"
+        return "misspelt value copied"
     if one.family == "yes-no":
-        return "yes-no-confused" if one.cue or one.other_cue else "offer-wavers"
-    return "domain-confused" if one.crossed else _FAMILIES[one.family](one)
+        return (
+            "cue misspelt, yes/no wrong"
+            if one.cue or one.other_cue
+            else "offer accepted inconsistently"
+        )
+    return "value in wrong domain" if one.crossed else _FAMILIES[one.family](one)
 
 
 def _number(one: Traits) -> str:
     if _is_moved(one):
-        return "cue-word"
+        return "cue misspelt, value wrong"
     if (one.same and one.happened != "put in") or _is_taken_over(one):
-        return "shared-value"
+        return "cross-domain value lost or changed"
     if one.happened == "replaced":
-        return "number-changed"
+        return "number or time changed"
     if not (one.user or one.system or one.cue or one.sibling):
-        return "number-made-up"
-    return "offer-wavers" if one.system and not one.here else _place(one)
+        return "number or time made up"
+    return "offer accepted inconsistently" if one.system and not one.here else _place(one)
 
 
 def _end(one: Traits) -> str:
     if _is_moved(one):
-        return "cue-word"
+        return "cue misspelt, value wrong"
     if _is_taken_over(one) or (one.happened == "lost" and one.system and not one.user):
-        return "shared-value"
+        return "cross-domain value lost or changed"
     if one.happened == "replaced":
-        return "ends-confused"
+        return "departure and destination confused"
     if one.sibling:
         return _place(one)
     if not (one.user or one.system):
-        return "made-up"
-    return "offer-wavers" if one.system and not one.here else _place(one)
+        return "value made up"
+    return "offer accepted inconsistently" if one.system and not one.here else _place(one)
 
 
 def _name(one: Traits) -> str:
     if one.happened != "replaced" and one.system:
-        return "offer-wavers"
-    return _loss(one) if one.happened == "lost" and one.here else "name-changed"
+        return "offer accepted inconsistently"
+    return _loss(one) if one.happened == "lost" and one.here else "name changed or made up"
 
 
 def _choice(one: Traits) -> str:
     just_lost = one.happened == "lost" and one.here
     if one.happened != "put in" and (one.same or (one.elsewhere and not just_lost)):
-        return "shared-value"
+        return "cross-domain value lost or changed"
     if one.happened == "replaced":
-        return "choice-changed"
+        return "value replaced by another"
     if one.sibling:
-        return "cue-word"
+        return "cue misspelt, value wrong"
     if one.happened == "put in" and one.elsewhere:
-        return "value-spread"
+        return "value copied to another slot"
     if just_lost or (one.happened == "lost" and one.user and not one.system):
         return _loss(one)
-    return "offer-wavers" if one.user or one.system else "made-up"
+    return "offer accepted inconsistently" if one.user or one.system else "value made up"
 
 
 #: The rules for each family of slots. Times, numbers and ends of a journey have siblings with the
@@ -561,36 +574,44 @@ def _place(one: Traits) -> str:
     """Return the mechanism of a time, number or end that was said and is lost or put in."""
     if one.happened == "lost":
         return _loss(one)
-    return "value-spread" if one.elsewhere and not one.sibling else "cue-word"
+    return (
+        "value copied to another slot"
+        if one.elsewhere and not one.sibling
+        else "cue misspelt, value wrong"
+    )
 
 
 def _loss(one: Traits) -> str:
     """Return the mechanism of a lost value that the user said."""
     if one.cue or one.domain_word:
-        return "cue-word"
+        return "cue misspelt, value wrong"
     if one.sibling:
-        return "ends-confused" if one.family == "end" else "cue-word"
-    return "stated-lost"
+        return (
+            "departure and destination confused"
+            if one.family == "end"
+            else "cue misspelt, value wrong"
+        )
+    return "filler misspelt, value lost"
 
 
-_UNKNOWN: Final = "unknown-tool"
-_OTHER_TOOL: Final = "other-tool"
-_NO_CALL: Final = "no-call"
-_LEFT_OUT: Final = "call-left-out"
-_NEW: Final = "needless-call"
-_ORDER: Final = "calls-reordered"
+_UNKNOWN: Final = "unknown tool called"
+_OTHER_TOOL: Final = "different tool called"
+_NO_CALL: Final = "call dropped"
+_LEFT_OUT: Final = "one of several calls dropped"
+_NEW: Final = "call added"
+_ORDER: Final = "order of calls changed"
 #: Mechanisms of arguments, the more significant first. If several change, the first in this order
 #: counts.
 _ARGUMENTS: Final = (
-    "slip-in-argument",
-    "arguments-mixed-up",
-    "number-in-argument",
-    "number-left-out",
-    "argument-left-out",
-    "argument-cut",
-    "argument-retyped",
-    "argument-changed",
-    "argument-added",
+    "misspelt argument copied",
+    "arguments mixed up",
+    "number or time changed",
+    "number or time dropped",
+    "argument dropped",
+    "argument shortened or extended",
+    "argument type changed",
+    "argument value changed",
+    "argument added",
 )
 CALLS: Final = (_UNKNOWN, _OTHER_TOOL, _NO_CALL, _LEFT_OUT, _NEW, *_ARGUMENTS, _ORDER)
 
@@ -643,13 +664,13 @@ def _argument(
     """Return the mechanism of one argument."""
     before, after = change.before, change.after
     if after is None:
-        return "number-left-out" if _has_digits(before) else "argument-left-out"
+        return "number or time dropped" if _has_digits(before) else "argument dropped"
     if not edited.brought.isdisjoint(word_list(after)):
-        return "slip-in-argument"
+        return "misspelt argument copied"
     if before is None:
-        return "argument-added"
+        return "argument added"
     if str(value_of(before)) == str(value_of(after)):
-        return "argument-retyped"
+        return "argument type changed"
     return _replaced(change, turn, changes)
 
 
@@ -659,11 +680,11 @@ def _replaced(change: Difference, turn: TurnResult, changes: Sequence[Difference
     others = dict(arguments_in(turn.clean_state or {}))
     others |= {one.path: one.before for one in changes if one.before is not None}
     if any(text == after for path, text in others.items() if path != change.path):
-        return "arguments-mixed-up"
+        return "arguments mixed up"
     if _has_digits(before) or _has_digits(after):
-        return "number-in-argument"
+        return "number or time changed"
     was, now = set(word_list(before)), set(word_list(after))
-    return "argument-cut" if was < now or now < was else "argument-changed"
+    return "argument shortened or extended" if was < now or now < was else "argument value changed"
 
 
 def _has_digits(text: str | None) -> bool:

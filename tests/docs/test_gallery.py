@@ -14,7 +14,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker
-from pytest_dstfuzz.weaknesses.groups import description, key_of_id
+from pytest_dstfuzz.weaknesses.groups import key_of_id
 from tools.docs.gallery import RUN, SHOWN, page
 
 SHOWN_ONE = re.compile(
@@ -68,12 +68,12 @@ def tracker(name: str) -> Tracker:
 
 def test_the_page_has_the_words_of_this_version() -> None:
     page_text = texts()["gallery/weaknesses.md"]
-    shown = re.findall(r"^### \w+ \d+: (.*)\n\n.* Id: `([\w-]+)`\.", page_text, re.MULTILINE)
+    shown = re.findall(r"^### \w+ \d+: (.*)\n\n.* Id: `([\w:.-]+)`\.", page_text, re.MULTILINE)
     assert len(shown) == 2 * SHOWN
     for title, name in shown:
         key = key_of_id(name)
         assert key is not None, f"{name} is gone: make the page again"
-        assert title == description(key)
+        assert title == key.description
 
 
 def test_the_page_of_a_run() -> None:

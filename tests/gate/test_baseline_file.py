@@ -63,7 +63,7 @@ def test_a_turn_stands_on_each_line_in_the_order_of_the_dialogue() -> None:
     assert found == [f'{{"group":0,"dialogue":"{name}","turn":{place}' for name, place in places]
     assert '"state":{"hotel-area":"north","train-day":"B 0"}' in lines[1]
     assert '[1,"' in lines[1]
-    assert '","violation","turn",["hotel-area"],[],"made-up-da5342"]]' in lines[1]
+    assert '","violation","turn",["hotel-area"],[],"value-made-up"]]' in lines[1]
 
 
 def test_estimates_are_kept_and_turns_without_one_are_as_they_were(tmp_path: Path) -> None:

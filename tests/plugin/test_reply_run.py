@@ -86,7 +86,7 @@ def test_ten_lines_find_what_breaks_a_reply(
     report = json.loads((folder / "r.json").read_text(encoding="utf-8"))
     assert report["outcome"]["kind"] == report["settings"]["outcome"] == "reply"
     assert {turn["outcome_kind"] for turn in report["turns"]} == {"reply"}
-    assert report["weaknesses"][0]["id"].startswith("no-answer-")
+    assert report["weaknesses"][0]["id"] == "fallback-instead-of-answer"
     for word in ("belief", "tracker"):
         assert word not in done.stdout
 

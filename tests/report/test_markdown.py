@@ -93,7 +93,7 @@ def test_weaknesses_come_before_violations(sampled: list[TurnResult]) -> None:
     assert place < lines.index("### The plainest violations")
     assert lines[place + 2].endswith("ranked by the failures that they cause in 1,000 user turns.")
     assert html.unescape(lines[place + 6]) == (
-        "| Cue misspelt, value wrong (cue-word-41bf47) "
+        "| Cue misspelt, value wrong (cue-misspelt-value-wrong) "
         "| about 2 of 1,000 user turns | 2 violations in 2 turns "
         "| i am <del>leaving</del><ins>leaivng</ins> on friday from ely "
         "| train-day: friday -> none |"

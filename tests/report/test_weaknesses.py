@@ -10,12 +10,14 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.totals.totals import Totals
+from pytest_dstfuzz.weaknesses.advice import to_try
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
 
 LOST = "cue misspelt, value wrong"
@@ -56,13 +58,12 @@ def kinds(broken: TurnResult) -> list[TurnResult]:
 def test_the_entry_of_a_weakness(results: list[TurnResult]) -> None:
     (entry,) = build_report(results, Settings(), INFO)["weaknesses"]
     assert entry == {
-        "id": "cue-word-41bf47",
+        "id": "cue-misspelt-value-wrong",
         "description": LOST,
-        "to_try": "put a spelling corrector in front of the tracker",
+        "to_try": to_try(LOST, BELIEF_STATES),
         "count": 1,
         "turns": 1,
         "expected_failures": None,
-        "failing_mass": None,
         "accepted": None,
         "words": ["leaving"],
         "slots": ["train-day"],
@@ -87,8 +88,8 @@ def test_the_terminal_begins_with_them(results: list[TurnResult]) -> None:
     ]
     verbose = shown(results, verbosity=1)
     assert "        words: leaving; slots: train-day" in verbose
-    assert "        cue-word-41bf47" in verbose
-    assert any(line.startswith("        to try: put a spelling corrector") for line in verbose)
+    assert "        cue-misspelt-value-wrong" in verbose
+    assert any(line.startswith("        to try: rule: match") for line in verbose)
 
 
 def test_ten_are_shown_unless_all_are_asked_for(broken: TurnResult) -> None:
@@ -129,7 +130,7 @@ def test_private_dialogues_are_grouped_by_what_was_said_and_do_not_show_it(
     found = find_weaknesses(results)
     hidden = Totals.of(results, redact=redacted).weaknesses
     assert [one.id for one in hidden] == [one.id for one in found]
-    assert "slip-copied-a0b757" in [one.id for one in hidden]
+    assert "misspelt-value-copied" in [one.id for one in hidden]
     told = json.dumps(weaknesses_json(hidden))
     for word in ("leaving", "leaivng", "friday", "ely"):
         assert word not in told

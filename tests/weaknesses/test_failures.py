@@ -13,15 +13,10 @@ from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState
 from pytest_dstfuzz.relations.relation import Delta, Expected, Move
 from pytest_dstfuzz.weaknesses.groups import (
     Key,
-    description,
-    figures_of,
     find_weaknesses,
-    key_of_id,
     ranked,
     read,
-    to_try,
 )
-from pytest_dstfuzz.weaknesses.mechanisms import FAILURES
 
 TEXT = "a train from ely to norwich on friday"
 CLEAN = {"train-departure": "ely", "train-destination": "norwich", "train-day": "friday"}
@@ -58,17 +53,17 @@ def mechanism(one: TurnResult) -> str:
 @pytest.mark.parametrize(
     ("relation", "expected"),
     [
-        ("value-swap", "new-value-ignored"),
-        ("confusing-entity", "new-value-ignored"),
-        ("turn-back", "correction-ignored"),
-        ("repair", "correction-ignored"),
-        ("negation", "negation-ignored"),
-        ("antonym", "negation-ignored"),
-        ("removal", "removal-ignored"),
-        ("role-swap", "roles-ignored"),
-        ("random-input", "noise-believed"),
-        ("drop", "drop-ignored"),
-        ("mine", "change-ignored"),
+        ("value-swap", "new value ignored"),
+        ("confusing-entity", "new value ignored"),
+        ("turn-back", "correction ignored"),
+        ("repair", "correction ignored"),
+        ("negation", "negation ignored"),
+        ("antonym", "negation ignored"),
+        ("removal", "removed value still present"),
+        ("role-swap", "swapped values ignored"),
+        ("random-input", "value found in random words"),
+        ("drop", "value of dropped round kept"),
+        ("mine", "expected change missing"),
     ],
 )
 def test_a_state_that_stays_goes_by_what_was_ignored(relation: str, expected: str) -> None:
@@ -84,10 +79,10 @@ def test_a_state_that_stays_goes_by_what_was_ignored(relation: str, expected: st
 @pytest.mark.parametrize(
     ("operator", "state", "expected"),
     [
-        ("disfluency/repair", {**CLEAN, "train-day": "sunday"}, "correction-ignored"),
+        ("disfluency/repair", {**CLEAN, "train-day": "sunday"}, "correction ignored"),
         # Copied, and said by nobody as a value that is taken back.
-        ("disfluency/filler", {**CLEAN, "train-day": "sunday"}, "slip-copied"),
-        ("disfluency/repair", {**CLEAN, "train-day": "monday"}, "choice-changed"),
+        ("disfluency/filler", {**CLEAN, "train-day": "sunday"}, "misspelt value copied"),
+        ("disfluency/repair", {**CLEAN, "train-day": "monday"}, "value replaced by another"),
     ],
 )
 def test_a_value_that_is_taken_back_at_once_is_no_slip(
@@ -104,12 +99,16 @@ def test_a_value_that_is_taken_back_at_once_is_no_slip(
 @pytest.mark.parametrize(
     ("state", "expected", "slot"),
     [
-        ({**CLEAN, "train-day": "monday"}, "wrong-value", "train-day"),
-        ({**CLEAN, "hotel-day": "sunday"}, "wrong-slot", "hotel-day"),
-        ({"hotel-day": "sunday"}, "wrong-slot", "hotel-day"),
-        ({**CLEAN, "train-day": "sunday", "hotel-day": "sunday"}, "bystander-changed", "hotel-day"),
-        ({"train-day": "sunday"}, "bystander-changed", "train-departure"),
-        ({"train-day": "monday", "train-departure": "ely"}, "wrong-value", "train-day"),
+        ({**CLEAN, "train-day": "monday"}, "changed to wrong value", "train-day"),
+        ({**CLEAN, "hotel-day": "sunday"}, "new value in wrong place", "hotel-day"),
+        ({"hotel-day": "sunday"}, "new value in wrong place", "hotel-day"),
+        (
+            {**CLEAN, "train-day": "sunday", "hotel-day": "sunday"},
+            "another value changed too",
+            "hotel-day",
+        ),
+        ({"train-day": "sunday"}, "another value changed too", "train-departure"),
+        ({"train-day": "monday", "train-departure": "ely"}, "changed to wrong value", "train-day"),
     ],
 )
 def test_a_state_that_changes_otherwise_goes_by_where_the_value_went(
@@ -126,24 +125,24 @@ def test_half_of_what_was_asked_for() -> None:
         Delta("train-destination", "norwich", Admissible(("ely",))),
     )
     half = broken({**CLEAN, "train-departure": "norwich"}, "role-swap", both)
-    assert mechanism(half) == "half-followed"
-    assert mechanism(broken(CLEAN, "role-swap", both)) == "roles-ignored"
+    assert mechanism(half) == "only some values changed"
+    assert mechanism(broken(CLEAN, "role-swap", both)) == "swapped values ignored"
 
 
 def test_a_value_that_may_be_any_other_is_in_no_other_slot() -> None:
     but = (Delta("train-day", "friday", Admissible(("friday",), anything_but=True)),)
     found = broken({**CLEAN, "hotel-day": "friday"}, "negation", but)
-    assert mechanism(found) == "negation-ignored"
+    assert mechanism(found) == "negation ignored"
 
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        ("repeat", "said-twice"),
-        ("move", "order-matters"),
-        ("again", "restart-differs"),
+        ("repeat", "repeated round changes answer"),
+        ("move", "order of rounds matters"),
+        ("again", "same dialogue, different answer"),
         # What is not about rounds goes by what the answer did, as under other relations.
-        (None, "stated-lost"),
+        (None, "filler misspelt, value lost"),
     ],
 )
 def test_of_rounds_that_moved_the_move_tells(kind: str | None, expected: str) -> None:
@@ -165,15 +164,8 @@ def test_nobody_knows_how_often_people_ask_for_something_else() -> None:
     ]
     slip, stuck = find_weaknesses([*slips, broken(CLEAN)])
     assert slip.expected is not None
-    assert (stuck.expected, stuck.mass) == (None, None)
-    assert ranked((slip, stuck), figures_of) == (
+    assert stuck.expected is None
+    assert ranked((slip, stuck), lambda one: one.expected) == (
         ("expected failures", (slip,)),
         ("turns", (stuck,)),
     )
-
-
-@pytest.mark.parametrize("name", FAILURES)
-def test_each_has_words_and_an_id_that_names_it(name: str) -> None:
-    found = Key(name)
-    assert key_of_id(found.id) == found
-    assert "cause" not in f"{description(found)}; {to_try(found)}"

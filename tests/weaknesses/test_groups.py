@@ -118,7 +118,10 @@ def test_without_a_noise_model_the_turns_broken_rank() -> None:
         dialogue="c",
     )
     found = find_weaknesses([twice, *once])
-    assert [one.key.mechanism for one in found] == ["stated-lost", "cue-word"]
+    assert [one.key.mechanism for one in found] == [
+        "filler misspelt, value lost",
+        "cue misspelt, value wrong",
+    ]
     assert [(one.turns, one.count) for one in found] == [(2, 2), (1, 3)]
     assert ranked(found, figures_of) == (("turns", found),)
     assert {one.expected for one in found} == {one.mass for one in found} == {None}
@@ -139,7 +142,10 @@ def test_with_a_noise_model_ranks_what_people_type() -> None:
     found = find_weaknesses(results)
     assert ranked(found, figures_of) == (("failing mass", found),)
     assert [one.mass for one in found] == pytest.approx([11 / 3, 2 / 3])
-    assert [one.key.mechanism for one in found] == ["cue-word", "stated-lost"]
+    assert [one.key.mechanism for one in found] == [
+        "cue misspelt, value wrong",
+        "filler misspelt, value lost",
+    ]
 
 
 def sampled() -> Iterator[TurnResult]:
@@ -162,8 +168,8 @@ def test_expected_failures_of_weaknesses_add_up_to_those_of_the_run() -> None:
     assert ranked(found, figures_of) == (("expected failures", found),)
     assert math.fsum(one.expected or 0.0 for one in found) == pytest.approx(figure.per_1000)
     assert [(one.key.id, one.mass) for one in found] == [
-        (Key("cue-word").id, None),
-        (Key("stated-lost").id, None),
+        (Key("cue misspelt, value wrong").id, None),
+        (Key("filler misspelt, value lost").id, None),
     ]
     assert [one.expected for one in found] == pytest.approx([30.0, 20.0])
 

@@ -27,12 +27,12 @@ def broken(found: str, clean: str = CLEAN) -> tuple[TurnResult, VariantResult]:
 @pytest.mark.parametrize(
     ("found", "name"),
     [
-        ("Sorry, I did not understand that.", "no-answer"),
-        (BEFORE, "last-answer-again"),
-        ("We open at ten, except on Mondays.", "other-number"),
-        ("We do not open at nine, except on Mondays.", "other-polarity"),
-        ("Ask at nine at the desk, except on Mondays.", "other-answer"),
-        (CLEAN, "answers-anyway"),
+        ("Sorry, I did not understand that.", "fallback instead of answer"),
+        (BEFORE, "earlier reply repeated"),
+        ("We open at ten, except on Mondays.", "number in reply changed"),
+        ("We do not open at nine, except on Mondays.", "yes and no reversed"),
+        ("Ask at nine at the desk, except on Mondays.", "different reply"),
+        (CLEAN, "changed question, same reply"),
     ],
 )
 def test_what_came_names_it(found: str, name: str) -> None:
@@ -45,15 +45,23 @@ def test_what_came_names_it(found: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("clean", "found", "name"),
     [
-        ("The deposit is 100 euros.", "A city bike! For how long would you like it?", "asks-back"),
-        ("The deposit is 100 euros.", "A city bike, good choice.", "other-answer"),
-        ("The deposit is 100 euros.", "The deposit is 90 euros. All right?", "other-number"),
-        ("The deposit is 100 euros.", "A good choice. Anything else?", "other-answer"),
-        ("For how long?", "Which bike would you like?", "other-answer"),
-        ("Two days cost 24 euros.", "Two days, noted.", "other-answer"),
-        ("We are in Ely.", "We are in Bath.", "other-name"),
-        ("We are at nine streets.", "We are in Bath.", "other-answer"),
-        ("Sorry, I do not know.", "Yes, you may.", "other-answer"),
+        (
+            "The deposit is 100 euros.",
+            "A city bike! For how long would you like it?",
+            "question instead of answer",
+        ),
+        ("The deposit is 100 euros.", "A city bike, good choice.", "different reply"),
+        (
+            "The deposit is 100 euros.",
+            "The deposit is 90 euros. All right?",
+            "number in reply changed",
+        ),
+        ("The deposit is 100 euros.", "A good choice. Anything else?", "different reply"),
+        ("For how long?", "Which bike would you like?", "different reply"),
+        ("Two days cost 24 euros.", "Two days, noted.", "different reply"),
+        ("We are in Ely.", "We are in Bath.", "name in reply changed"),
+        ("We are at nine streets.", "We are in Bath.", "different reply"),
+        ("Sorry, I do not know.", "Yes, you may.", "different reply"),
     ],
 )
 def test_only_what_both_have_becomes_another(clean: str, found: str, name: str) -> None:
@@ -63,6 +71,6 @@ def test_only_what_both_have_becomes_another(clean: str, found: str, name: str) 
 def test_relations_of_contexts_name_it_too() -> None:
     result, variant = broken("Ask at the desk.")
     agree = replace(result, relation="contexts-agree")
-    assert read(agree, variant).key.mechanism == "disagrees"
+    assert read(agree, variant).key.mechanism == "equivalent context, different reply"
     again = replace(variant, moves=(Move("again", 0),))
-    assert read(result, again).key.mechanism == "restart-differs"
+    assert read(result, again).key.mechanism == "same dialogue, different answer"

@@ -14,12 +14,42 @@ SAID = "i'd like a taxi at 13:45 please, arrive by 15:00 in the the north"
 @pytest.mark.parametrize(
     ("operator", "before", "after", "changes", "known"),
     [
-        ("char_replace/swap", "like", "lkie", {"taxi-name": (None, "lkie")}, "slip-copied"),
-        ("char_replace/swap", "arrive", "arrvie", {"taxi-arriveby": ("15:00", None)}, "cue-word"),
-        ("char_replace/swap", "taxi", "txai", {"taxi-leaveat": ("13:45", None)}, "cue-word"),
-        ("word_drop/stop_word", "a ", "", {"taxi-area": ("dontcare", None)}, "any-value"),
-        ("char_drop/apostrophe", "'", "", {"taxi-name": ("acorn", None)}, "name-changed"),
-        ("word_drop/repeat", "the ", "", {"taxi-name": (None, "acorn")}, "name-changed"),
+        (
+            "char_replace/swap",
+            "like",
+            "lkie",
+            {"taxi-name": (None, "lkie")},
+            "misspelt value copied",
+        ),
+        (
+            "char_replace/swap",
+            "arrive",
+            "arrvie",
+            {"taxi-arriveby": ("15:00", None)},
+            "cue misspelt, value wrong",
+        ),
+        (
+            "char_replace/swap",
+            "taxi",
+            "txai",
+            {"taxi-leaveat": ("13:45", None)},
+            "cue misspelt, value wrong",
+        ),
+        (
+            "word_drop/stop_word",
+            "a ",
+            "",
+            {"taxi-area": ("dontcare", None)},
+            "dontcare value changed",
+        ),
+        (
+            "char_drop/apostrophe",
+            "'",
+            "",
+            {"taxi-name": ("acorn", None)},
+            "name changed or made up",
+        ),
+        ("word_drop/repeat", "the ", "", {"taxi-name": (None, "acorn")}, "name changed or made up"),
         # Another domain may have had the value, or not.
         ("char_replace/swap", "like", "lkie", {"taxi-area": ("south", None)}, ""),
         ("char_replace/swap", "like", "lkie", {"taxi-leaveat": ("13:45", None)}, ""),
@@ -53,4 +83,4 @@ def test_where_it_cannot_be_told_nothing_is() -> None:
 def test_every_id_names_its_key() -> None:
     for name in (*MECHANISMS, OTHER):
         assert key_of_id(Key(name).id) == Key(name)
-    assert key_of_id("cue-word-ffffff") is None
+    assert key_of_id("cue-word-41bf47") is None

@@ -212,10 +212,10 @@ def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
         "put a spelling corrector in front of the tracker",
         "<summary>2 violations in 2 turns</summary>",
         "<li>m-test-10-t1: 1</li>",
-        "<option>cue-word-41bf47</option>",
+        "<option>cue-misspelt-value-wrong</option>",
     ):
         assert found in text
-    assert '"weaknesses":[["cue-word-41bf47",[0,1]]]' in text
+    assert '"weaknesses":[["cue-misspelt-value-wrong",[0,1]]]' in text
     (entry,) = report["weaknesses"]
     ranked = [{**entry, "id": f"w{number}", "expected_failures": None} for number in (3, 1, 2)]
     by_turns = html_text({**report, "weaknesses": ranked * 4})

@@ -1,0 +1,262 @@
+"""Advice against a weakness: a change of the bot, by the kind of bot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+from pytest_dstfuzz.kinds.kind import AnswerKind
+from pytest_dstfuzz.weaknesses.mechanisms import IGNORED, OTHER, RESTARTED
+
+__all__ = ["to_try"]
+
+#: A part of a bot, or the settings of the bot or the test.
+Part = Literal["rule", "training data", "prompt", "schema", "knowledge base", "settings"]
+#: The parts of trackers that are code or a network, of assistants that call tools, and of bots that
+#: reply by rules, intents or a language model.
+_OF_STATES: Final[tuple[Part, ...]] = ("rule", "training data", "settings")
+_OF_CALLS: Final[tuple[Part, ...]] = ("prompt", "schema", "settings")
+_OF_REPLIES: Final[tuple[Part, ...]] = (
+    *("prompt", "knowledge base", "rule", "training data", "settings"),
+)
+
+_STATES: Final[dict[str, dict[Part, str]]] = {
+    "two values run together": {
+        "rule": "end a value before the name of the next slot",
+        "training data": "add turns that give several values without punctuation",
+    },
+    "misspelt value copied": {
+        "rule": "replace an unknown value with the nearest known one",
+        "training data": "misspell some values and keep their labels",
+    },
+    "value in wrong domain": {
+        "rule": "keep the domain until the user names another one",
+        "training data": "add turns about two domains",
+    },
+    "dontcare value changed": {
+        "rule": "list the phrases that mean any value will do",
+        "training data": "add many ways to say that any value will do",
+    },
+    "cue misspelt, yes/no wrong": {
+        "rule": "fill a yes/no slot only if the user names it, and match misspelt names",
+        "training data": "misspell some names of yes/no slots",
+    },
+    "cross-domain value lost or changed": {
+        "rule": "resolve references such as `the same area`",
+        "training data": "add turns that refer to a value of another domain",
+    },
+    "cue misspelt, value wrong": {
+        "rule": "match misspelt cue words and names of slots",
+        "training data": "misspell some cue words",
+    },
+    "number or time changed": {
+        "rule": "copy numbers and times from the dialogue",
+        "training data": "vary the numbers and times",
+        "prompt": "say to copy numbers and times from the dialogue",
+        "schema": "give the format of the argument",
+    },
+    "departure and destination confused": {
+        "rule": "tell the two ends of a journey apart by `from` and `to`",
+        "training data": "add departure and destination in separate turns",
+    },
+    "name changed or made up": {
+        "rule": "accept only names from the dialogue or the ontology",
+        "training data": "vary the names",
+    },
+    "value replaced by another": {
+        "rule": "prefer the last value that the user gives",
+        "training data": "add turns that mention several values of a slot",
+    },
+    "value copied to another slot": {
+        "rule": "fill only slots of the domain that the user talks about",
+        "training data": "add turns about only one of the domains",
+    },
+    "filler misspelt, value lost": {
+        "rule": "skip unknown words between known ones",
+        "training data": "misspell some filler words",
+    },
+    "offer accepted inconsistently": {
+        "rule": "accept an offer only after a clear yes",
+        "training data": "label all accepted offers by the same rule",
+    },
+    "number or time made up": {
+        "rule": "reject numbers and times that are not in the dialogue",
+        "training data": "remove labels that no turn mentions",
+    },
+    "value made up": {
+        "rule": "reject values that are not in the dialogue",
+        "training data": "remove labels that no turn mentions",
+    },
+}
+
+_CHANGES: Final[dict[str, dict[Part, str]]] = {
+    "new value ignored": {
+        "rule": "overwrite a value if the user gives another one",
+        "training data": "add the same sentences with other values",
+        "prompt": "say that the latest value counts",
+        "schema": "list the allowed values of the argument",
+    },
+    "correction ignored": {
+        "rule": "replace a value that the user corrects",
+        "training data": "add turns that correct a value",
+        "prompt": "say that a corrected value replaces the first one",
+    },
+    "negation ignored": {
+        "rule": "drop a value that the user refuses",
+        "training data": "add negated requests",
+        "prompt": "say never to pass a value that the user refuses",
+    },
+    "removed value still present": {
+        "rule": "reject values that are not in the dialogue",
+        "training data": "remove labels that no turn mentions",
+        "schema": "say to leave out the argument if the user does not give it",
+    },
+    "swapped values ignored": {
+        "rule": "choose the slot by the words before the value",
+        "training data": "add the same sentences with swapped values",
+        "schema": "give the role of each argument",
+    },
+    "value found in random words": {
+        "rule": "ignore turns that make no sense",
+        "training data": "add turns of random words without labels",
+        "prompt": "say to call no tool if a message makes no sense",
+    },
+    "value of dropped round kept": {
+        "rule": "clear all stored values when a dialogue starts",
+        "prompt": "build it from the messages of the current dialogue only",
+    },
+    IGNORED: {
+        "rule": "handle such a change",
+        "training data": "add such changes",
+        "prompt": "say how to handle such a change",
+    },
+    "only some values changed": {
+        "rule": "read all values of a turn",
+        "training data": "add turns that change several slots",
+        "prompt": "say to pass all values of a message",
+    },
+    "new value in wrong place": {
+        "rule": "choose the slot by the words before the value",
+        "training data": "add the same value for each slot",
+        "schema": "describe each argument in the words of your users",
+    },
+    "changed to wrong value": {
+        "rule": "accept only values from the dialogue or the ontology",
+        "training data": "vary the values",
+        "schema": "list the allowed values of the argument",
+    },
+    "another value changed too": {
+        "rule": "change only slots that the turn is about",
+        "training data": "add turns that differ in one value",
+        "prompt": "say to change only the values of the message",
+    },
+    "repeated round changes answer": {
+        "rule": "change nothing if a turn is repeated",
+        "training data": "repeat some rounds",
+        "prompt": "say that a repeated request counts once",
+    },
+    "order of rounds matters": {
+        "rule": "read each turn without the order of those before",
+        "training data": "add rounds in other orders",
+        "prompt": "say that the order of independent requests does not matter",
+    },
+    RESTARTED: {"settings": "switch off sampling, and clear all memory before each dialogue"},
+}
+
+_REPLIES: Final[dict[str, dict[Part, str]]] = {
+    "fallback instead of answer": {
+        "prompt": "say to answer questions with misspelt words",
+        "rule": "match misspelt key words",
+        "training data": "misspell some examples of the intent",
+    },
+    "earlier reply repeated": {
+        "prompt": "say to answer the last question",
+        "rule": "ask back before a reply is repeated",
+    },
+    "changed question, same reply": {
+        "prompt": "say to answer only the question that is asked",
+        "knowledge base": "add an entry for the changed question",
+    },
+    "equivalent context, different reply": {
+        "prompt": "include all earlier messages of the conversation",
+        "rule": "store the facts of earlier turns",
+    },
+    "number in reply changed": {
+        "prompt": "say to quote numbers from the given texts only",
+        "knowledge base": "store numbers, dates and amounts in a table",
+    },
+    "yes and no reversed": {
+        "prompt": "say to ask back if a question is unclear",
+        "knowledge base": "state each fact as yes or no",
+    },
+    "name in reply changed": {
+        "prompt": "say to use only names from the question or the given texts",
+        "rule": "reject replies with other names",
+    },
+    "question instead of answer": {
+        "prompt": "say to answer questions with misspelt words",
+        "training data": "misspell some examples of the intent",
+    },
+    "different reply": {
+        "prompt": "say to read a misspelt word as the nearest known one",
+        "rule": "match misspelt key words",
+        "training data": "misspell some examples of the intent",
+    },
+}
+
+_CALLS: Final[dict[str, dict[Part, str]]] = {
+    "unknown tool called": {"prompt": "list the tools, and say to call no others"},
+    "different tool called": {"schema": "say in both descriptions when to call the tool"},
+    "call dropped": {
+        "prompt": "say when the tool must be called",
+        "schema": "name the requests for the tool in its description",
+    },
+    "one of several calls dropped": {"prompt": "say that each part of a request needs a call"},
+    "call added": {"schema": "say when the tool must not be called"},
+    "order of calls changed": {
+        "prompt": "say in which order to call the tools",
+        "settings": "add --dst-call-order=any if the order does not matter",
+    },
+    "misspelt argument copied": {
+        "prompt": "say to correct the spelling of values",
+        "schema": "list the allowed values of the argument",
+    },
+    "arguments mixed up": {"schema": "describe each argument in the words of your users"},
+    "number or time dropped": {
+        "prompt": "say to pass all values of a message",
+        "schema": "make the argument required if the call needs it",
+    },
+    "argument dropped": {
+        "prompt": "say to pass all values of a message",
+        "schema": "make the argument required if the call needs it",
+    },
+    "argument shortened or extended": {
+        "schema": "say where the value ends",
+        "settings": "add --dst-arguments 'TOOL.ARGUMENT=text' if the wording does not matter",
+    },
+    "argument type changed": {"schema": "give the JSON type of the argument"},
+    "argument value changed": {"schema": "list the allowed values of the argument"},
+    "argument added": {"schema": "say to leave out the argument if the user does not give it"},
+}
+
+_ADVICE: Final[Mapping[str, Mapping[Part, str]]] = {
+    **_STATES,
+    **_CHANGES,
+    **_REPLIES,
+    **_CALLS,
+    OTHER: {"settings": "check which answer the relation expects"},
+}
+
+
+def to_try(mechanism: str, kind: AnswerKind) -> str:
+    """Return changes of a bot with this kind of answers, which are guesses from the pattern.
+
+    >>> from pytest_dstfuzz.kinds.tool_calls import TOOL_CALLS
+    >>> to_try("correction ignored", TOOL_CALLS)
+    'prompt: say that a corrected value replaces the first one'
+    """
+    advice = _ADVICE[mechanism]
+    parts = _OF_CALLS if kind.has_tools else _OF_STATES if kind.words.values else _OF_REPLIES
+    # A relation of another package may break in a way that is typical of another kind of bot.
+    parts = tuple(part for part in parts if part in advice) or get_args(Part)
+    return "; ".join(f"{part}: {advice[part]}" for part in parts if part in advice)
