@@ -250,7 +250,8 @@ class SessionGate:
         if lacks:
             raise UserError(
                 "limits on expected failures (max-expected-failures, max-expected-rise) need "
-                f"--dst-search=noise and --dst-validity=natural: {lacks}"
+                "--dst-validity=natural and a search that samples slips, such as noise or "
+                f"noise+random: {lacks}"
             )
 
     def status_of(self, error: UserError) -> int:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.figures import (
     ExpectedFailures,
-    FailingMass,
     mean_interval,
     ratio_interval,
 )
@@ -68,10 +67,6 @@ def run(**given: object) -> tuple[TurnResult, ...]:
 
 def expected_failures(results: Sequence[TurnResult]) -> ExpectedFailures | None:
     return summarise(results).expected_failures
-
-
-def failing_mass(results: Sequence[TurnResult]) -> FailingMass | None:
-    return summarise(results).failing_mass
 
 
 def test_with_all_outcomes_it_is_what_brute_force_finds():
@@ -132,7 +127,7 @@ def test_too_little_says_why_there_is_no_figure():
     assert figures.per_1000 is None
     assert figures.interval is None
     assert figures.reason.startswith("needs a sample of 30 variants, got ")
-    assert "below 30" in figures.reason
+    assert "30 variants" in figures.reason
 
 
 def test_two_slip_rates_have_no_figure_in_common():
@@ -144,38 +139,20 @@ def test_two_slip_rates_have_no_figure_in_common():
     assert figures.reason == "tests have different noise models or slip rates"
 
 
-def test_without_a_density_there_is_no_rate_but_a_mass():
-    results = run(search="random")
-    assert expected_failures(results) is None
-    mass = failing_mass(results)
-    assert mass is not None
-    distinct = {(t.id, v.text): v.log_probability for t in results for v in t.violations}
-    assert mass.variants == len(distinct) > 0
-    total = sum(math.exp(value) for value in distinct.values() if value is not None)
-    assert mass.per_1000_at_least == pytest.approx(1000 * total / len(results))
-
-
-def test_the_mass_found_is_no_more_than_what_there_is():
-    exact = expected_failures(run(variants=1000, slip_rate=0.02))
-    mass = failing_mass(run(search="random", variants=50, slip_rate=0.02))
-    assert exact is not None
-    assert exact.per_1000 is not None
-    assert mass is not None
-    assert 0 < mass.per_1000_at_least < exact.per_1000
+def test_without_a_density_there_is_no_rate():
+    assert expected_failures(run(search="random")) is None
 
 
 @pytest.mark.parametrize("given", [{"variant": 1}, {"stop_at_first": True}])
 def test_a_part_of_a_sample_is_no_sample(given: dict[str, object]):
     results = run(**given)
     assert expected_failures(results) is None
-    assert failing_mass(results) is not None
 
 
 @pytest.mark.parametrize("validity", ["strict", "edit-rate"])
-def test_without_a_noise_model_there_is_neither(validity: str):
+def test_without_a_noise_model_there_is_no_rate(validity: str):
     results = run(search="random", validity=validity)
     assert expected_failures(results) is None
-    assert failing_mass(results) is None
 
 
 def test_earlier_turns_are_as_people_type_them():

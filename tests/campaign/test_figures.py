@@ -55,7 +55,6 @@ KEYS = [
     "noise",
     "repeats",
     "expected_failures",
-    "failing_mass",
     "unstable",
     "malformed",
 ]

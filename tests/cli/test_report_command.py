@@ -137,7 +137,7 @@ def test_no_damage_ends_in_a_traceback(
             raise AssertionError(f"seed {seed}, {what}") from error
         ended[status] += 1
         shown = capsys.readouterr().err
-        assert status in (0, 2), what
+        assert status in (0, 2), shown
         assert status == 0 or shown.startswith("dstfuzz: error: "), (what, shown)
         assert len(shown) < 1000, (what, shown)
     # Some damage is none that a reader could see.
