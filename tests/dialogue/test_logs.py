@@ -56,7 +56,7 @@ def test_texts_of_users_are_dialogues(
     found = load_dialogues(write(name, content), outcome="tool-calls")
     assert [[turn.user for turn in one.turns] for one in found.dialogues] == users
     assert found.layout == "users"
-    assert "of the user alone" in found.notes[-1]
+    assert "only the user" in found.notes[-1]
 
 
 def test_in_a_folder_a_text_is_no_log(write: Write) -> None:

@@ -84,12 +84,12 @@ def test_what_broke_is_remembered_by_its_relation_and_asked_again(suite: pytest.
         (
             "search",
             "7",
-            "the fixture dst_search returned neither a name nor a search: int is no sear",
+            "the fixture dst_search returned neither a name nor a search: int is not a sea",
         ),
         (
             "relation",
             "object()",
-            "returned neither a name nor a relation: object is no relation, it",
+            "returned neither a name nor a relation: object is not a relation, be",
         ),
         ("relation", "'golden'", "unknown relation 'golden'. Did you mean 'gold'?"),
     ],

@@ -47,7 +47,7 @@ def test_new_violations_come_first_and_known_ones_are_no_annotations(
         )
 
     assert run("old", "--dst-update-baseline").ret == 0
-    same = run("old")
+    same = run("old", "-v")
     assert same.ret == 0
     same.stdout.no_fnmatch_line("::*")
     same.stdout.fnmatch_lines(["*variant * (known: also in the baseline)"])

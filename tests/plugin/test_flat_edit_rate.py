@@ -59,7 +59,8 @@ def test_a_marker_sets_it_for_one_test(talk: pytest.Pytester, value: str) -> Non
 
 
 def test_the_summary_says_so(talk: pytest.Pytester) -> None:
-    result = talk.runpytest_inprocess(*OPTIONS, "-odst_flat_edit_rate=yes", "--dst-validity=strict")
+    own = ("-odst_flat_edit_rate=yes", "--dst-validity=strict", "-v")
+    result = talk.runpytest_inprocess(*OPTIONS, *own)
     result.stdout.fnmatch_lines(["*0.25 in short utterances too), relation*"])
 
 

@@ -86,7 +86,7 @@ def test_an_accepted_weakness_fails_no_build_whatever_is_found_of_it(
     # Another weakness still does.
     result = run(folder, "--dst-edits=word-insert")
     result.assert_outcomes(failed=1, passed=1, xfailed=MOST_OF_ONE)
-    result.stdout.fnmatch_lines(["*1 weakness, *"])
+    result.stdout.fnmatch_lines(["1 weakness"])
     report = run(folder, "--dst-report=r.json")
     assert report.ret == 0
     known = json.loads(Path("r.json").read_text(encoding="utf-8"))["regressions"]
@@ -104,7 +104,7 @@ def test_an_accepted_weakness_is_marked_wherever_weaknesses_are_listed(
     assert main(["accept", NAME, "--reason", "nobody types this"]) == 0
     Path("job.md").unlink()
     result = run(folder, *files)
-    result.stdout.fnmatch_lines(["   1. *", "        accepted: nobody types this"])
+    result.stdout.fnmatch_lines(["  1. *accepted: nobody types this"])
     (known,) = json.loads(Path("r.json").read_text(encoding="utf-8"))["weaknesses"]
     assert known["accepted"] == "nobody types this"
     mark = "accepted: nobody types this</span>"

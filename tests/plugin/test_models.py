@@ -153,7 +153,7 @@ def test_a_bot_with_slots_and_one_with_replies_are_two(pytester: pytest.Pytester
 
 def test_pages_show_each_tracker(two: pytest.Pytester) -> None:
     result = two.runpytest_inprocess(*FEW, "--dst-report=page.html")
-    result.stdout.fnmatch_lines(["*dstfuzz: dst_model?brittle?*", "*dstfuzz: dst_model?steady?*"])
+    result.stdout.fnmatch_lines(["*-- dst_model?brittle? --*", "*-- dst_model?steady? --*"])
     page = (two.path / "page.html").read_text(encoding="utf-8")
     for number, name in enumerate((BRITTLE, STEADY), 1):
         assert f'href="page.{number}.html"' in page

@@ -140,7 +140,7 @@ def test_a_relation_that_no_turn_can_satisfy_is_refused(bot: pytest.Pytester) ->
     run = bot.runpytest_inprocess(STEADY, "--dst-data=talks.jsonl", "--dst-relation=says-values")
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     assert (
-        "the relation 'says-values' applies to no turn of 'talks' (split test, 1 turns with "
+        "the relation 'says-values' applies to no turn of 'talks' (split test, 1 turn with "
         "labels): 1 x no value of the state is mentioned"
     ) in run.stderr.str()
     run = bot.runpytest_inprocess(STEADY, *FEW, "--dst-relation=says-values", "--collect-only")

@@ -65,7 +65,7 @@ def test_a_command_of_a_file_repeats_one_test(calls: pytest.Pytester) -> None:
 def test_the_summary_of_a_gate_says_how_to_repeat(calls: pytest.Pytester, own: bool) -> None:
     if own:
         calls.makepyfile(test_mine="def test_state(dst_turn):\n    dst_turn.assert_unchanged()\n")
-    options = (FAIL, "--dst-data=calls.jsonl", "--dst-max-failure-rate=100%")
+    options = (FAIL, "--dst-data=calls.jsonl", "--dst-max-failure-rate=100%", "-v")
     text = calls.runpytest_inprocess(*options, ".").stdout.str()
     text = re.sub(r"\s+", " ", text)
     shown = re.findall(r" calls-test-([^:]*?), variant (\d) ", text)

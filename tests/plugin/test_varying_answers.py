@@ -51,7 +51,7 @@ def test_a_tracker_that_varies_is_refused_with_what_to_do(
 
 def test_an_option_says_that_it_varies(pytester: pytest.Pytester, bot: Any) -> None:
     bot("number % 5 == 0")
-    result, report = run(pytester, "--dst-repeatable=no", "-odst_votes=5")
+    result, report = run(pytester, "--dst-repeatable=no", "-odst_votes=5", "-v")
     assert result.ret == pytest.ExitCode.OK
     noise = report["summary"]["noise"]
     assert noise["answers"] == 5
@@ -68,7 +68,7 @@ def test_an_option_says_that_it_varies(pytester: pytest.Pytester, bot: Any) -> N
 
 def test_one_answer_each_measures_no_noise(pytester: pytest.Pytester, bot: Any) -> None:
     bot("False")
-    result, report = run(pytester, "--dst-repeatable=no", "--dst-error-rate=no")
+    result, report = run(pytester, "--dst-repeatable=no", "--dst-error-rate=no", "-v")
     assert report["summary"]["noise"] is None
     assert "nothing is asked again (--dst-error-rate=no)" in words(result)
 
@@ -77,7 +77,7 @@ def test_a_test_of_a_tracker_that_repeats_itself_is_noted(
     pytester: pytest.Pytester, bot: Any
 ) -> None:
     bot("False")
-    result, report = run(pytester, "--dst-turns=2", "--dst-error-rate=5%")
+    result, report = run(pytester, "--dst-turns=2", "--dst-error-rate=5%", "-v")
     assert (
         "--dst-error-rate had no effect, because the tracker declares that it is repeatable"
         in words(result)
@@ -110,7 +110,7 @@ def test_a_failing_test_shows_the_doubt(pytester: pytest.Pytester, bot: Any) -> 
     [
         (
             ("-odst_votes=4",),
-            "*-o dst_votes: '4' must be odd*: 3 or 5*",
+            "*-o dst_votes: '4' must be odd*: write 3 or 5",
         ),
         (("-odst_votes=0",), "*-o dst_votes: '0' must be a whole number from 1 to 99*"),
         (

@@ -81,7 +81,7 @@ def test_without_all_labels_all_slots_of_the_bot_are_compared(
         talks[0]["turns"][0]["state"] = {"restaurant-area": "west"}
     text = "\n".join(map(json.dumps, talks))
     (pytester.path / "talks.jsonl").write_text(text, encoding="utf-8")
-    options = ("--dst-data=talks.jsonl", "--dst-fail-on=gate", "--dst-report=report.json")
+    options = ("--dst-data=talks.jsonl", "--dst-fail-on=gate", "--dst-report=report.json", "-v")
     with serving(RasaServer(as_described=False)) as lifelike:
         model = f"--dst-model=rasa+{lifelike.url}"
         ran = pytester.runpytest_inprocess(model, *options)

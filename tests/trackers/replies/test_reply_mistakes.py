@@ -75,7 +75,7 @@ def test_an_empty_reply_is_an_error_of_its_turn(folder: pytest.Pytester) -> None
 def test_requests_of_an_own_history_are_told(folder: pytest.Pytester) -> None:
     run = folder.runpytest(
         *("--dst-model=bad_bot:always", "--dst-outcome=reply", "--dst-data=questions.jsonl"),
-        *("--dst-history=own", "--dst-variants=1", "-odst_votes=1"),
+        *("--dst-history=own", "--dst-variants=1", "-odst_votes=1", "-v"),
     )
     run.stdout.re_match_lines([r"requests +\d+ answers; their tokens are not counted"])
     run.stdout.fnmatch_lines(["note *history of each question consists of the bot's own replies*"])
