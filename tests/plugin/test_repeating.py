@@ -81,7 +81,7 @@ def test_the_summary_of_a_gate_says_how_to_repeat(calls: pytest.Pytester, own: b
         ]
         again = calls.runpytest_inprocess(*words, "--tb=short")
         assert again.parseoutcomes()["failed"] in (1, 2)  # to -k "A" and "a" are the same
-        assert f"Variant {variant}" in again.stdout.str()
+        assert f"--dst-variant={variant}" in again.stdout.str()
 
 
 def test_a_variant_of_a_test_with_more_of_them_is_repeated(bot: pytest.Pytester) -> None:

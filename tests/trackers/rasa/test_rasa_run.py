@@ -88,7 +88,7 @@ def test_without_all_labels_all_slots_of_the_bot_are_compared(
         some = pytester.runpytest_inprocess(
             model, "--dst-slots=cuisine,seat", "--dst-data=talks.jsonl"
         )
-        two = pytester.runpytest_inprocess(model, *options[:2], "--dst-slots=cuisine,seats")
+        two = pytester.runpytest_inprocess(model, *options[:2], "--dst-slots=cuisine,seats", "-v")
     report = json.loads((pytester.path / "report.json").read_text(encoding="utf-8"))
     states = {turn["id"]: turn["clean_state"] for turn in report["turns"]}
     assert states["talks-test-t2-t0"] == {"cuisine": "italian", "seats": "4"}
