@@ -6,6 +6,9 @@ prints the same counts of this repository, by area. With ``--list`` and paths it
 
     python -m tools.house.language
     python -m tools.house.language --list pytest_dstfuzz/gate docs/guides/gates.md
+
+``--sample SEED`` prints 60 docstrings, 60 messages and 10 pages for a reader who marks each
+sentence that had to be read twice.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import random
 import re
 import sys
 import tokenize
@@ -141,14 +145,37 @@ def places(found: list[Passage]) -> Iterator[str]:
                 yield f"{file.relative_to(ROOT)}:{row}: {habit}: ... {around} ..."
 
 
+#: Area -> the size of a sample for a reader.
+_SAMPLE: Final = {"docstrings": 60, "messages": 60, "docs": 10}
+#: The fewest words of a message that a reader can judge.
+_FEWEST_WORDS: Final = 6
+
+
+def sample(seed: int) -> Iterator[str]:
+    """Yield random docstrings, messages and pages, each with a number and its place."""
+    draw = random.Random(seed)
+    for area, size in _SAMPLE.items():
+        found = [
+            passage
+            for passage in passages(area)
+            if area != "messages" or len(_WORD.findall(passage.text)) >= _FEWEST_WORDS
+        ]
+        for number, (file, line, text) in enumerate(draw.sample(found, size), 1):
+            yield f"=== {area} {number}: {file.relative_to(ROOT)}:{line}\n{text.strip()}\n"
+
+
 def main(words: list[str]) -> int:
     """Print the counts, or the places."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--list", action="store_true", help="print each place of a rare habit")
+    parser.add_argument("--sample", type=int, metavar="SEED", help="print a sample for a reader")
     parser.add_argument("paths", nargs="*", type=Path, help="files and folders, default: all")
     given = parser.parse_args(words)
+    if given.sample is not None:
+        print("\n".join(sample(given.sample)))
+        return 0
     within = tuple(path.resolve() for path in given.paths)
     print(f"{'area':16} {'words':>8}" + "".join(f" {habit:>9}" for habit in HABITS))
     for area in AREAS:
