@@ -289,21 +289,23 @@ class TurnAttempts:
         Draws again if the variant is invalid or a duplicate, up to the limit of the settings.
         """
         assert self.search is not None  # noqa: S101 - own edits are drawn elsewhere
-        sampled = self.rules.search.samples(number)
-        redraws = 0 if sampled else self.rules.settings.redraws
-        for draw in range(redraws + 1):
+        for draw in range(self.rules.settings.redraws + 1):
             proposal = self.search.propose(number, draw, self.seen)
             variant = proposal.variant
             if variant.valid and variant.text not in self.numbers:
                 break
-            if self.rules.search.waits and not variant.edits:
+            if proposal.weight is not None or self.skips(proposal):
                 break
         if variant.valid:
             self.numbers.setdefault(variant.text, number)
-            if sampled:
+            if proposal.weight is not None:
                 self.sampled.setdefault(variant.text, number)
         self.seen.append(Feedback(proposal))
         return proposal, draw + 1
+
+    def skips(self, proposal: Proposal) -> bool:
+        """Return whether the search skips the turn in a pass, instead of making a variant."""
+        return not self.rules.own_edits and self.rules.search.waits and not proposal.variant.edits
 
     def same_as(self, proposal: Proposal, asked: str | tuple[Context, ...]) -> int | None:
         """Return the number of the first attempt with the same contexts, if there is one."""
@@ -337,7 +339,7 @@ class TurnAttempts:
         attempt before it.
         """
         found = self.attempts.get(number)
-        if found is None or found.variant.edits or not self.rules.search.waits:
+        if found is None or not self.skips(found.proposal):
             return found
         numbers = (n for n in reversed(range(number)) if not self.rules.search.samples(n))
         made = (self.attempts.get(earlier) for earlier in numbers)
@@ -417,7 +419,9 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
     for earlier in range(len(turn.seen), number):
         turn.draw(earlier)
     proposal, draws = turn.draw(number)
-    context_variant = turn.rules.search.context_variant(number)
+    context_variant = proposal.context
+    if context_variant is None:
+        context_variant = turn.rules.search.context_variant(number)
     seen = [(past.turn.index, past.shown(context_variant)) for past in turns[:place]]
     users = {index: other.text for index, other in seen if other is not None}
     turn.attempts[number] = attempt = Attempt(

@@ -600,12 +600,17 @@ class _DialogueSteps:
     def _requested(self, place: int) -> list[JudgedVariant]:
         """Return the requested variants of a turn. Empty if the relation does not apply.
 
-        Untested variants of such a turn do not count as generated.
+        Untested variants of such a turn do not count as generated, nor do passes in which the
+        search skips the turn.
         """
         turn, only = self._turns[place], self._rules.settings.variant
         if not turn.applicable and isinstance(turn.clean, Prediction):
             return []
-        return [item for number, item in self._judged[place].items() if only in (None, number)]
+        return [
+            item
+            for number, item in self._judged[place].items()
+            if only in (None, number) and not turn.skips(turn.attempts[number].proposal)
+        ]
 
     def _result(
         self,

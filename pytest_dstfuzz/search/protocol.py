@@ -79,6 +79,9 @@ class Proposal(NamedTuple):
     weight: float | None = None
     #: Set if the relation makes the edits itself, instead of a search.
     rewrite: Rewrite | None = None
+    #: The number of the variants of earlier turns that form its context, if the search chooses it
+    #: by turn; else see `Search.context_variant`.
+    context: int | None = None
 
 
 class Feedback(NamedTuple):
@@ -152,15 +155,15 @@ class Search(Protocol):
         return False
 
     def samples(self, number: int) -> bool:  # noqa: ARG002 - one search does so for all
-        """Return whether a variant of this number is drawn by density, see `by_density`."""
+        """Return whether the context of a variant of this number is drawn, see `by_density`."""
         return self.by_density
 
     @property
     def waits(self) -> bool:
         """Whether the search may skip a turn in a pass by proposing the clean utterance.
 
-        A skipped turn is not drawn again. Later turns of the dialogue are shown after the last
-        valid variant of the skipped turn.
+        A skipped turn has no variant in this pass and is not drawn again. Later turns of the
+        dialogue are shown after the last valid variant of the skipped turn.
         """
         return False
 

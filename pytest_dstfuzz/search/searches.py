@@ -234,7 +234,8 @@ class NoiseSearch(Search):
     """Draws distorted utterances from the noise model of the profile ``natural``."""
 
     name = "noise"
-    by_density = True
+    #: It waits once a turn has no further outcome to draw.
+    by_density = waits = True
     associates = False
 
     def __init__(self, seed: int, k: int) -> None:  # noqa: ARG002 - the model decides on the number
@@ -282,8 +283,9 @@ class NoiseTurn(TurnSearch):
 class SampleAndSearch(Search):
     """Estimates and finds: the noise model draws half of the variants, a search makes the others.
 
-    Rates come from the sample alone, the variants with even numbers. Those with odd numbers add
-    findings. So both parts grow together if a budget ends the run.
+    Rates come from the sample alone. It has the variants with even numbers, as many as the turn
+    has outcomes to draw. All other variants add findings. So both parts grow together if a budget
+    ends the run.
     """
 
     name = order = ""
@@ -299,33 +301,45 @@ class SampleAndSearch(Search):
         self.waits = search.waits
 
     def samples(self, number: int) -> bool:
-        """Return whether a variant of this number belongs to the sample."""
+        """Return whether the context of a variant of this number is drawn from the noise model."""
         return number % 2 == 0
 
     def context_variant(self, number: int) -> int:
-        """Return the number that its part of the variants is seen with."""
-        part = number % 2
-        return 2 * self.parts[part].context_variant(number // 2) + part
+        """Return the lowest context that a variant of this number may be seen in.
+
+        The turn chooses it: the number of an attempt of the search depends on the sample.
+        """
+        found = self.parts[1].context_variant
+        return number if all(found(one) == one for one in range(number + 1)) else 0
 
     def turn(self, task: SearchTask) -> SampleAndSearchTurn:
         """Begin a turn in both parts."""
-        drawn, found = (task.variants + 1) // 2, max(task.variants // 2, 1)
         sample, search = self.parts
-        return SampleAndSearchTurn(
-            (sample.turn(task._replace(variants=drawn)), search.turn(task._replace(variants=found)))
-        )
+        drawn = sample.turn(task._replace(variants=(task.variants + 1) // 2))
+        left = max(task.variants - len(drawn.sample), 1)
+        return SampleAndSearchTurn(drawn, search, search.turn(task._replace(variants=left)))
 
 
 class SampleAndSearchTurn(TurnSearch):
     """The attempts of both parts of a `SampleAndSearch` at one turn."""
 
-    def __init__(self, parts: tuple[TurnSearch, TurnSearch]) -> None:
-        self._parts = parts
+    def __init__(self, drawn: NoiseTurn, search: Search, found: TurnSearch) -> None:
+        self._drawn = drawn
+        self._search = search
+        self._found = found
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return what the part proposes that the number belongs to."""
-        part = number % 2
-        return self._parts[part].propose(number // 2, draw, seen[part:number:2])
+        """Return the proposal of the part that the number belongs to."""
+        if self._samples(number):
+            return self._drawn.propose(number // 2, draw, ())
+        own = [earlier for earlier in range(number + 1) if not self._samples(earlier)]
+        attempt = len(own) - 1
+        earlier = [seen[place] for place in own[:-1]]
+        context = own[self._search.context_variant(attempt)]
+        return self._found.propose(attempt, draw, earlier)._replace(context=context)
+
+    def _samples(self, number: int) -> bool:
+        return number % 2 == 0 and number // 2 < len(self._drawn.sample)
 
 
 class Outcomes:

@@ -17,8 +17,9 @@ from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.search.protocol import SearchTask
-from pytest_dstfuzz.search.searches import NoiseSearch, Outcomes, inclusion
+from pytest_dstfuzz.search.protocol import Feedback, SearchTask
+from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.search.searches import NoiseSearch, Outcomes, RandomSearch, inclusion
 
 PERTURBER = Perturber(load_lexicon(), validity="natural")
 TEXT = "I want a restaurant in the centre, and it's for us two."
@@ -132,6 +133,49 @@ def test_a_turn_proposes_its_sample_and_then_nothing():
     assert len(set(texts)) == len(texts)
     # Whatever was asked before, and however often.
     assert turn.propose(1, 4, ()) == NoiseSearch(3, 1).turn(task("taxis!", 400)).propose(1, 0, ())
+
+
+@pytest.mark.parametrize("text", ["taxis!", TEXT, "?!"])
+@pytest.mark.parametrize("variants", [1, 2, 5, 12])
+def test_slots_without_a_draw_go_to_the_search(text: str, variants: int):
+    both = search_by_name("noise+random", seed=3, k=2).turn(task(text, variants))
+    made = [both.propose(number, 0, [None] * number) for number in range(variants)]
+    sample = NoiseSearch(3, 2).turn(task(text, (variants + 1) // 2))
+    alone = RandomSearch(3, 2).turn(task(text, variants))
+    drawn = [one.variant for one in made if one.weight is not None]
+    found = [one.variant for one in made if one.weight is None]
+    # The sample is that of the noise model alone, so the estimate stays unbiased.
+    wanted = [sample.propose(number, 0, ()).variant for number in range(len(sample.sample))]
+    assert drawn == wanted
+    assert found == [alone.propose(number, 0, ()).variant for number in range(len(found))]
+
+
+def test_a_search_in_free_slots_sees_its_own_attempts_in_one_context():
+    text = "a taxi to town"
+    both = search_by_name("noise+greedy", seed=0, k=1).turn(task(text, 6))
+    alone = search_by_name("greedy", seed=0, k=1).turn(task(text, 6))
+    seen: list[Feedback] = []
+    for number in range(6):
+        proposal = both.propose(number, 0, seen)
+        seen.append(Feedback(proposal, answered=True, impurity=number / 10))
+    own = [one for one in seen if one.proposal.weight is None]
+    assert len(own) > 3
+    # All attempts are steps of one climb, so they are compared in the context of the first.
+    assert {one.proposal.context for one in own} == {1}
+    for number, one in enumerate(own):
+        assert one.proposal.variant == alone.propose(number, 0, own[:number]).variant
+
+
+def test_only_what_is_made_counts_as_a_variant():
+    talks = [Dialogue("d", (Turn(0, "", "taxis!", None), Turn(1, "", TEXT, None)))]
+    options = Settings.of(validity="natural", variants=8, shrink=False)
+    for search in ("noise", "noise+random"):
+        results = tuple(Campaign(lambda _: {}, talks, options.replace_options(search=search)))
+        first, second = ([one.outcome for one in turn.variants] for turn in results)
+        assert not {"vacuous"} & {*first, *second}
+        assert 0 < len(first) <= len(second) <= 8
+        assert search == "noise" or (len(first), len(second)) == (8, 8)
+        assert len(first) < 8 or search != "noise"
 
 
 def test_what_is_too_long_to_be_edited_gets_no_variant():
