@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pytest_dstfuzz import Proposal, Search, SearchTask
+from pytest_dstfuzz.search.protocol import Proposal, Search, SearchTask
 
 
 @dataclass

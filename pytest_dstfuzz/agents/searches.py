@@ -43,10 +43,10 @@ from pytest_dstfuzz.search.protocol import (
     Search,
     SearchFamily,
     SearchTask,
-    Trained,
+    TrainingRecord,
     TurnSearch,
 )
-from pytest_dstfuzz.search.registry import trained
+from pytest_dstfuzz.search.registry import find_training
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: Folder of the shipped policies.
@@ -319,13 +319,13 @@ class AgentFamily(SearchFamily):
         saved = named_policy(name)
         return AgentSearch(saved.policy, seed, k, saved.about.order)
 
-    def trained(self, name: str) -> Trained:
+    def find_training(self, name: str) -> TrainingRecord:
         """Return the origin of a policy."""
         policy = named_policy(name)
         about = policy.about
         origin = about.tracker, about.data, about.held_out
         rest = about.validity, about.seed, about.calls
-        return Trained("policy", policy.fingerprint, *origin, *rest, code=_code())
+        return TrainingRecord("policy", policy.fingerprint, *origin, *rest, code=_code())
 
 
 class BanditFamily(SearchFamily):
@@ -337,12 +337,14 @@ class BanditFamily(SearchFamily):
         """Build the search of a scorer. It ignores ``k``, and makes as many edits as allowed."""
         return BanditSearch(named_scorer(name).scorer, seed)
 
-    def trained(self, name: str) -> Trained:
+    def find_training(self, name: str) -> TrainingRecord:
         """Return the origin of a scorer."""
         scorer = named_scorer(name)
         of = scorer.about
         rest = of.validity, of.seed, of.calls
-        return Trained("scorer", scorer.fingerprint, of.tracker, of.data, (), *rest, code=_code())
+        return TrainingRecord(
+            "scorer", scorer.fingerprint, of.tracker, of.data, (), *rest, code=_code()
+        )
 
 
 AGENT: Final = AgentFamily()
@@ -351,7 +353,7 @@ BANDIT: Final = BanditFamily()
 
 def training_calls(name: str) -> int:
     """Return the number of contexts that training a search sent to the tracker, or 0."""
-    found = trained(name)
+    found = find_training(name)
     return found.calls if found else 0
 
 

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final, TypeVar
 
 from pytest_dstfuzz.campaign.results import Spread
-from pytest_dstfuzz.comparisons.comparison import EXACT, Compared, Comparison, TextPair
+from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison, ComparisonResult, TextPair
 from pytest_dstfuzz.comparisons.facts import without_slips
 from pytest_dstfuzz.dialogue.calls import REPLY, Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Again, Context, Difference, Ontology
@@ -45,10 +45,10 @@ class Folding:
         self._compare = lru_cache(_REMEMBERED)(comparison.compare)
         self._align = lru_cache(_REMEMBERED)(comparison.align)
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Compare two texts. Equal texts are the same under every comparison."""
         if before == found:
-            return Compared(same=True)
+            return ComparisonResult(same=True)
         return self._compare(path, before, found, asked)
 
     def apart(self, path: str, before: str, found: str, asked: Context) -> float | None:

@@ -41,7 +41,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.relations.registry import is_shipped
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Search
-from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, trained
+from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, find_training
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.transformations import find_operator
 
@@ -119,7 +119,7 @@ def kept_results(
     if data is None or code is None:
         return None
     noise = rules.perturber.noise if rules.settings.noisy else None
-    policy = trained(rules.settings.search)
+    policy = find_training(rules.settings.search)
     parts = [
         code,
         data,
@@ -157,7 +157,7 @@ def _is_known(search: str) -> bool:
     """Return whether a search is shipped or has a fingerprint of its code."""
     if search.removeprefix(SAMPLED) in SEARCHES.shipped:
         return True
-    found = trained(search)
+    found = find_training(search)
     return found is not None and bool(found.code)
 
 

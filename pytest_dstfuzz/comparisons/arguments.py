@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair, digest_of
+from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult, TextPair, digest_of
 from pytest_dstfuzz.dialogue.calls import (
     Outcome,
     Tool,
@@ -547,12 +547,14 @@ class SlotComparison(Comparison):
         if texts and self._texts is not None:
             self._texts.prepare(texts)
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return whether two values of a slot are equivalent."""
         rule = self._table.named(path)
         if rule is TEXT and self._texts is not None:
             return self._texts.compare(path, before, found, asked)
-        return Compared(before == found or (rule is not None and _same(rule, before, found)))
+        return ComparisonResult(
+            before == found or (rule is not None and _same(rule, before, found))
+        )
 
     @cached_property
     def _texts(self) -> Comparison | None:

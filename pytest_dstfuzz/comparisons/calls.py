@@ -20,7 +20,7 @@ from pytest_dstfuzz.comparisons.arguments import (
     rule_of,
     same_value,
 )
-from pytest_dstfuzz.comparisons.comparison import EXACT, Compared, Comparison, TextPair
+from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison, ComparisonResult, TextPair
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.config.options import ARGUMENTS_TABLE, argument_rule
@@ -107,7 +107,7 @@ class ToolCallComparison(Comparison):
         if texts and self._texts is not None:
             self._texts.prepare(texts)
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return whether two values of an argument, or two places of a call, are equivalent."""
         place = AnswerPath.of(path)
         if not place.in_call:
@@ -117,7 +117,7 @@ class ToolCallComparison(Comparison):
         way = place[2:]
         rule, at = self._table.governing(place.tool, way)
         if rule.ignores:
-            return Compared(same=True)
+            return ComparisonResult(same=True)
         if rule is TEXT and self._texts is not None:
             return self._texts.compare(path, before, found, asked)
         if rule.whole and at < len(way):
@@ -146,12 +146,12 @@ class ToolCallComparison(Comparison):
         place = AnswerPath.of(path)
         return self._table.governing(place.tool, place[2:])[0] if place.in_call else AUTO
 
-    def _same_place(self, tool: str, before: str, found: str) -> Compared:
+    def _same_place(self, tool: str, before: str, found: str) -> ComparisonResult:
         places = place_of(before), place_of(found)
         if not self._ordered or None in places or self._is_ignored(tool):
-            return Compared(same=True)
+            return ComparisonResult(same=True)
         same = places[0] == places[1]
-        return Compared(same, why="" if same else f"another order: {before} -> {found}")
+        return ComparisonResult(same, why="" if same else f"another order: {before} -> {found}")
 
     def _is_ignored(self, tool: str) -> bool:
         rule = self._table.named(tool)
@@ -304,8 +304,8 @@ def _number(place: str | None) -> int:
     return place_of(place or "") or 0
 
 
-def _compared(*, same: bool, before: str, found: str) -> Compared:
-    return Compared(same, why="" if same else f"{before} -> {found}")
+def _compared(*, same: bool, before: str, found: str) -> ComparisonResult:
+    return ComparisonResult(same, why="" if same else f"{before} -> {found}")
 
 
 def _told(kind: ArgumentKind) -> list[str]:

@@ -23,7 +23,7 @@ from pytest_dstfuzz.trackers.calls import CallJudge
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonResult:
     """The result of a comparison of two texts."""
 
     same: bool
@@ -91,7 +91,7 @@ class Comparison(Protocol):
         del pairs
 
     @abstractmethod
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return whether ``found`` is equivalent to ``before``.
 
         Args:
@@ -108,10 +108,10 @@ class _Equality(Comparison):
     name = "equal"
     exact = True
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return whether both texts are equal."""
         del path, asked
-        return Compared(before == found)
+        return ComparisonResult(before == found)
 
 
 class Exact(Comparison):
@@ -119,10 +119,10 @@ class Exact(Comparison):
 
     name = "exact"
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return whether both texts are equal after normalisation."""
         del path, asked
-        return Compared(bare(before) == bare(found))
+        return ComparisonResult(bare(before) == bare(found))
 
 
 #: Plain equality, the comparison of states; no answer is normalised.
@@ -208,7 +208,9 @@ def check_comparison_laws(comparison: Comparison, texts: Sequence[str]) -> Compa
     return ComparisonCheck(comparison.name, len(pairs), same, tuple(dict.fromkeys(findings)))
 
 
-def _asked(comparison: Comparison, one: str, other: str, findings: list[str]) -> Compared | None:
+def _asked(
+    comparison: Comparison, one: str, other: str, findings: list[str]
+) -> ComparisonResult | None:
     try:
         return comparison.compare(REPLY, one, other, _ASKED)
     except DstFuzzError as error:
@@ -233,8 +235,8 @@ _WITH_CONTEXT: Final = 3
 class OwnFunction(Comparison):
     """A user's function: ``same(before, found)``, or ``same(before, found, asked)``.
 
-    It returns a boolean, a `Compared`, or the distance of the texts from 0 to 2. The distance is
-    compared with the threshold.
+    It returns a boolean, a `ComparisonResult`, or the distance of the texts from 0 to 2. The
+    distance is compared with the threshold.
     """
 
     def __init__(
@@ -256,7 +258,7 @@ class OwnFunction(Comparison):
         """The name, and a digest of the function's source."""
         return f"{self.name}#{digest_of(self._function)}"
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return the checked result of the function."""
         del path
         arguments = (before, found, asked)[: self._takes]
@@ -264,17 +266,17 @@ class OwnFunction(Comparison):
             answer = self._function(*arguments)
         return self._taken(answer)
 
-    def _taken(self, answer: object) -> Compared:
+    def _taken(self, answer: object) -> ComparisonResult:
         if type(answer).__module__ == "numpy" and hasattr(answer, "item"):
             answer = answer.item()
         if isinstance(answer, bool):
-            return Compared(answer)
-        if isinstance(answer, Compared):
+            return ComparisonResult(answer)
+        if isinstance(answer, ComparisonResult):
             return checked(answer, self._called)
         if not isinstance(answer, Real):
             raise UserError(
                 f"the comparison {self._called!r} returned {_show(answer)}: it must return True "
-                f"or False, a distance from 0 to {FARTHEST:g}, or a Compared"
+                f"or False, a distance from 0 to {FARTHEST:g}, or a ComparisonResult"
             )
         distance = float(answer)
         if self._threshold is None:
@@ -285,7 +287,7 @@ class OwnFunction(Comparison):
             )
         allowed = f"{distance:.2f} apart, {self._threshold:g} allowed"
         same = distance <= self._threshold
-        return checked(Compared(same, distance, "" if same else allowed), self._called)
+        return checked(ComparisonResult(same, distance, "" if same else allowed), self._called)
 
 
 class CheckedComparison(Comparison):
@@ -332,19 +334,19 @@ class CheckedComparison(Comparison):
             with blamed(f"prepare() of the comparison {self._name!r}"):
                 own(pairs)
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return the checked result of the object."""
         with blamed(f"compare() of the comparison {self._name!r}"):
             answer = self._wrapped.compare(path, before, found, asked)
-        if not isinstance(answer, Compared):
+        if not isinstance(answer, ComparisonResult):
             raise UserError(
                 f"compare() of the comparison {self._name!r} returned {_show(answer)}: "
-                "it must return a Compared"
+                "it must return a ComparisonResult"
             )
         return checked(answer, self._name)
 
 
-def checked(answer: Compared, called: str) -> Compared:
+def checked(answer: ComparisonResult, called: str) -> ComparisonResult:
     """Return a result after a check of its distance."""
     distance = answer.distance
     if distance is not None and not (math.isfinite(distance) and 0 <= distance <= FARTHEST):

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
+from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult, TextPair
 from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.dialogue.calls import REPLY
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange, answer_of
@@ -277,16 +277,18 @@ class SameMeaning(Comparison):
         texts = [text for pair in pairs if pair.before != pair.found for text in pair[1:3]]
         self._embedding.prepare(list(dict.fromkeys(texts)))
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return whether the distance is within the threshold."""
         del path, asked
         if before == found:
-            return Compared(same=True, distance=0.0)
+            return ComparisonResult(same=True, distance=0.0)
         far, words = self._embedding.apart(before, found)
         if far <= self._threshold:
-            return Compared(same=True, distance=far)
+            return ComparisonResult(same=True, distance=far)
         why = f"{far:.2f} apart, {self._threshold:g} allowed"
-        return Compared(False, far, f"{why} ({words[0]} / {words[1]})" if all(words) else why)
+        return ComparisonResult(
+            False, far, f"{why} ({words[0]} / {words[1]})" if all(words) else why
+        )
 
 
 def distance(before: str, found: str) -> float:

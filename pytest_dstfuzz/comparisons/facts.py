@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache, partial
 from typing import Final
 
-from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
+from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult
 from pytest_dstfuzz.comparisons.polarity import stem
 from pytest_dstfuzz.dialogue.dates import MONTHS, WEEKDAYS
 from pytest_dstfuzz.dialogue.dialogues import Context
@@ -33,19 +33,19 @@ class SameNumbers(Comparison):
 
     name = "numbers"
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return whether each quantity of either text is in the other."""
         del path, asked
         return _compare_numbers(before, found)
 
 
 @lru_cache(maxsize=1 << 14)
-def _compare_numbers(before: str, found: str) -> Compared:
+def _compare_numbers(before: str, found: str) -> ComparisonResult:
     first, second = quantities(before), quantities(found)
     left, right = _missing(first, second), _missing(second, first)
     if not left and not right:
-        return Compared(same=True)
-    return Compared(same=False, why=f"{_told(left)} / {_told(right)}")
+        return ComparisonResult(same=True)
+    return ComparisonResult(same=False, why=f"{_told(left)} / {_told(right)}")
 
 
 def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Quantity]:
@@ -168,7 +168,7 @@ class SameNames(Comparison):
 
     name = "names"
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return whether each name of either text is in the other."""
         del path, asked
         return _compare_names(before, found)
@@ -188,7 +188,7 @@ class SameIds(Comparison):
         """The name, and the pattern if it is not the default."""
         return self.name if self._pattern == CITED else f"{self.name}/{self._pattern}/"
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return whether the ids are the same."""
         del path, asked
         cited = [
@@ -196,16 +196,18 @@ class SameIds(Comparison):
             for text in (before, found)
         ]
         if set(cited[0]) == set(cited[1]):
-            return Compared(same=True)
-        return Compared(same=False, why=" / ".join("".join(ids) or "-" for ids in cited))
+            return ComparisonResult(same=True)
+        return ComparisonResult(same=False, why=" / ".join("".join(ids) or "-" for ids in cited))
 
 
 @lru_cache(maxsize=1 << 14)
-def _compare_names(before: str, found: str) -> Compared:
+def _compare_names(before: str, found: str) -> ComparisonResult:
     left, right = unnamed(before, found)
     if not left and not right:
-        return Compared(same=True)
-    return Compared(same=False, why=" / ".join(", ".join(side) or "-" for side in (left, right)))
+        return ComparisonResult(same=True)
+    return ComparisonResult(
+        same=False, why=" / ".join(", ".join(side) or "-" for side in (left, right))
+    )
 
 
 def unnamed(before: str, found: str) -> tuple[list[str], list[str]]:
@@ -317,14 +319,14 @@ class SameEntities(Comparison):
 
     name = "entities"
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return whether no entity of one text is replaced in the other."""
         del path, asked
         return _compare_entities(before, found)
 
 
 @lru_cache(maxsize=1 << 14)
-def _compare_entities(before: str, found: str) -> Compared:
+def _compare_entities(before: str, found: str) -> ComparisonResult:
     told = (
         _unsaid(_ADDRESS, before, found),
         unnamed(before, found),
@@ -332,8 +334,10 @@ def _compare_entities(before: str, found: str) -> Compared:
     )
     for left, right in told:
         if left and right:
-            return Compared(same=False, why=f"{listed(left, _SHOWN)} / {listed(right, _SHOWN)}")
-    return Compared(same=True)
+            return ComparisonResult(
+                same=False, why=f"{listed(left, _SHOWN)} / {listed(right, _SHOWN)}"
+            )
+    return ComparisonResult(same=True)
 
 
 def _unsaid(pattern: re.Pattern[str], before: str, found: str) -> tuple[list[str], list[str]]:

@@ -16,7 +16,7 @@ from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
+from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult, TextPair
 from pytest_dstfuzz.config import JUDGE, Address, ReplySettings, TrackerSettings
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import GivenUpError, NoAnswerError, TrackerError, UserError, needs_extra
@@ -153,17 +153,19 @@ class Judge(Comparison):
             first.setdefault((one.path, one.found, one.asked), pair)
         self._judge(list(first.values()))
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return the verdict of the judge over both orders."""
         del path
         if before == found:
-            return Compared(same=True)
+            return ComparisonResult(same=True)
         pair = _pair(before, found, asked)
         self._judge([pair])
         same = self._judged.get(pair)
         if same is None:
-            return Compared(same=True, unsure=True)
-        return Compared(same, why="" if same else "not the same by the judge, in both orders")
+            return ComparisonResult(same=True, unsure=True)
+        return ComparisonResult(
+            same, why="" if same else "not the same by the judge, in both orders"
+        )
 
     def _judge(self, pairs: Sequence[_Pair]) -> None:
         """Judge the pairs without a verdict, within the budget."""

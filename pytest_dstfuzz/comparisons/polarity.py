@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
+from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.number_words import SEVERAL
 from pytest_dstfuzz.perturb.words import word_set
@@ -219,14 +219,14 @@ class SamePolarity(Comparison):
         """The name, and the regular expressions."""
         return "".join([self.name, *(f"/{one}/" for one in self._fallbacks)])
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return whether affirmations and negations agree."""
         del path, asked
         return _compared(before, found, self._fallbacks)
 
 
 @lru_cache(maxsize=1 << 14)
-def _compared(before: str, found: str, fallbacks: tuple[str, ...]) -> Compared:
+def _compared(before: str, found: str, fallbacks: tuple[str, ...]) -> ComparisonResult:
     one, other = polarity(before, fallbacks), polarity(found, fallbacks)
     if one.fallback or other.fallback:
         told = ["no answer" if side.fallback else "an answer" for side in (one, other)]
@@ -234,18 +234,18 @@ def _compared(before: str, found: str, fallbacks: tuple[str, ...]) -> Compared:
     if one.answer and other.answer and one.answer != other.answer:
         return _told(False, one.answer, other.answer)
     if one.answer == other.answer == "no":
-        return Compared(same=True)
+        return ComparisonResult(same=True)
     # Two replies that begin with yes may still contradict each other: `Yes, but no flash`.
     if "no" not in {one.answer, other.answer}:
         return _contradiction(one, other)
     # After `No, ...`, a reply may affirm any alternative.
     denies = [side.answer == "no" or bool(side.denied) for side in (one, other)]
     if all(denies) or not (one.denied or other.denied):
-        return Compared(same=True)
+        return ComparisonResult(same=True)
     return _contradiction(one, other)
 
 
-def _contradiction(one: Polarity, other: Polarity) -> Compared:
+def _contradiction(one: Polarity, other: Polarity) -> ComparisonResult:
     for word in sorted(one.ends - other.ends):
         if opposite := _OPPOSITE[word] & (other.ends - one.ends):
             return _told(False, word, min(opposite))
@@ -256,11 +256,11 @@ def _contradiction(one: Polarity, other: Polarity) -> Compared:
             if 2 * len(against) > len(reached) and not reached & denied_there:
                 told = [f"not {against[0]}", against[0]]
                 return _told(False, *(reversed(told) if swapped else told))
-    return Compared(same=True)
+    return ComparisonResult(same=True)
 
 
-def _told(same: bool, one: str, other: str) -> Compared:
-    return Compared(same, why="" if same else f"{one} / {other}")
+def _told(same: bool, one: str, other: str) -> ComparisonResult:
+    return ComparisonResult(same, why="" if same else f"{one} / {other}")
 
 
 @lru_cache(maxsize=1 << 14)

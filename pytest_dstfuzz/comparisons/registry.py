@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 
 from pytest_dstfuzz.comparisons.comparison import (
     CheckedComparison,
-    Compared,
     Comparison,
+    ComparisonResult,
     Exact,
     OwnFunction,
     TextPair,
@@ -33,7 +33,7 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.registry import Registry, blamed
 from pytest_dstfuzz.trackers.registry import load_attribute
 
-__all__ = ["comparison_by_name"]
+__all__ = ["Comparison", "ComparisonResult", "comparison_by_name"]
 
 #: The group of entry points for comparisons. An entry point names a function, an object, or a class
 #: whose constructor needs no arguments.
@@ -127,17 +127,17 @@ class AllOf(Comparison):
             is_fallback(text, self._fallbacks) for text in texts
         )
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         """Return the first difference, or else the result with the largest distance."""
         _, before, found, _ = self._looked_at(TextPair(path, before, found, asked))
         if self._fallbacks is not None:
             gives_up = [is_fallback(text, self._fallbacks) for text in (before, found)]
             if all(gives_up):
-                return Compared(same=True)
+                return ComparisonResult(same=True)
             if any(gives_up):
                 told = ("no answer" if given_up else "an answer" for given_up in gives_up)
-                return Compared(same=False, why=" / ".join(told))
-        farthest, unsure = Compared(same=True), False
+                return ComparisonResult(same=False, why=" / ".join(told))
+        farthest, unsure = ComparisonResult(same=True), False
         for part in self._parts:
             one = part.compare(path, before, found, asked)
             if not one.same:
@@ -256,5 +256,7 @@ def _own(given: Any, where: str, threshold: float | None, called: str = "") -> C
     if not hasattr(given, "compare") and callable(given):
         name = called or re.sub(r"[^\w.]", "", getattr(given, "__name__", type(given).__name__))
         return OwnFunction(given, name, threshold)
-    COMPARISONS.check_shape(given, where, "compare(path, before, found, asked)", "a Compared")
+    COMPARISONS.check_shape(
+        given, where, "compare(path, before, found, asked)", "a ComparisonResult"
+    )
     return CheckedComparison(given, where)

@@ -53,10 +53,10 @@ from pytest_dstfuzz.search.protocol import (
     Proposal,
     Search,
     SearchTask,
-    Trained,
+    TrainingRecord,
     TurnSearch,
 )
-from pytest_dstfuzz.search.registry import search_by_name, trained
+from pytest_dstfuzz.search.registry import find_training, search_by_name
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.registry import tracker_for
@@ -548,7 +548,7 @@ class Fingerprint:
     def key(self, settings: Settings) -> dict[str, Any]:
         """Return the key that identifies a campaign, as JSON."""
         search, given = settings.variant.search, settings_json(settings)
-        policy = trained(search)
+        policy = find_training(search)
         return {
             **{name: value for name, value in given.items() if name not in _PLACES},
             "search": search if policy is None else search.partition(":")[0],
@@ -782,7 +782,7 @@ class SearchComparison:
     campaigns: Campaigns
     resamples: Resamples
     #: Name of a search -> its policy, for trained searches.
-    policies: Mapping[str, Trained]
+    policies: Mapping[str, TrainingRecord]
 
     def settings(self, contest: Contest, item: Contender, k: int) -> list[Settings]:
         """Return the settings of a contender's campaigns, one for each of its runs."""
@@ -842,7 +842,7 @@ def prepare(
     say: Say,
 ) -> SearchComparison:
     """Find the held-out dialogues of a tracker. For ``folder`` and ``jobs`` see `Campaigns`."""
-    policies = {name: saved for name in searches if (saved := trained(name)) is not None}
+    policies = {name: saved for name in searches if (saved := find_training(name)) is not None}
     given = config.settings
     splits = [load_dialogues(given.data.data, split) for split in config.splits]
     tracker = tracker_for(given, splits[0])
@@ -868,7 +868,7 @@ def _unseen(
     config: GroundConfig,
     splits: Sequence[DialogueSet],
     right: DialogueSet,
-    policies: Mapping[str, Trained],
+    policies: Mapping[str, TrainingRecord],
 ) -> DialogueSet:
     """Return the dialogues that no policy was trained on.
 
@@ -907,7 +907,7 @@ def _chosen(config: GroundConfig, data: DialogueSet) -> DialogueSet:
     return replace(data, dialogues=kept)
 
 
-def _described(name: str, saved: Trained) -> str:
+def _described(name: str, saved: TrainingRecord) -> str:
     return (
         f"- `{name}`: {saved.what} (sha256 {saved.fingerprint}), trained on the tracker "
         f"{saved.tracker}, {saved.data}, profile {saved.validity}, {saved.calls:,} calls, "

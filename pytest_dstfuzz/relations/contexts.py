@@ -53,6 +53,8 @@ __all__ = [
     "equivalent",
     "opening_of",
     "read",
+    "register_context_check",
+    "register_perturbation",
     "round_of",
     "sequences",
     "stands_alone",

@@ -35,7 +35,18 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
     from pytest_dstfuzz.perturb.locks import Locks
 
-__all__ = ["MOST", "Begun", "BySearch", "Inapplicable", "Relation", "Rewrite", "Scene", "Scenes"]
+__all__ = [
+    "MOST",
+    "Begun",
+    "BySearch",
+    "Expected",
+    "Inapplicable",
+    "Move",
+    "Relation",
+    "Rewrite",
+    "Scene",
+    "Scenes",
+]
 
 
 #: The expectation: the state stays (over-sensitive trackers fail) or follows the edit (over-stable

@@ -30,7 +30,7 @@ __all__ = [
     "Search",
     "SearchFamily",
     "SearchTask",
-    "Trained",
+    "TrainingRecord",
     "TurnSearch",
 ]
 
@@ -181,7 +181,7 @@ class Search(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class TrainingRecord:
     """The training of a search."""
 
     what: str  #: The kind of the trained object, such as ``policy`` or ``scorer``.
@@ -209,7 +209,7 @@ class SearchFamily(ABC):
     def make(self, name: str, *, seed: int, k: int) -> object:
         """Return the `Search` for a name as the user wrote it; its ``name`` is ``NAME`` alone."""
 
-    def trained(self, name: str) -> Trained | None:  # noqa: ARG002 - for subclasses
+    def find_training(self, name: str) -> TrainingRecord | None:  # noqa: ARG002 - for subclasses
         """Return the training of a search, or ``None`` if it was not trained."""
         return None
 

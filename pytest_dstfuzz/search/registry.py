@@ -17,7 +17,7 @@ from pytest_dstfuzz.search.protocol import (
     Search,
     SearchFamily,
     SearchTask,
-    Trained,
+    TrainingRecord,
     TurnSearch,
 )
 from pytest_dstfuzz.search.searches import (
@@ -31,7 +31,7 @@ from pytest_dstfuzz.search.searches import (
 )
 from pytest_dstfuzz.trackers.tracker import NAMELESS
 
-__all__ = ["default_search", "describe_trained", "search_by_name", "trained"]
+__all__ = ["default_search", "describe_trained", "find_training", "search_by_name"]
 
 #: Called as ``factory(seed=..., k=...)`` with the seed of the campaign and the number of
 #: transformations in a variant.
@@ -143,7 +143,7 @@ def default_search(settings: Settings) -> str:
     return f"noise+{search}" if profile and profile.noise else search
 
 
-def trained(name: str) -> Trained | None:
+def find_training(name: str) -> TrainingRecord | None:
     """Return the training of the search that the option ``search`` names.
 
     Returns ``None`` if the search was not trained.
@@ -153,7 +153,7 @@ def trained(name: str) -> Trained | None:
     """
     name = name.removeprefix(SAMPLED)
     family = SEARCHES.of(name)
-    return family.trained(name) if isinstance(family, SearchFamily) else None
+    return family.find_training(name) if isinstance(family, SearchFamily) else None
 
 
 def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tuple[str, str]:
@@ -162,7 +162,7 @@ def describe_trained(name: str, model: str | None, checkpoint: str | None) -> tu
     Both are empty if the search was not trained. ``model`` is the tracker under test as the user
     named it, or ``None`` if the test suite provides it.
     """
-    found = trained(name)
+    found = find_training(name)
     if found is None:
         return "", ""
     used = model or NAMELESS

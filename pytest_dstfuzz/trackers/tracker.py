@@ -13,7 +13,7 @@ from pytest_dstfuzz.errors import GivenUpError, UserError, message_of
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.printable import SHOWN, repr_of, shortened
 
-__all__ = ["Prediction", "Tracker", "fingerprint_of"]
+__all__ = ["Prediction", "Tracker", "fingerprint_of", "gini_impurity"]
 
 
 #: Name of a tracker from a fixture, if the fixture gives it none.

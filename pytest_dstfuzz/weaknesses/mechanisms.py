@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, not_corrected
-from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, bare
+from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult, bare
 from pytest_dstfuzz.comparisons.facts import SameNames, SameNumbers
 from pytest_dstfuzz.comparisons.polarity import SamePolarity, is_fallback
 from pytest_dstfuzz.dialogue.calls import (
@@ -441,7 +441,7 @@ def _another(before: str, after: str, asked: Context) -> str:
     return "question instead of answer" if _asks(after) and not _asks(before) else "different reply"
 
 
-def _becomes_another(compared: Compared) -> bool:
+def _becomes_another(compared: ComparisonResult) -> bool:
     """Return whether both replies have such a fact: `1969 / 1970`, not `1969 / -`."""
     return not {"", "-", "no answer"} & set(compared.why.split(" / "))
 

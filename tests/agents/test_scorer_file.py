@@ -24,8 +24,8 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.search.registry import (
     CheckedSearch,
     describe_trained,
+    find_training,
     search_by_name,
-    trained,
 )
 
 
@@ -206,7 +206,7 @@ def test_the_shipped_scorer_has_the_name_alone() -> None:
 
 def test_it_tells_how_it_came_to_be(saved: Path) -> None:
     name = f"bandit:{saved}"
-    found = trained(name)
+    found = find_training(name)
     assert found is not None
     assert (found.what, found.tracker, found.data) == ("scorer", "bakery:track", "bakery val")
     # It trains on all dialogues of its splits.

@@ -28,7 +28,7 @@ from pytest_dstfuzz.campaign.deciding import (
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
-from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
+from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import Again, Context, Dialogue, DialogueSet, Exchange, Turn
@@ -45,10 +45,10 @@ class Near(Comparison):
 
     name = "near"
 
-    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+    def compare(self, path: str, before: str, found: str, asked: Context) -> ComparisonResult:
         del path, asked
         apart = abs(int(before) - int(found)) / 10
-        return Compared(apart <= 0.2, apart, "" if apart <= 0.2 else f"{before} / {found}")
+        return ComparisonResult(apart <= 0.2, apart, "" if apart <= 0.2 else f"{before} / {found}")
 
 
 NEAR = Folding(Near())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dstfuzz.campaign.answers import Folding
-from pytest_dstfuzz.comparisons.comparison import Compared
+from pytest_dstfuzz.comparisons.comparison import ComparisonResult
 from pytest_dstfuzz.comparisons.facts import without_echo, without_slips
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import ReplySettings
@@ -87,4 +87,4 @@ def test_entities_differ_only_where_one_stands_for_another(
         REPLY, before, found, said("?")
     )
     assert compared.same == (why == "")
-    assert why is None or compared == Compared(same=not why, why=why)
+    assert why is None or compared == ComparisonResult(same=not why, why=why)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.comparisons.comparison import EXACT, Compared
+from pytest_dstfuzz.comparisons.comparison import EXACT, ComparisonResult
 from pytest_dstfuzz.comparisons.facts import names
 from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
@@ -17,7 +17,9 @@ ASKED = Context((Exchange("", "what else"),))
 SHIPPED = ("exact", "numbers", "polarity", "names", "ids", "numbers,polarity,names")
 
 
-def compared(name: str, before: str, found: str, settings: ReplySettings | None = None) -> Compared:
+def compared(
+    name: str, before: str, found: str, settings: ReplySettings | None = None
+) -> ComparisonResult:
     comparison = comparison_by_name(name, settings or ReplySettings())
     there, back = (
         comparison.compare("reply", *texts, ASKED) for texts in ((before, found), (found, before))
@@ -63,7 +65,7 @@ def compared(name: str, before: str, found: str, settings: ReplySettings | None 
     ],
 )
 def test_numbers_are_the_same_however_they_are_written(before: str, found: str) -> None:
-    assert compared("numbers", before, found) == Compared(same=True)
+    assert compared("numbers", before, found) == ComparisonResult(same=True)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_numbers_are_the_same_however_they_are_written(before: str, found: str) 
     ],
 )
 def test_other_numbers_are_told(before: str, found: str, why: str) -> None:
-    assert compared("numbers", before, found) == Compared(same=False, why=why)
+    assert compared("numbers", before, found) == ComparisonResult(same=False, why=why)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_other_numbers_are_told(before: str, found: str, why: str) -> None:
     ],
 )
 def test_who_denies_the_same_agrees(before: str, found: str) -> None:
-    assert compared("polarity", before, found) == Compared(same=True)
+    assert compared("polarity", before, found) == ComparisonResult(same=True)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_who_denies_the_same_agrees(before: str, found: str) -> None:
     ],
 )
 def test_a_contradiction_is_told(before: str, found: str, why: str) -> None:
-    assert compared("polarity", before, found) == Compared(same=False, why=why)
+    assert compared("polarity", before, found) == ComparisonResult(same=False, why=why)
 
 
 def test_who_gives_up_is_known_and_a_suite_adds_to_it() -> None:
@@ -162,7 +164,7 @@ def test_equality_of_states_is_exact_and_that_of_replies_looks_past_blanks() -> 
 @pytest.mark.parametrize("name", SHIPPED)
 @given(texts=st.tuples(st.text(max_size=60), st.text(max_size=60)))
 def test_every_text_is_compared_alike_in_both_orders(name: str, texts: tuple[str, str]) -> None:
-    assert compared(name, texts[0], texts[0]) == Compared(same=True)
+    assert compared(name, texts[0], texts[0]) == ComparisonResult(same=True)
     assert compared(name, *texts) == compared(name, *texts)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
+from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult
 from pytest_dstfuzz.comparisons.registry import (
     COMPARISONS,
     as_comparison,
@@ -21,7 +21,7 @@ ASKED = Context((Exchange("", "is there breakfast"),))
 PLAIN = ReplySettings()
 
 
-def says(comparison: Comparison, before: str, found: str) -> Compared:
+def says(comparison: Comparison, before: str, found: str) -> ComparisonResult:
     return comparison.compare("reply", before, found, ASKED)
 
 
@@ -29,7 +29,9 @@ def test_several_must_all_agree_and_the_first_that_does_not_says_why() -> None:
     both = comparison_by_name("numbers,polarity", PLAIN)
     assert (both.name, both.exact) == ("numbers,polarity", False)
     assert says(both, "Yes, until 10.", "Yes, until ten.").same
-    assert says(both, "Yes, until 10.", "No, until 11.") == Compared(same=False, why="10 / 11")
+    assert says(both, "Yes, until 10.", "No, until 11.") == ComparisonResult(
+        same=False, why="10 / 11"
+    )
     assert says(both, "Yes, until 10.", "No, from 10.").why == "yes / no"
 
 
@@ -60,10 +62,10 @@ def test_a_function_of_a_module_is_called_with_what_it_takes(tmp_path: Path) -> 
     assert says(own("asked"), "a", "b").same
     assert says(own("optional"), "a", "b").same
     half = own("far", ReplySettings(threshold=0.5))
-    assert says(half, "a", "b") == Compared(same=True, distance=0.4)
+    assert says(half, "a", "b") == ComparisonResult(same=True, distance=0.4)
     assert half.name == "my_rules:far<=0.5"
     strict = says(own("far", ReplySettings(threshold=0.3)), "a", "b")
-    assert strict == Compared(same=False, distance=0.4, why="0.40 apart, 0.3 allowed")
+    assert strict == ComparisonResult(same=False, distance=0.4, why="0.40 apart, 0.3 allowed")
     for name, settings, message in (
         ("far", PLAIN, "returned a distance, 0.4, but has no threshold"),
         ("none", PLAIN, "returned nothing: it must return True or False"),
@@ -98,11 +100,11 @@ def test_a_suite_registers_a_function_or_an_object(monkeypatch: pytest.MonkeyPat
 
         def compare(self, path: str, before: str, found: str, asked: Context) -> object:
             del path, asked
-            return Compared(len(before) == len(found)) if found else "no"
+            return ComparisonResult(len(before) == len(found)) if found else "no"
 
     assert says(comparison_by_name("shouting", PLAIN), "yes", "YES").same
     assert says(comparison_by_name("length,numbers", PLAIN), "yes 1", "no 12").same is False
-    with pytest.raises(UserError, match="returned 'no': it must return a Compared"):
+    with pytest.raises(UserError, match="returned 'no': it must return a ComparisonResult"):
         says(comparison_by_name("length", PLAIN), "a", "")
     with pytest.raises(UserError, match="ships with pytest-dstfuzz"):
 

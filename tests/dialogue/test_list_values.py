@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz import load_dialogues, load_lexicon
+from pytest_dstfuzz import load_dialogues
 from pytest_dstfuzz.dialogue.calls import list_text, members_of, shown_value
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference, diff_states
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, normalise_state, normalise_value
 from pytest_dstfuzz.dialogue.readers.source import as_label
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
+from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.words import take_apart
 from pytest_dstfuzz.relations.values import ValueTable

@@ -11,7 +11,7 @@ from chat_server import asked_about, chat, completion, prompt_of, refusal
 from loopback import Asked, Says, Service
 
 from pytest_dstfuzz.campaign.answers import Folding
-from pytest_dstfuzz.comparisons.comparison import Compared, TextPair
+from pytest_dstfuzz.comparisons.comparison import ComparisonResult, TextPair
 from pytest_dstfuzz.comparisons.judge import (
     TOKEN_VARIABLE,
     Judge,
@@ -56,7 +56,7 @@ def test_each_pair_is_asked_once_in_both_orders() -> None:
         judge = Judge(settings_of(service, judge_prices=(1e6, 0.0)))
         assert judge.facts is None
         judge.prepare(pairs(("Yes.", "Yep."), ("Yup.", "Yep."), ("Yes.", "No.")))
-        assert judge.compare("reply", "Yes.", "Yep.", ASKED) == Compared(same=True)
+        assert judge.compare("reply", "Yes.", "Yep.", ASKED) == ComparisonResult(same=True)
         assert judge.compare("reply", "Yep.", "Yes.", ASKED).same
         assert not judge.compare("reply", "No.", "Yes.", ASKED).same
         assert judge.compare("reply", "No.", "No.", ASKED).same
@@ -95,7 +95,7 @@ def test_what_it_is_not_sure_of_is_no_violation(answer: Any) -> None:
     with chat(answer) as service:
         judge = Judge(settings_of(service))
         found = judge.compare("reply", "Yes.", "No.", ASKED)
-        assert found == Compared(same=True, unsure=True)
+        assert found == ComparisonResult(same=True, unsure=True)
         said = [Prediction(reply_outcome(text)) for text in ("Yes.", "No.")]
         # Nor where another reply was wanted.
         assert Folding(judge).unsure(["reply"], said[:1], said[1:], ASKED)
