@@ -42,7 +42,7 @@ def _options(parser: Parser) -> None:
 
 def _check(given: Namespace) -> None:
     # Imported late so that help and usage errors do not wait for numpy.
-    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.load import load_dialogues, shape_of_data  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.kinds import KINDS  # noqa: PLC0415
 
@@ -57,6 +57,7 @@ def _check(given: Namespace) -> None:
     if kind.has_tools and _is_of_states(data):
         kind = KINDS["state"]
     page.line(f"{data.name}, split {data.split}, layout {data.layout!r}", "heading")
+    _field(page, "found", shape_of_data(how.data))
     _dialogues(page, data)
     _speakers(page, data)
     _tools(page, data)
@@ -126,6 +127,8 @@ def _tools(page: TerminalPage, data: DialogueSet) -> None:
         _field(page, "tools", "none: the assistant uses its own tools")
         return
     lacking = f"; {_several(without, 'dialogue')} without tools" if without else ""
+    if not tools:
+        lacking = "; the tools are missing: add them with --tools FILE, or the bot has its own"
     _field(page, "tools", f"{len(tools):,}, {_several(calls.total(), 'call')}{lacking}")
     rows = [["tool", "arguments", "required", "calls"]]
     names = sorted({*tools, *calls}, key=lambda name: (-calls[name], name))

@@ -11,8 +11,9 @@ import sys
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from importlib import resources
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -31,15 +32,19 @@ from pytest_dstfuzz.dialogue.ontology import (
 )
 from pytest_dstfuzz.dialogue.readers.registry import READERS, known_readers
 from pytest_dstfuzz.dialogue.readers.source import (
+    ARCHIVES,
     HALF,
     HEAD_BYTES,
     SURROGATE,
     Reader,
     ReadOptions,
     SourceFile,
+    begun_object,
     beside,
+    is_table_name,
     json_start,
     list_files,
+    shape_of,
 )
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.dialogue.sampling import gathered
@@ -402,24 +407,59 @@ def catalogue(source: Path, lists: Path | None = None, layout: str | None = None
     """
     readers = known_readers(layout)
     files = list_files(source)
-    single = source.is_file() and source.suffix.lower() != ".zip"
+    single = source.is_file() and source.suffix.lower() not in ARCHIVES
     pairs = [(kind, file) for file in files if (kind := classify(file, readers))]
     if single and not pairs and (guess := classify(files[0], readers, least=1e-9)):
         pairs = [(guess, files[0])]
     if all(kind in _EXTRAS for kind, _ in pairs):
-        # Users see this if they wrote the file themselves, so list the layouts for users first.
-        own_first = sorted(readers, key=lambda reader: reader.published)
-        *listed, last = (reader.about or reader.name for reader in own_first)
-        expected = f"expected {', '.join(listed)}, or {last}"
-        if all(not file.head(1 << 10).strip() for file in files):
-            raise DataError(f"{source} is empty; {expected}")
-        raise DataError(f"{source} has no dialogues in a known layout; {expected}")
+        raise _unknown(source, files, readers)
     if source.is_file():
         neighbours = ((classify(file, readers), file) for file in beside(source))
         pairs += [(kind, file) for kind, file in neighbours if kind in _EXTRAS]
     if lists is not None:
         pairs += [("list", file) for file in list_files(lists) if listed_split(file)]
     return Catalogue(source, tuple(pairs), single, readers)
+
+
+def _unknown(source: Path, files: Sequence[SourceFile], readers: Sequence[Reader]) -> DataError:
+    """Return the error for files that no reader recognises. It names the nearest layout."""
+    own = [reader for reader in readers if not reader.published]
+    filled = next((file for file in files if file.head(1 << 10).strip()), None)
+    if filled is None:
+        return DataError(f"{source} is empty; expected dialogues, for example {own[0].about}")
+    head = filled.head(HEAD_BYTES).lstrip()
+    found = {*begun_object(head)} if json_start(filled, head) else set()
+    close = max(own, key=lambda one: _likeness(found, one))
+    score = _likeness(found, close)
+    at = "" if len(files) == 1 else f" ({filled.name})"
+    told = f"{source} has no dialogues in a known layout. It is {shape_of(filled)}{at}."
+    if is_table_name(filled.name) or not json_start(filled, head):
+        listed = ", or ".join(reader.about for reader in own if not reader.keys)
+        nearest_one = f"Expected JSON, {listed}"
+    else:
+        if score < _ALIKE:
+            close = next(one for one in own if one.name == "messages")
+        nearest_one = f"The nearest layout is {close.name!r}: {close.about}"
+    return DataError(f"{told} {nearest_one}. `dstfuzz check-data --help` lists all layouts")
+
+
+#: Least likeness of a layout that is named as the nearest.
+_ALIKE: Final = 0.5
+
+
+def _likeness(found: Collection[str], reader: Reader) -> float:
+    """Return how much of the keys of a reader's best set is among those found, from 0 to 1."""
+    return max(
+        (
+            sum(max((_ratio(key, one) for one in found), default=0.0) for key in keys) / len(keys)
+            for keys in reader.keys
+        ),
+        default=0.0,
+    )
+
+
+def _ratio(key: str, other: str) -> float:
+    return SequenceMatcher(None, key.lower(), other.lower()).ratio()
 
 
 def choose(files: Catalogue, split: str, layout: str | None) -> SplitFiles:
@@ -676,6 +716,13 @@ def _check_wanted(
         check_normalisation(normalisation)
     if tools is not None and outcome != TOOL_CALLS:
         raise UserError(_NO_CALLS)
+
+
+def shape_of_data(source: str | Path) -> str:
+    """Return what the first file of a data set holds, in words."""
+    files = list_files(locate(source).path)
+    more = f"; {len(files):,} files, this is {files[0].name}" if len(files) > 1 else ""
+    return f"{shape_of(files[0])}{more}"
 
 
 def data_files(source: str | Path) -> tuple[Path, ...]:

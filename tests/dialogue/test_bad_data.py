@@ -29,7 +29,7 @@ def line(**fields: Any) -> str:
 
 BAD = [
     # original schema
-    ("test.json", "", r'is empty; expected JSON Lines .*"users": \["\.\.\."\]}, .*MultiWOZ'),
+    ("test.json", "", r'is empty; expected .*JSON Lines .*"users": \["\.\.\."\]}'),
     ("test.json", " \n ", r"test\.json is empty"),
     ("test.json", '{"X": {"goal": {}, "log": [', r"not valid JSON, perhaps cut off"),
     ("test.json", "[" * 100_000 + '"dialogue_idx"', r"no dialogues in a known layout"),
@@ -44,7 +44,7 @@ BAD = [
         '{"X": {"log": [{"text": "a"}]}, "X": {"log": [{"text": "b"}]}}',
         r"test\.json has two values for the key 'X': leave one out",
     ),
-    ("test.json", {"a": 1}, r"no dialogues in a known layout; expected"),
+    ("test.json", {"a": 1}, r"known layout\. It is an object with the key a\. The nearest"),
     ("test.json", "hello", r"no dialogues in a known layout"),
     ("test.json", b'{"X": {"log": [\n"\xff"]}}', r"line 2 is not UTF-8 \(byte 0xff\)"),
     ("test.json", {"X": {"log": []}}, r"dialogue X has no turns"),

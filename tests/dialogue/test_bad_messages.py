@@ -58,7 +58,10 @@ BAD = {
         r"not valid JSON, perhaps cut off.*one dialogue per line, \{\"mess",
     ),
     "number": ("3", r"3 instead of a dialogue, \{\"messages\""),
-    "no messages": ('{"id": "a"}', r"has no 'messages'; expected \{\"messages\""),
+    "no messages": (
+        '{"id": "a"}',
+        r"has no 'messages': it is an object with the key id; expected \{\"messages\"",
+    ),
     "text": ('{"messages": "hi"}', r"messages: 'hi' instead of a list"),
     "empty": ('{"messages": []}', r"no user message with a text"),
     "only blanks": (
@@ -68,10 +71,7 @@ BAD = {
     "id": (said(id=[1]), r"id: \[1\] instead of a text"),
     "no role": (said({"content": "x"}), r"messages\[1\]: lacks 'role'"),
     "role": (said({"role": "asistant", "content": ""}), r"'asistant'. Did you mean 'assistant'\?"),
-    "human": (
-        said({"role": "human", "content": "x"}),
-        r"'human'. Did you mean 'user'\? Valid: user,",
-    ),
+    "nobody": (said({"role": "narrator", "content": "x"}), r"'narrator'\. Valid: user,"),
     "no content": (
         said({"role": "user"}),
         r"messages\[1\]: a message with the role 'user' needs 'con",

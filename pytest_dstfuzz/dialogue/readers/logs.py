@@ -81,6 +81,7 @@ class JsonLines(Reader):
 
     name = "jsonl"
     about = 'JSON Lines with one dialogue per line, {"dialogue_id": "a", "users": ["..."]}'
+    keys = tuple(("dialogue_id", form) for form in _FORMS)
 
     def detect(self, file: SourceFile, head: str) -> float:
         """Recognise the first line by its keys."""

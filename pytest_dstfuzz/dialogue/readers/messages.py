@@ -28,8 +28,10 @@ from pytest_dstfuzz.dialogue.messages import (
     MessageCall,
     call_of_json,
     recorded_calls,
+    text_of_content,
     without_text,
 )
+from pytest_dstfuzz.dialogue.readers.conversion import chat_form, chat_tools, is_foreign
 from pytest_dstfuzz.dialogue.readers.source import (
     HEAD_BYTES,
     Oddities,
@@ -37,11 +39,13 @@ from pytest_dstfuzz.dialogue.readers.source import (
     ReadOptions,
     SourceFile,
     as_state,
+    begun_object,
     checked,
     filled_lines,
     first_object,
     is_one_a_line,
     json_start,
+    shown_keys,
 )
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.errors import DataError, nearest
@@ -68,7 +72,9 @@ _TOOLS: Final = re.compile(r'"(tools|functions)"\s*:\s*\[')
 _BARE: Final = re.compile(r'\[\s*\[?\s*\{[^{}]*"role"\s*:\s*"')
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
+    """A dialogue of a file before it is read."""
+
     raw: dict[str, Any]
     place: str
     #: The id, or a name made from the file if there is no id.
@@ -76,10 +82,11 @@ class _Entry(NamedTuple):
 
 
 class Messages(Reader):
-    """Recorded messages in the form of OpenAI's or Anthropic's API."""
+    """Recorded messages in the form of OpenAI's API, Anthropic's, or another one that is known."""
 
     name = "messages"
     about = 'recorded messages, {"messages": [{"role": "user", "content": "..."}], "tools": [...]}'
+    keys = (("messages",), ("role", "content"))
 
     def detect(self, file: SourceFile, head: str) -> float:
         """Recognise objects with messages, and lists of messages."""
@@ -87,13 +94,15 @@ class Messages(Reader):
         if start == "{" and "messages" in (first_object(head) or {}):
             return 0.9
         known = _is_recorded(head) or (start == "[" and _BARE.match(head))
-        return 0.7 if start and known else 0
+        if start and known:
+            return 0.7
+        return 0.6 if start and _is_message(begun_object(head)) else 0
 
     def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
         """Yield the dialogues of a file, and note oddities that look like faults."""
         odd = Oddities()
-        for entry in _entries(file):
-            yield _dialogue(entry, how.normalisation, odd)
+        for parsed, place, name in values_of(file):
+            yield dialogue_of(_entry(parsed, place, name), how.normalisation, odd)
         odd.tell(how.tell)
 
 
@@ -103,23 +112,44 @@ def _is_recorded(head: str) -> bool:
     return bool(MESSAGES_KEY.search(head) or (cut_off and _TOOLS.search(head)))
 
 
-def _entries(file: SourceFile) -> Iterator[_Entry]:
+def _is_message(value: object) -> bool:
+    """Return whether a value is a message of a form that is known."""
+    return isinstance(value, dict) and (
+        is_foreign(value) or (value.get("role") in ROLES and "content" in value)
+    )
+
+
+def values_of(file: SourceFile) -> Iterator[tuple[Any, str, str]]:
+    """Yield the dialogues of a JSON file, each with its place and a name.
+
+    They are the lines of JSON Lines, the members of a list, or the whole file. If the lines or
+    members are messages, they are one dialogue.
+
+    Raises:
+        DataError: If the file or a line is not JSON.
+    """
     lines = filled_lines(file)
-    # The first two lines show whether there is one dialogue per line.
+    # The first two lines show whether there is one value per line.
     begun = list(islice(lines, 2))
-    whole = None if is_one_a_line(begun) else _whole(file)
-    if whole is None:
-        for number, line in chain(begun, lines):
-            yield _entry(
-                _line(line, f"{file.place}: line {number}"),
-                f"{file.place}: line {number}",
-                f"{file.stem}-{number}",
-            )
-    elif _is_list_of_dialogues(whole):
-        for number, one in enumerate(whole):
-            yield _entry(one, f"{file.place}: dialogue {number}", f"{file.stem}-{number + 1}")
-    else:
-        yield _entry(whole, file.place, f"{file.stem}-1")
+    if not is_one_a_line(begun):
+        whole = _whole(file)
+        if isinstance(whole, list) and not (whole and _is_message(whole[0])):
+            for number, one in enumerate(whole):
+                yield one, f"{file.place}: dialogue {number}", f"{file.stem}-{number + 1}"
+            return
+        if whole is not None:
+            yield whole, file.place, f"{file.stem}-1"
+            return
+    parsed = (
+        (_line(line, f"{file.place}: line {number}"), number)
+        for number, line in chain(begun, lines)
+    )
+    first = next(parsed, None)
+    if first is not None and _is_message(first[0]):
+        yield [first[0], *(one for one, _ in parsed)], file.place, f"{file.stem}-1"
+        return
+    for one, number in chain(() if first is None else (first,), parsed):
+        yield one, f"{file.place}: line {number}", f"{file.stem}-{number}"
 
 
 def _whole(file: SourceFile) -> Any:
@@ -142,35 +172,46 @@ def _line(line: str, place: str) -> object:
         raise DataError(told) from None
 
 
-def _is_list_of_dialogues(whole: object) -> bool:
-    """Return whether a value is a list of dialogues instead of the messages of one."""
-    return isinstance(whole, list) and not (
-        bool(whole) and isinstance(whole[0], dict) and "role" in whole[0]
-    )
-
-
-def _entry(parsed: object, place: str, name: str) -> _Entry:
+def _entry(parsed: object, place: str, name: str) -> Entry:
     if isinstance(parsed, list):
         parsed = {"messages": parsed}
     if not isinstance(parsed, dict):
         raise DataError(f"{place}: {shown_value(parsed)} instead of a dialogue, {DIALOGUE_FORM}")
     if "messages" not in parsed:
-        raise DataError(f"{place} has no 'messages'; expected {DIALOGUE_FORM}")
+        raise DataError(
+            f"{place} has no 'messages': it is {shown_keys(parsed)}; expected {DIALOGUE_FORM}"
+        )
     key = next((key for key in _IDS if parsed.get(key) is not None), None)
     given = name if key is None else parsed[key]
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
         raise DataError(f"{place}: {key}: {shown_value(given)} instead of a text")
-    return _Entry(parsed, place, str(given))
+    return Entry(parsed, place, str(given))
 
 
-def _dialogue(entry: _Entry, normalisation: str, odd: Oddities) -> Dialogue:
+def _tools_in(raw: Json, place: str, odd: Oddities) -> tuple[Tool, ...]:
+    """Return the tools of an entry, also of Bedrock's form."""
+    config = raw.get("toolConfig")
+    listed = config.get("tools") if isinstance(config, dict) else None
+    for key in ("functions", "tools"):
+        listed = listed if raw.get(key) is None else raw[key]
+    given = chat_tools(listed, f"{place}: tools", odd)
+    return () if given is None else read_tools(given, f"{place}: tools")
+
+
+def dialogue_of(entry: Entry, normalisation: str, odd: Oddities) -> Dialogue:
+    """Return the dialogue of an entry with ``messages``, and maybe ``tools`` and ``states``."""
     raw, place = entry.raw, entry.place
-    listed = raw.get("tools") if raw.get("tools") is not None else raw.get("functions")
-    tools = () if listed is None else read_tools(listed, f"{place}: tools")
-    if is_anthropic(raw):
-        raw = {**raw, "messages": chat_messages(raw, place, odd)}
+    tools = _tools_in(raw, place, odd)
+    listed = raw["messages"]
+    if _is_of_anthropic(raw):
+        listed = chat_messages(raw, place, odd)
         place = f"{place}, converted to OpenAI's form"
-    messages = read_messages(raw["messages"], place, odd)
+    elif isinstance(listed, list) and any(map(is_foreign, listed)):
+        prompt = text_of_content(raw.get("system"))
+        listed = chat_form(listed, f"{place}: messages", odd)
+        listed = [*([{"role": "system", "content": prompt}] if prompt else []), *listed]
+        place = f"{place}, converted to OpenAI's form"
+    messages = read_messages(listed, place, odd)
     _count_unknown(messages, tools, f"{place}: messages", odd)
     turns, closing = turns_of(messages, f"{place}: messages", odd)
     if not turns:
@@ -181,6 +222,16 @@ def _dialogue(entry: _Entry, normalisation: str, odd: Oddities) -> Dialogue:
     if raw.get("states") is not None:
         turns = _with_states(turns, raw["states"], place, normalisation)
     return Dialogue(entry.name, turns, tools, closing)
+
+
+def _is_of_anthropic(raw: Json) -> bool:
+    """Return whether messages have Anthropic's form, and not one with some of the same blocks."""
+    messages = raw["messages"] if isinstance(raw["messages"], list) else []
+    listed = [one for one in messages if isinstance(one, dict)]
+    contents = [one["content"] for one in listed if isinstance(one.get("content"), list)]
+    parts = [part for content in contents for part in content if isinstance(part, dict)]
+    own = all("role" in one for one in listed) and all("type" in part for part in parts)
+    return own and is_anthropic(raw)
 
 
 class _CalledFunction(msgspec.Struct):
@@ -254,8 +305,7 @@ def _typed(raw: object, place: str) -> list[_RecordedMessage]:
 
 def _check_role(message: _RecordedMessage, where: str) -> None:
     if message.role not in ROLES:
-        said = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
-        close = said.get(message.role.lower()) or nearest(message.role, ROLES)
+        close = nearest(message.role, ROLES)
         hint = f" Did you mean {close!r}?" if close else ""
         raise DataError(
             f"{where}: unknown role {shown_value(message.role)}.{hint} Valid: {', '.join(ROLES)}."

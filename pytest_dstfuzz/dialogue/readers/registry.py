@@ -14,6 +14,7 @@ from pytest_dstfuzz.dialogue.readers.corpora import (
     ShardedMultiwoz,
     Trade,
 )
+from pytest_dstfuzz.dialogue.readers.forms import FORMS
 from pytest_dstfuzz.dialogue.readers.logs import JsonLines, Table, UserTexts
 from pytest_dstfuzz.dialogue.readers.messages import Messages
 from pytest_dstfuzz.dialogue.readers.source import Reader, ReadOptions, SourceFile
@@ -31,6 +32,7 @@ _SHIPPED: Final[tuple[Reader, ...]] = (
     Sgd(),
     Canard(),
     JsonLines(),
+    *FORMS,
     Messages(),
     Table(),
     UserTexts(),

@@ -10,7 +10,10 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path, PurePosixPath
+from textwrap import shorten
 from typing import IO, Any, Final, TypeVar
 
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
@@ -18,7 +21,8 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue
 from pytest_dstfuzz.dialogue.normalise import is_absent, normalise_state
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import encoding_name, encoding_of
-from pytest_dstfuzz.json_data import from_json, parse_json
+from pytest_dstfuzz.json_data import from_json, parse_json, shown_value
+from pytest_dstfuzz.printable import counted
 
 __all__ = ["SourceFile"]
 
@@ -26,6 +30,9 @@ _Kind = TypeVar("_Kind")
 
 #: Suffixes of files that may have dialogues, ontologies or lists of dialogue ids.
 SUFFIXES: Final = (".json", ".jsonl", ".tsv", ".txt", ".csv")
+
+#: Suffixes of archives. ``.eval`` is a log of inspect_ai.
+ARCHIVES: Final = (".zip", ".eval")
 
 #: Number of bytes for recognising a file. The first dialogue of every published corpus fits.
 HEAD_BYTES: Final = 1 << 16
@@ -208,6 +215,9 @@ class Reader:
     name: str
     #: A short description of a file, without a full stop, for errors and help.
     about: str = ""
+    #: Sets of keys. A JSON object with all keys of one set may have this format. They are compared
+    #: with the keys of a file that no reader recognises.
+    keys: tuple[tuple[str, ...], ...] = ()
     #: Default normalisation of values in labels.
     normalisation: str = "plain"
     #: Whether the format is that of a published data set with files named after their split. Any
@@ -262,6 +272,96 @@ def first_object(head: str) -> Mapping[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+#: The tokens of JSON. A quotation mark alone is the begin of a text that is cut off.
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+|"', re.DOTALL)
+
+
+@lru_cache(maxsize=8)
+def begun_json(head: str) -> object:
+    """Return the first JSON value of a text without the values that are cut off, if it is JSON.
+
+    >>> begun_json('[{"a": 1, "b": [2, {"c": "text that is cut of')
+    [{'a': 1, 'b': [2, {}]}]
+    """
+    try:
+        return json.JSONDecoder().raw_decode(head)[0]
+    except RecursionError:
+        return None
+    except ValueError:
+        pass
+    closing: list[str] = []
+    end, rest = 0, ""
+    for token in _TOKEN.finditer(head):
+        mark = token[0]
+        if mark == '"':
+            break
+        if mark in "[{":
+            closing.append("]" if mark == "[" else "}")
+        elif mark in "]}" and closing:
+            closing.pop()
+        elif mark != ",":
+            continue
+        end, rest = token.start() if mark == "," else token.end(), "".join(reversed(closing))
+        if not closing:
+            break
+    try:
+        return json.loads(head[:end] + rest)
+    except (ValueError, RecursionError):
+        return None
+
+
+def begun_object(head: str) -> Mapping[str, Any]:
+    """Return the first object of a JSON text that may be cut off, also if it is in a list."""
+    found = begun_json(head)
+    first = found[0] if isinstance(found, list) and found else found
+    return first if isinstance(first, dict) else {}
+
+
+def shown_keys(value: object) -> str:
+    """Return a description of a JSON value by its keys, for messages.
+
+    >>> shown_keys([{"traj": [], "info": {}}, {}]), shown_keys({}), shown_keys(["a"])
+    ('a list of 2 objects with the keys info and traj', 'an empty object', 'a list of 1 text')
+    """
+    if isinstance(value, list):
+        first = value[0] if value else None
+        if isinstance(first, dict):
+            many = f"{len(value):,} object{'s' if len(value) != 1 else ''}"
+            return f"a list of {many} with {_keys(first)}"
+        kind = "text" if isinstance(first, str) else "list" if isinstance(first, list) else "value"
+        return f"a list of {len(value):,} {kind}{'s' if len(value) != 1 else ''}"
+    if isinstance(value, dict):
+        return f"an object with {_keys(value)}" if value else "an empty object"
+    return shown_value(value)
+
+
+def _keys(value: Mapping[str, Any]) -> str:
+    names = [shown if len(shown) < 40 else f"{shown[:37]}..." for shown in map(str, value)]
+    if len(names) > 8:
+        return f"the keys {', '.join(names[:8])} and {len(names) - 8} more"
+    *listed, last = sorted(names) or ["no name"]
+    return f"the keys {', '.join(listed)} and {last}" if listed else f"the key {last}"
+
+
+def shape_of(file: SourceFile) -> str:
+    """Return what a file holds, in words: lines, objects with these keys, columns, or text."""
+    lines = filled_lines(file)
+    begun = list(islice(lines, 2))
+    if not begun:
+        return "empty"
+    if is_table_name(file.name):
+        return f"a table with the header {shorten(begun[0][1], 80)}"
+    if begun[0][1].lstrip()[:1] not in ("[", "{", '"'):
+        return f"{counted(len(begun) + sum(1 for _ in lines), 'line')} of text"
+    try:
+        if is_one_a_line(begun):
+            first = shown_keys(parse_json(begun[0][1]))
+            return f"{len(begun) + sum(1 for _ in lines):,} lines of JSON, the first {first}"
+        return shown_keys(file.json())
+    except DataError:
+        return "no valid JSON"
 
 
 def _line_end(begun: bytes) -> str:
@@ -341,7 +441,7 @@ def list_files(source: Path, depth: int = _MAX_DEPTH) -> tuple[SourceFile, ...]:
         raise DataError(f"no such file or folder: {source}")
     if source.is_dir():
         found = _in_folder(source, depth)
-    elif source.suffix.lower() == ".zip":
+    elif source.suffix.lower() in ARCHIVES:
         found = list(_in_zip(source, ""))
     else:
         found = [SourceFile(source.name, source)]
@@ -362,7 +462,7 @@ def _in_folder(folder: Path, depth: int) -> list[SourceFile]:
     found: list[SourceFile] = []
     for path in _walk(folder, depth):
         name = path.relative_to(folder).as_posix()
-        if path.suffix.lower() == ".zip":
+        if path.suffix.lower() in ARCHIVES:
             found.extend(_in_zip(path, f"{name}/"))
         elif path.suffix.lower() in SUFFIXES:
             found.append(SourceFile(name, path))

@@ -35,7 +35,10 @@ TOOL_FORM: Final = (
     '{"type": "object", "properties": {"people": {"type": "integer"}}}}}'
 )
 #: Keys for the schema of the arguments in the different forms.
-_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
+_SCHEMAS: Final = (
+    *("parameters", "input_schema", "inputSchema", "parametersJsonSchema"),
+    "parameters_json_schema",
+)
 
 
 def read_tools(given: object, place: str) -> tuple[Tool, ...]:

@@ -1,0 +1,579 @@
+"""Readers of recordings of frameworks and benchmarks, each described by its keys.
+
+A `Form` says which keys an entry has, and where its messages, tools and prompt are. Its messages
+are converted by `conversion.chat_form`. A form whose entries are no messages has a function that
+makes some of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+from pytest_dstfuzz.dialogue.calls import canonical
+from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.dialogue.messages import Json, text_of_content
+from pytest_dstfuzz.dialogue.readers.conversion import chat_form, is_foreign, json_types
+from pytest_dstfuzz.dialogue.readers.messages import ROLES, Entry, dialogue_of, values_of
+from pytest_dstfuzz.dialogue.readers.source import (
+    Oddities,
+    Reader,
+    ReadOptions,
+    SourceFile,
+    begun_json,
+    begun_object,
+    json_start,
+    shown_keys,
+)
+from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.json_data import parse_json, shown_value
+
+#: Keys for the id of a dialogue.
+_IDS: Final = (
+    *("id", "dialogue_id", "conversation_id", "sessionId", "session_id", "traceId", "trace_id"),
+    *("eval_id", "custom_id", "task_id", "uuid"),
+)
+#: Keys for the system prompt and the tools of an entry, or of a request in it.
+_PROMPTS: Final = (
+    *("system", "instructions", "system_instruction", "systemInstruction", "system_prompt"),
+)
+_TOOLS: Final = ("tools", "toolConfig.tools", "functions", "function", "config.tools")
+
+
+@dataclass(frozen=True)
+class Form(Reader):
+    """A form of recordings."""
+
+    name: str = field(kw_only=True)
+    about: str = field(kw_only=True)
+    keys: tuple[tuple[str, ...], ...] = field(kw_only=True)
+    #: Paths of messages in an entry, in order. ``a.b`` is the key ``b`` of the object at ``a``.
+    messages: tuple[str, ...] = ()
+    #: The path of the entries, if the file is an object that has them.
+    entries: str = ""
+    #: Returns the entries of a value, each with ``messages`` and maybe ``system`` and ``tools``.
+    #: The second argument is the result of ``beside``.
+    convert: Callable[[Any, Any], Iterator[Json]] | None = None
+    #: Returns what another file has for this one.
+    beside: Callable[[SourceFile], Any] | None = None
+    #: Whether a list is one entry, and not a list of entries.
+    whole: bool = False
+    #: Whether the entries are calls of a model. Those without words of the user are left out, and
+    #: those that another entry continues.
+    growing: bool = False
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Recognise the first object of a file by its keys."""
+        found = begun_object(head) if json_start(file, head) else {}
+        return 0.9 if any(found.keys() >= {*keys} for keys in self.keys) else 0
+
+    def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
+        """Yield the dialogues of a file, and note oddities that look like faults."""
+        odd = Oddities()
+        begun = _begun(self._entries(file)) if self.growing else frozenset()
+        used: Counter[str] = Counter()
+        mute = ""
+        for entry in self._entries(file):
+            raw = entry.raw
+            if begun and _key(raw["messages"]) in begun:
+                odd.add("Requests that a later request continues are left out", entry.place)
+                continue
+            messages = chat_form(raw["messages"], f"{entry.place}: messages", odd)
+            messages = [_only_known(one) for one in messages]
+            if not any(isinstance(one, dict) and one.get("role") == "user" for one in messages):
+                told = f"no message of the user in {shown_keys(raw['given'])}"
+                mute = mute or f"{entry.place}: {told}; expected {self.about}"
+                if not self.growing:
+                    raise DataError(mute)
+                odd.add(f"Entries are left out: {told}", entry.place)
+                continue
+            if prompt := text_of_content(_prompt_parts(raw.get("system"))):
+                messages.insert(0, {"role": "system", "content": prompt})
+            used[entry.name] += 1
+            again = f"-{used[entry.name]}" if used[entry.name] > 1 else ""
+            made = {"messages": messages, "tools": raw.get("tools")}
+            plain = Entry(made, entry.place, f"{entry.name}{again}")
+            yield dialogue_of(plain, how.normalisation, odd)
+        if mute and not used:
+            raise DataError(mute)
+        odd.tell(how.tell)
+
+    def _entries(self, file: SourceFile) -> Iterator[Entry]:
+        """Yield the entries of a file. The key ``given`` has the value that each was made from."""
+        beside = None if self.beside is None else self.beside(file)
+        whole = [(file.json(), file.place, file.stem)] if self.whole else values_of(file)
+        for value, place, name in whole:
+            inside = at(value, self.entries) if self.entries else None
+            listed = inside if isinstance(inside, list) else [value]
+            for number, raw in enumerate(listed):
+                where = f"{place}: {self.entries}[{number}]" if listed is inside else place
+                own = f"{name}-{number + 1}" if listed is inside else name
+                if not isinstance(raw, dict | list):
+                    raise DataError(f"{where}: {shown_value(raw)}; expected {self.about}")
+                for made in self._all_made(raw, beside, where):
+                    key = next((key for key in _IDS if isinstance(made.get(key), str | int)), None)
+                    name_of = own if key is None else str(made[key])
+                    yield Entry({**made, "given": raw}, where, name_of or own)
+
+    def _all_made(self, raw: Any, beside: Any, where: str) -> list[Json]:
+        try:
+            made = list(self._made(raw, beside))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            made = [{"messages": None}]  # The keys are those of the form, but not the values.
+        if all(isinstance(one["messages"], list) for one in made):
+            return made
+        raise DataError(
+            f"{where}: {shown_keys(raw)}, but not with values of the layout {self.name!r}; "
+            f"expected {self.about}"
+        )
+
+    def _made(self, raw: Any, beside: Any) -> Iterator[Json]:
+        if self.convert is not None:
+            yield from self.convert(raw, beside)
+        elif isinstance(raw, dict):
+            listed = [one for path in self.messages for one in _listed(at(raw, path))]
+            prompt, tools = _first(raw, _PROMPTS), _first(raw, _TOOLS)
+            yield {**raw, "messages": listed, "system": prompt, "tools": tools}
+
+
+def at(value: object, path: str) -> Any:
+    """Return the value at a path of keys, or ``None`` if there is none."""
+    for key in path.split(".") if path else ():
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _key(messages: list[Any]) -> tuple[str, ...]:
+    return tuple(map(canonical, messages))
+
+
+def _begun(entries: Iterator[Entry]) -> frozenset[tuple[str, ...]]:
+    """Return the messages of the entries that another entry continues."""
+    found = sorted({_key(entry.raw["messages"]) for entry in entries})
+    # Messages that others continue are next to one of them in this order.
+    pairs = pairwise(found)
+    return frozenset(key for key, after in pairs if key and after[: len(key)] == key)
+
+
+def _first(raw: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
+    return next((found for path in paths if (found := at(raw, path)) is not None), None)
+
+
+def _listed(value: object, role: str = "user") -> list[Any]:
+    """Return messages, given as a list, as one message, or as its text."""
+    if isinstance(value, str):
+        return [{"role": role, "content": value}]
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return value[0]  # LangChain's runs have a list of prompts.
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _prompt_parts(prompt: Any) -> list[Any]:
+    """Return the texts of a system prompt: a text, a list of parts, or Gemini's object."""
+    found = prompt.get("parts") if isinstance(prompt, Mapping) else prompt
+    listed = found if isinstance(found, list) else [found]
+    return [
+        one["content"] if isinstance(one, Mapping) and "content" in one else one for one in listed
+    ]
+
+
+_KNOWN: Final = ("role", "content", "tool_calls", "tool_call_id", "name", "refusal")
+
+
+def _only_known(message: Any) -> Any:
+    """Return a message without what the framework keeps beside it, such as its time and model."""
+    if not isinstance(message, dict):
+        return message
+    return {key: value for key, value in message.items() if key in (*_KNOWN, "function_call")}
+
+
+def _call(name: object, arguments: object, known: object = None) -> Json:
+    return {"type": "function_call", "name": name, "arguments": arguments, "call_id": known}
+
+
+def _result(output: object, known: object = None) -> Json:
+    return {"type": "function_call_output", "output": output, "call_id": known}
+
+
+def _says(role: str, text: object) -> Json:
+    return {"role": role, "content": text if isinstance(text, str) else ""}
+
+
+def _alpaca(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
+    earlier = [
+        _says(role, text)
+        for pair in raw.get("history") or ()
+        for role, text in zip(("user", "assistant"), pair, strict=False)
+    ]
+    asked = "\n".join(filter(None, (raw.get("instruction"), raw.get("input"))))
+    answers = raw["output"] if isinstance(raw["output"], list) else [raw["output"]]
+    said = [*earlier, _says("user", asked), *(_says("assistant", one) for one in answers[:1])]
+    yield {**raw, "messages": said}
+
+
+_GLAIVE: Final = re.compile(r"^\s*(USER|ASSISTANT|A|FUNCTION RESPONSE):\s*", re.MULTILINE)
+_GLAIVE_ROLES: Final = {"USER": "user", "FUNCTION RESPONSE": "tool"}
+
+
+def _glaive(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
+    _, *parts = _GLAIVE.split(raw["chat"])
+    said = [
+        {"from": _GLAIVE_ROLES.get(who, "assistant"), "value": text.strip()}
+        for who, text in zip(parts[::2], parts[1::2], strict=True)
+    ]
+    said = [
+        one
+        if "<functioncall>" in one["value"]
+        else {**one, "value": one["value"].replace("<|endoftext|>", "").strip()}
+        for one in said
+    ]
+    prompt = raw["system"].removeprefix("SYSTEM:").strip()
+    yield {"messages": said, "system": prompt, "tools": [*_objects(prompt)]}
+
+
+def _objects(text: str) -> Iterator[Json]:
+    """Yield the functions in a text between other words."""
+    place = text.find("{")
+    while place >= 0:
+        found = begun_json(text[place:])
+        if isinstance(found, dict) and "name" in found and "parameters" in found:
+            yield found
+        place = text.find("\n{", place)
+        place += place >= 0
+
+
+def _exchange(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
+    """Yield the request and the answer of a call of a model, as one conversation."""
+    given = _first(raw, ("request.body", "request", "body", "inputs", "input"))
+    request = given if isinstance(given, Mapping) else {}
+    asked = _asked(given if given is not None else raw.get("messages"))
+    answered = _first(raw, _ANSWERS)
+    said = _answered(answered, asked)
+    sources = [request, answered if isinstance(answered, Mapping) else {}, raw]
+    found = {key: value for key, value in raw.items() if key in _IDS}
+    yield {
+        **found,
+        "messages": [*asked, *said],
+        "system": next((p for one in sources if (p := _first(one, _PROMPTS)) is not None), None),
+        "tools": next((t for one in sources if (t := _first(one, _TOOLS)) is not None), None),
+    }
+
+
+#: Paths of the answer of a model beside its request.
+_ANSWERS: Final = (
+    *("response.body", "response", "outputs", "output", "expectedOutput", "expected_output"),
+    *("completion", "preferred_output", "chosen_messages"),
+)
+#: Keys for the question in a request.
+_QUESTIONS: Final = ("messages", "input", "contents", "prompt", "question", "query", "content")
+
+
+def _asked(given: object) -> list[Any]:
+    """Return the messages of a request."""
+    if isinstance(given, Mapping) and not _is_message(given):
+        return _listed(_first(given, _QUESTIONS))
+    return _listed(given)
+
+
+def _answered(given: object, asked: list[Any]) -> list[Any]:
+    """Return the messages of an answer: a whole response object, messages, or a text."""
+    if not isinstance(given, Mapping) or _is_message(given):
+        said = _listed(given, "assistant")
+    elif isinstance(choices := given.get("choices") or given.get("candidates"), list):
+        first = choices[0] if choices and isinstance(choices[0], Mapping) else {}
+        said = _listed(first.get("message") or first.get("content") or first.get("text"))
+    elif isinstance(runs := given.get("generations"), list):
+        inner = _listed(runs)[:1]
+        said = [one.get("message") or _says("assistant", one.get("text")) for one in inner]
+    else:
+        found = _first(given, ("messages", "output.message", "output", "message", *_QUESTIONS))
+        found = _first(given, ("answer", "text")) if found is None else found
+        said = _listed(found, "assistant")
+    # A graph's state repeats the question.
+    return said[len(asked) :] if asked and said[: len(asked)] == asked else said
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, Mapping) and (is_foreign(value) or value.get("role") in ROLES)
+
+
+def _spans(raw: Any, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
+    """Yield the conversations in spans of OpenTelemetry, plain or in an export of OTLP."""
+    for span in _each_span(raw):
+        attributes = span.get("attributes")
+        if isinstance(attributes, list):
+            attributes = {one.get("key"): _otlp_value(one.get("value")) for one in attributes}
+        found = {
+            key: _parsed(value)
+            for key, value in (attributes if isinstance(attributes, Mapping) else {}).items()
+        }
+        given = found.get("gen_ai.input.messages")
+        if given is None:
+            continue
+        known = found.get("gen_ai.conversation.id") or _first(span, _IDS)
+        yield {
+            "id": known,
+            "messages": [*_listed(given), *_listed(found.get("gen_ai.output.messages"))],
+            "system": found.get("gen_ai.system_instructions"),
+            "tools": found.get("gen_ai.tool.definitions"),
+        }
+
+
+def _each_span(raw: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(raw, list):
+        for one in raw:
+            yield from _each_span(one)
+    elif isinstance(raw, Mapping):
+        inner = [raw[key] for key in ("resourceSpans", "scopeSpans", "spans") if key in raw]
+        if inner:
+            yield from _each_span(inner)
+        else:
+            yield raw
+
+
+def _otlp_value(value: Any) -> Any:
+    """Return a value of OTLP's JSON, such as ``{"stringValue": "a"}``."""
+    if not isinstance(value, Mapping):
+        return value
+    if isinstance(listed := at(value, "arrayValue.values"), list):
+        return [_otlp_value(one) for one in listed]
+    if isinstance(listed := at(value, "kvlistValue.values"), list):
+        return {one.get("key"): _otlp_value(one.get("value")) for one in listed}
+    return next(iter(value.values()), None)
+
+
+def _parsed(value: Any) -> Any:
+    """Return the JSON in a text, or the value itself."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            return parse_json(value)
+        except DataError:
+            return value
+    return value
+
+
+def _possible_answers(file: SourceFile) -> Mapping[str, Any]:
+    """Return the answers of BFCL by id, from the file of this name in ``possible_answer``."""
+    path = file.path.parent / "possible_answer" / file.path.name
+    if file.member is not None or not path.is_file():
+        return {}
+    answers = values_of(SourceFile(path.name, path))
+    return {str(one.get("id")): one.get("ground_truth") for one, _, _ in answers}
+
+
+def _bfcl(raw: Json, beside: Mapping[str, Any]) -> Iterator[Json]:
+    """Yield a question of BFCL with the calls of its answer, if there is one."""
+    truth = beside.get(str(raw.get("id")))
+    turns = [_listed([one] if isinstance(one, Mapping) else one) for one in raw["question"]]
+    nested = isinstance(truth, list) and any(isinstance(one, list) for one in truth)
+    of_turns: list[Any] = truth if nested and isinstance(truth, list) else [truth]
+    messages: list[Any] = []
+    for number, said in enumerate(turns):
+        messages += said
+        calls = of_turns[number] if number < len(of_turns) else None
+        if said:  # Else the turn only adds a tool.
+            messages += [call for one in calls or () for call in _bfcl_calls(one)]
+        if said and calls == []:
+            messages.append(_says("assistant", ""))
+    given = raw.get("function")
+    tools = [] if given is None else json_types(given if isinstance(given, list) else [given])
+    yield {"id": raw.get("id"), "messages": messages, "tools": tools or None}
+
+
+def _bfcl_calls(one: Any) -> Iterator[Json]:
+    """Yield the calls of an answer: alternatives of each argument, or a call of Python."""
+    if isinstance(one, str):
+        found = _python_call(one)
+        if found is not None:
+            yield _call(*found)
+        return
+    for name, arguments in one.items():
+        yield _call(name, _first_values(arguments))
+
+
+def _first_values(arguments: Mapping[str, Any]) -> Json:
+    """Return the first value of each argument. An empty text says that it may be left out."""
+    return {
+        name: _chosen(values[0])
+        for name, values in arguments.items()
+        if isinstance(values, list) and values and values[0] != ""
+    }
+
+
+def _chosen(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_chosen(one) for one in value]
+    return _first_values(value) if isinstance(value, Mapping) else value
+
+
+def _python_call(text: str) -> tuple[str, object] | None:
+    try:
+        parsed = ast.parse(text, mode="eval").body
+        if not isinstance(parsed, ast.Call):
+            return None
+        name = ast.unparse(parsed.func)
+        if parsed.args:  # Their names are not in the file: no label.
+            return name, text
+        return name, {one.arg: ast.literal_eval(one.value) for one in parsed.keywords}
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _tooltalk(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
+    messages: list[Any] = []
+    for said in raw["conversation"]:
+        for one in said.get("apis") or ():
+            messages.append(_call(at(one, "request.api_name"), at(one, "request.parameters")))
+            answer = one.get("response")
+            messages.append(_result(one.get("exception") if answer is None else answer))
+        messages.append(_says(said.get("role"), said.get("text")))
+    yield {**raw, "messages": messages}
+
+
+def _adk(raw: Any, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
+    """Yield the conversation of an evaluation case, a session, or a list in the old form."""
+    turns = raw if isinstance(raw, list) else raw.get("conversation") or ()
+    messages: list[Any] = [one.get("content") for one in _listed(at(raw, "events"))]
+    for turn in turns:
+        between = _first(turn, ("intermediate_data", "intermediateData")) or {}
+        made = _first(between, ("tool_uses", "toolUses")) or turn.get("expected_tool_use") or ()
+        results = _first(between, ("tool_responses", "toolResponses")) or ()
+        asked = _first(turn, ("user_content", "userContent"))
+        messages.append(asked or _says("user", turn.get("query")))
+        messages += [
+            _call(_first(one, ("name", "tool_name")), _first(one, ("args", "tool_input")))
+            for one in made
+        ]
+        messages += [_result(one.get("response")) for one in results]
+        last = _first(turn, ("final_response", "finalResponse", "reference"))
+        messages += _listed(last, "assistant")
+    known = {} if isinstance(raw, list) else {key: raw[key] for key in _IDS if key in raw}
+    yield {**known, "messages": [one for one in messages if one]}
+
+
+def _inspect(raw: Any, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
+    """Yield the messages of a sample of inspect_ai. Long texts stand in its attachments."""
+    if not isinstance(raw, dict) or "messages" not in raw:
+        return  # The header of a log.
+    attached = raw.get("attachments")
+    attached = attached if isinstance(attached, dict) else {}
+    asked = (one for one in _listed(raw.get("events")) if at(one, "event") == "model")
+    tools = next((one.get("tools") for one in asked), None)
+    again = f"-{raw['epoch']}" if raw.get("epoch", 1) != 1 else ""
+    found = {"id": f"{raw.get('id')}{again}", "messages": raw["messages"], "tools": tools or None}
+    yield _filled(found, attached)
+
+
+def _filled(value: Any, attached: Mapping[str, Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(inner, attached) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, attached) for one in value]
+    if isinstance(value, str) and value.startswith(_ATTACHMENT):
+        return attached.get(value.removeprefix(_ATTACHMENT), value)
+    return value
+
+
+_ATTACHMENT: Final = "attachment://"
+
+#: The forms, in order of preference.
+FORMS: Final = (
+    Form(
+        name="sharegpt",
+        about='ShareGPT and LLaMA-Factory, {"conversations": [{"from": "human", "value": "..."}]}',
+        keys=(("conversations",), ("chosen_messages",)),
+        messages=("conversations", "chosen", "chosen_messages"),
+    ),
+    Form(
+        name="alpaca",
+        about='Alpaca, {"instruction": "...", "output": "..."}',
+        keys=(("instruction", "output"),),
+        convert=_alpaca,
+    ),
+    Form(
+        name="glaive",
+        about='Glaive, {"system": "...", "chat": "USER: ..."}',
+        keys=(("system", "chat"),),
+        convert=_glaive,
+    ),
+    Form(
+        name="tau",
+        about='runs of tau-bench and tau2-bench, with "traj" or "simulations"',
+        keys=(
+            ("traj",),
+            ("tasks", "simulations"),
+            ("info", "tasks"),
+            ("task_id", "reward", "info"),
+        ),
+        messages=("traj", "messages"),
+        entries="simulations",
+    ),
+    Form(
+        name="bfcl",
+        about='BFCL, {"question": [[{"role": "user", "content": "..."}]], "function": [...]}',
+        keys=(("question", "function"), ("question", "involved_classes")),
+        convert=_bfcl,
+        beside=_possible_answers,
+    ),
+    Form(
+        name="tooltalk",
+        about='ToolTalk, {"conversation": [{"role": "user", "text": "..."}]}',
+        keys=(("conversation", "apis_used"), ("conversation", "conversation_id")),
+        convert=_tooltalk,
+    ),
+    Form(
+        name="adk",
+        about='sets and sessions of Google ADK, with "eval_cases" or "events"',
+        keys=(
+            *(("eval_cases",), ("evalCases",), ("eval_id", "conversation")),
+            *(("query", "reference"), ("query", "expected_tool_use")),
+            *(("app_name", "events"), ("appName", "events"), ("past_events", "events")),
+        ),
+        entries="eval_cases",
+        convert=_adk,
+        whole=True,
+    ),
+    Form(
+        name="inspect",
+        about='logs of inspect_ai, .eval or JSON with "eval" and "samples"',
+        keys=(("eval", "plan"), ("epoch", "messages")),
+        entries="samples",
+        convert=_inspect,
+    ),
+    Form(
+        name="spans",
+        about='spans of OpenTelemetry with "gen_ai.input.messages"',
+        keys=(
+            *(("resourceSpans",), ("attributes", "context"), ("attributes", "traceId")),
+            *(("attributes", "trace_id"), ("attributes", "span_id")),
+        ),
+        convert=_spans,
+        growing=True,
+    ),
+    Form(
+        name="gemini",
+        about='Gemini, {"contents": [{"role": "user", "parts": [{"text": "..."}]}]}',
+        keys=(("contents",),),
+        messages=("contents",),
+    ),
+    Form(
+        name="requests",
+        about='requests with their answers, {"request": {...}, "response": {...}} or '
+        '{"input": [...], "output": [...]}',
+        keys=(
+            *(("request", "response"), ("input", "output"), ("inputs", "outputs")),
+            *(("messages", "response"), ("messages", "completion"), ("messages", "output")),
+            *(("custom_id", "body"), ("custom_id", "response"), ("prompt", "completion")),
+            *(("prompt", "response"), ("input", "expectedOutput"), ("input", "expected_output")),
+            *(("input", "preferred_output"), ("object", "choices"), ("object", "output")),
+            *(("input", "response"), ("contents", "candidates")),
+        ),
+        convert=_exchange,
+        growing=True,
+    ),
+)

@@ -1,0 +1,699 @@
+"""Recordings of frameworks and benchmarks: each small file here has the keys of a real one."""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.messages import Message, decoded
+from pytest_dstfuzz.dialogue.readers.forms import FORMS
+from pytest_dstfuzz.dialogue.readers.registry import known_readers
+from pytest_dstfuzz.dialogue.readers.source import ReadOptions, SourceFile, begun_json
+from pytest_dstfuzz.errors import DataError
+
+#: What each conversation says: two users' turns, one or two calls after the first.
+ASKS, THANKS = "a kayak for two", "thank you"
+SCHEMA = {"type": "object", "properties": {"seats": {"type": "integer"}}}
+RENT = {"name": "rent", "description": "Rent a boat.", "parameters": SCHEMA}
+ARGUMENTS = {"seats": 2}
+TEXT = json.dumps(ARGUMENTS)
+#: The same in OpenAI's form.
+USER = {"role": "user", "content": ASKS}
+CALL = {"id": "c1", "type": "function", "function": {"name": "rent", "arguments": TEXT}}
+CALLS = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "rented"}
+SAYS = {"role": "assistant", "content": "It is yours."}
+AGAIN = {"role": "user", "content": THANKS}
+BYE = {"role": "assistant", "content": "Bye."}
+CHAT = [USER, CALLS, RESULT, SAYS, AGAIN, BYE]
+
+
+class Case(NamedTuple):
+    layout: str
+    content: Any
+    #: Users' turns, calls, labels with a call, and names of tools.
+    turns: int = 2
+    calls: int = 1
+    labels: int = 1
+    tools: tuple[str, ...] = ("rent",)
+    name: str = "a.json"
+    prompt: str = ""
+
+
+def lines(*values: Any) -> str:
+    return "".join(f"{json.dumps(value)}\n" for value in values)
+
+
+def human(text: str) -> dict[str, Any]:
+    return {"from": "human", "value": text}
+
+
+def said(role: str, **part: Any) -> dict[str, Any]:
+    return {"role": role, "parts": [part]}
+
+
+ITEMS = [
+    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": ASKS}]},
+    {"type": "reasoning", "summary": []},
+    {"type": "function_call", "id": "fc1", "call_id": "c1", "name": "rent", "arguments": TEXT},
+    {"type": "function_call", "id": "fc2", "call_id": "c2", "name": "rent", "arguments": TEXT},
+    {"type": "function_call_output", "call_id": "c1", "output": "rented"},
+    {"type": "function_call_output", "call_id": "c2", "output": "rented"},
+    {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Both are yours.", "annotations": []}],
+    },
+    {"role": "user", "content": THANKS},
+]
+RESPONSE = {"object": "response", "id": "r1", "output": ITEMS[2:4], "instructions": "Rent boats."}
+COMPLETION = {"object": "chat.completion", "id": "x", "choices": [{"index": 0, "message": CALLS}]}
+REQUEST: dict[str, Any] = {
+    "model": "m",
+    "messages": [USER],
+    "tools": [{"type": "function", "function": RENT}],
+}
+LANGCHAIN: list[dict[str, Any]] = [
+    {"type": "system", "content": "Rent boats."},
+    {"type": "human", "content": ASKS},
+    {"type": "ai", "content": "", "tool_calls": [{"name": "rent", "args": ARGUMENTS, "id": "c1"}]},
+    {"type": "tool", "content": "rented", "tool_call_id": "c1"},
+    {"type": "ai", "content": [{"type": "text", "text": "It is yours."}], "tool_calls": []},
+    {"type": "human", "content": THANKS},
+]
+CLASSES = {
+    "system": "SystemMessage",
+    "human": "HumanMessage",
+    "ai": "AIMessage",
+    "tool": "ToolMessage",
+}
+PYDANTIC = [
+    {
+        "kind": "request",
+        "parts": [
+            {"part_kind": "system-prompt", "content": "Rent boats."},
+            {"part_kind": "user-prompt", "content": ASKS},
+        ],
+    },
+    {
+        "kind": "response",
+        "parts": [
+            {"part_kind": "tool-call", "tool_name": "rent", "args": TEXT, "tool_call_id": "c1"}
+        ],
+    },
+    {
+        "kind": "request",
+        "parts": [
+            {
+                "part_kind": "tool-return",
+                "tool_name": "rent",
+                "content": {"ok": True},
+                "tool_call_id": "c1",
+            }
+        ],
+    },
+    {"kind": "response", "parts": [{"part_kind": "text", "content": "It is yours."}]},
+    {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": [THANKS]}]},
+]
+GEMINI = [
+    said("user", text=ASKS),
+    {
+        "role": "model",
+        "parts": [
+            {"thought": True, "text": "A boat."},
+            {"functionCall": {"name": "rent", "args": ARGUMENTS}},
+        ],
+    },
+    said("user", functionResponse={"name": "rent", "response": {"ok": True}}),
+    said("model", text="It is yours."),
+    said("user", text=THANKS),
+]
+DECLARED = {
+    "name": "rent",
+    "parameters": {"type": "OBJECT", "properties": {"seats": {"type": "INTEGER"}}},
+}
+BEDROCK: dict[str, Any] = {
+    "modelId": "m",
+    "system": [{"text": "Rent boats."}],
+    "messages": [
+        {"role": "user", "content": [{"text": ASKS}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"text": "Let me see."},
+                {"toolUse": {"toolUseId": "t1", "name": "rent", "input": ARGUMENTS}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [{"toolResult": {"toolUseId": "t1", "content": [{"json": {"ok": True}}]}}],
+        },
+        {"role": "assistant", "content": [{"text": "It is yours."}]},
+        {"role": "user", "content": [{"text": THANKS}]},
+    ],
+    "toolConfig": {"tools": [{"toolSpec": {"name": "rent", "inputSchema": {"json": SCHEMA}}}]},
+}
+OTEL = [
+    {"role": "user", "parts": [{"type": "text", "content": ASKS}]},
+    {
+        "role": "assistant",
+        "parts": [{"type": "tool_call", "id": "c1", "name": "rent", "arguments": ARGUMENTS}],
+    },
+    {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "rented"}]},
+    {"role": "assistant", "parts": [{"type": "text", "content": "It is yours."}]},
+    {"role": "user", "parts": [{"type": "text", "content": THANKS}]},
+]
+SPAN: dict[str, Any] = {
+    "traceId": "t",
+    "name": "chat",
+    "attributes": {
+        "gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Rent boats."}]),
+        "gen_ai.tool.definitions": json.dumps([{"type": "function", **RENT}]),
+        "gen_ai.input.messages": json.dumps(OTEL),
+        "gen_ai.output.messages": json.dumps(
+            [{"role": "assistant", "parts": [{"type": "text", "content": "Bye."}]}]
+        ),
+    },
+}
+OTLP = {
+    "resourceSpans": [
+        {
+            "scopeSpans": [
+                {
+                    "spans": [
+                        {
+                            **SPAN,
+                            "attributes": [
+                                {"key": key, "value": {"stringValue": value}}
+                                for key, value in SPAN["attributes"].items()
+                            ],
+                        },
+                        {"name": "http", "attributes": [{"key": "a", "value": {"intValue": "1"}}]},
+                    ]
+                }
+            ]
+        }
+    ]
+}
+INVOCATION = {
+    "invocation_id": "i",
+    "user_content": said("user", text=ASKS, function_call=None),
+    "final_response": said("model", text="It is yours."),
+    "intermediate_data": {"tool_uses": [{"id": None, "name": "rent", "args": ARGUMENTS}]},
+}
+SAMPLE = {
+    "id": "s1",
+    "epoch": 1,
+    "messages": [
+        {"role": "user", "content": "attachment://f0", "source": "input", "id": "m1"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c1", "function": "rent", "arguments": ARGUMENTS}],
+        },
+        {"role": "tool", "content": "rented", "tool_call_id": "c1", "function": "rent"},
+        {"role": "assistant", "content": [{"type": "text", "text": "It is yours."}]},
+        AGAIN,
+    ],
+    "attachments": {"f0": ASKS},
+    "events": [{"event": "model", "tools": [RENT]}],
+}
+LOG = {"version": 2, "status": "success", "eval": {"task": "boats"}, "plan": {}}
+TAU2 = [
+    {"role": "assistant", "content": "Hello, how can I help?", "tool_calls": None},
+    {**USER, "tool_calls": [{"id": "u1", "name": "look", "arguments": {}, "requestor": "user"}]},
+    {"role": "tool", "id": "u1", "content": "seen", "requestor": "user"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c1", "name": "rent", "arguments": ARGUMENTS, "requestor": "assistant"}
+        ],
+    },
+    {"role": "tool", "id": "c1", "content": "rented", "requestor": "assistant", "error": False},
+    {**SAYS, "turn_idx": 4},
+    AGAIN,
+]
+GLAIVE_CALL = f'<functioncall> {{"name": "rent", "arguments": \'{TEXT}\'}} <|endoftext|>'
+CASES = {
+    "ShareGPT": Case(
+        "sharegpt",
+        [
+            {
+                "system": "Rent boats.",
+                "tools": json.dumps([RENT]),
+                "conversations": [
+                    human(ASKS),
+                    {"from": "function_call", "value": f'{{"name": "rent", "arguments": {TEXT}}}'},
+                    {"from": "observation", "value": "rented"},
+                    {"from": "gpt", "value": "It is yours."},
+                    human(THANKS),
+                    {"from": "gpt", "value": "Bye."},
+                ],
+            }
+        ],
+        prompt="Rent boats.",
+    ),
+    "ShareGPT with calls in texts": Case(
+        "sharegpt",
+        {
+            "conversations": [
+                human(ASKS),
+                {
+                    "from": "gpt",
+                    "value": f'Yes.\n<tool_call>\n{{"name": "rent", "arguments": {TEXT}}}\n'
+                    "</tool_call>",
+                },
+                {"from": "tool", "value": "rented"},
+                {"from": "gpt", "value": "It is yours."},
+            ]
+        },
+        turns=1,
+        tools=(),
+    ),
+    "preferences of ShareGPT": Case(
+        "sharegpt",
+        [{"conversations": [human(ASKS)], "chosen": {"from": "gpt", "value": "Yes."}}],
+        turns=1,
+        calls=0,
+        labels=0,
+        tools=(),
+    ),
+    "LLaMA-Factory v1": Case(
+        "messages",
+        lines(
+            {
+                "messages": [
+                    {"role": "user", "content": [{"type": "text", "value": ASKS}]},
+                    {
+                        "role": "assistant",
+                        "content": [
+                            {"type": "reasoning", "value": "A boat."},
+                            {
+                                "type": "tool_call",
+                                "value": f'{{"name": "rent", "arguments": {TEXT}}}',
+                            },
+                        ],
+                    },
+                    {"role": "tool", "content": [{"type": "text", "value": "rented"}]},
+                ],
+                "tools": json.dumps([RENT]),
+            }
+        ),
+        turns=1,
+    ),
+    "Alpaca": Case(
+        "alpaca",
+        [
+            {
+                "instruction": THANKS,
+                "input": "",
+                "output": "Bye.",
+                "history": [[ASKS, "It is yours."]],
+            }
+        ],
+        calls=0,
+        labels=0,
+        tools=(),
+    ),
+    "Glaive": Case(
+        "glaive",
+        [
+            {
+                "system": f"SYSTEM: Rent boats.\n{json.dumps(RENT, indent=2)}\n",
+                "chat": f"USER: {ASKS}\n\n\nASSISTANT: {GLAIVE_CALL}\n\n\nFUNCTION RESPONSE: "
+                f"{{}}\n\n\nASSISTANT: It is yours. <|endoftext|>\n\n\nUSER: {THANKS}\n",
+            }
+        ],
+    ),
+    "tau-bench": Case(
+        "tau",
+        [{"task_id": 0, "reward": 1.0, "info": {}, "traj": CHAT, "trial": 0}] * 2,
+        4,
+        2,
+        2,
+        (),
+    ),
+    "tau2-bench": Case(
+        "tau",
+        {"info": {}, "tasks": [], "simulations": [{"id": "s", "task_id": "1", "messages": TAU2}]},
+        tools=(),
+    ),
+    "BFCL": Case("bfcl", lines({"id": "b1", "question": [[USER]], "function": [RENT]}), 1, 0, 0),
+    "BFCL of several turns": Case(
+        "bfcl",
+        lines({"id": "b1", "question": [[USER], [AGAIN]], "involved_classes": ["Boats"]}),
+        2,
+        0,
+        0,
+        (),
+    ),
+    "ToolTalk": Case(
+        "tooltalk",
+        {
+            "name": "boats",
+            "conversation_id": "t1",
+            "apis_used": ["rent"],
+            "conversation": [
+                {"index": 0, "role": "user", "text": ASKS},
+                {
+                    "index": 1,
+                    "role": "assistant",
+                    "text": "It is yours.",
+                    "apis": [
+                        {
+                            "request": {"api_name": "rent", "parameters": ARGUMENTS},
+                            "response": {"ok": True},
+                            "exception": None,
+                        }
+                    ],
+                },
+                {"index": 2, "role": "user", "text": THANKS},
+            ],
+        },
+        tools=(),
+    ),
+    "API-Bank": Case(
+        "messages",
+        lines(
+            {"role": "User", "text": ASKS},
+            {"role": "AI", "text": "Let me see."},
+            {"role": "API", "api_name": "rent", "param_dict": ARGUMENTS, "result": {"ok": True}},
+            {"role": "AI", "text": "It is yours."},
+            {"role": "User", "text": THANKS},
+        ),
+        tools=(),
+        name="a.jsonl",
+    ),
+    "items of Responses": Case("messages", ITEMS, calls=2, tools=()),
+    "Responses beside their input": Case(
+        "requests",
+        lines({"input": ITEMS, "response": RESPONSE}, {"input": ASKS, "response": RESPONSE}),
+        turns=3,
+        calls=6,
+        labels=3,
+        tools=(),
+        prompt="Rent boats.",
+    ),
+    "chat completions": Case(
+        "requests", lines({"request": REQUEST, "response": COMPLETION}), turns=1
+    ),
+    "completions beside messages": Case(
+        "requests", lines({**REQUEST, "response": COMPLETION}), turns=1
+    ),
+    "a batch": Case(
+        "requests",
+        lines({"custom_id": "a", "method": "POST", "url": "/v1", "body": REQUEST}),
+        turns=1,
+        calls=0,
+        labels=0,
+    ),
+    "preferences": Case(
+        "requests",
+        lines({"input": REQUEST, "preferred_output": [SAYS], "non_preferred_output": [BYE]}),
+        turns=1,
+        calls=0,
+        labels=0,
+    ),
+    "fine-tuning": Case("messages", lines({**REQUEST, "messages": CHAT})),
+    "messages_to_dict": Case(
+        "messages",
+        [{"type": one["type"], "data": one} for one in LANGCHAIN],
+        tools=(),
+        prompt="Rent boats.",
+    ),
+    "model_dump": Case("messages", {"messages": LANGCHAIN}, tools=(), prompt="Rent boats."),
+    "dumpd": Case(
+        "messages",
+        [
+            {
+                "lc": 1,
+                "type": "constructor",
+                "id": ["langchain", "schema", "messages", CLASSES[str(one["type"])]],
+                "kwargs": one,
+            }
+            for one in LANGCHAIN
+        ],
+        tools=(),
+        prompt="Rent boats.",
+    ),
+    "LangSmith": Case(
+        "requests",
+        lines(
+            {
+                "id": "run",
+                "run_type": "llm",
+                "inputs": {"messages": [[{"type": o["type"], "data": o} for o in LANGCHAIN]]},
+                "outputs": {"generations": [[{"text": "Bye.", "message": {**BYE}}]]},
+            },
+            {"id": "tool", "run_type": "tool", "inputs": {"input": {}}, "outputs": {"output": 1}},
+        ),
+        tools=(),
+        prompt="Rent boats.",
+    ),
+    "Langfuse": Case(
+        "requests",
+        [
+            {"id": "o1", "traceId": "t", "type": "GENERATION", "input": CHAT[:1], "output": CALLS},
+            {"id": "o2", "traceId": "t", "type": "GENERATION", "input": CHAT[:5], "output": BYE},
+        ],
+        tools=(),
+    ),
+    "spans": Case("spans", lines(SPAN), prompt="Rent boats."),
+    "OTLP": Case("spans", OTLP, prompt="Rent boats."),
+    "pydantic-ai": Case("messages", PYDANTIC, tools=(), prompt="Rent boats."),
+    "Gemini": Case(
+        "gemini",
+        {
+            "systemInstruction": {"parts": [{"text": "Rent boats."}]},
+            "contents": GEMINI,
+            "tools": [{"functionDeclarations": [DECLARED]}],
+        },
+        prompt="Rent boats.",
+    ),
+    "Gemini's history": Case("messages", GEMINI, tools=()),
+    "Bedrock": Case("messages", BEDROCK, prompt="Rent boats."),
+    "ADK": Case(
+        "adk",
+        {
+            "eval_set_id": "e",
+            "eval_cases": [
+                {
+                    "eval_id": "c",
+                    "conversation": [
+                        INVOCATION,
+                        {"user_content": said("user", text=THANKS), "final_response": None},
+                    ],
+                }
+            ],
+        },
+        tools=(),
+    ),
+    "ADK's old form": Case(
+        "adk",
+        [
+            {
+                "query": ASKS,
+                "expected_tool_use": [{"tool_name": "rent", "tool_input": ARGUMENTS}],
+                "reference": "It is yours.",
+            },
+            {"query": THANKS, "expected_tool_use": [], "reference": "Bye."},
+        ],
+        tools=(),
+    ),
+    "ADK's session": Case(
+        "adk",
+        {"id": "s", "app_name": "boats", "events": [{"content": one} for one in GEMINI]},
+        tools=(),
+    ),
+    "inspect_ai": Case("inspect", {**LOG, "samples": [SAMPLE]}),
+}
+
+
+def written(folder: Path, case: Case) -> Path:
+    path = folder / case.name
+    content = case.content if isinstance(case.content, str) else json.dumps(case.content)
+    path.write_text(content)
+    return path
+
+
+def recorded(data: DialogueSet) -> Iterator[Message]:
+    for dialogue in data.dialogues:
+        for turn in dialogue.turns:
+            yield from map(decoded, turn.recorded or ())
+        yield from map(decoded, dialogue.closing)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_recording_is_recognised_and_read(tmp_path: Path, case: Case) -> None:
+    data = load_dialogues(written(tmp_path, case), outcome="tool-calls")
+    assert data.layout == case.layout
+    assert data.turn_count() == case.turns
+    assert {turn.user for turn in data.turns()} <= {ASKS, THANKS}
+    made = [call for one in recorded(data) for call in one.calls]
+    assert len(made) == case.calls
+    assert all((call.name, call.values) == ("rent", ARGUMENTS) for call in made)
+    assert sum(bool(turn.calls) for turn in data.turns()) == case.labels
+    assert tuple(tool.name for tool in data.tools) == case.tools
+    assert all(
+        tool.schema.get("properties", {}).get("seats") == {"type": "integer"} for tool in data.tools
+    )
+    prompts = {one.text for one in recorded(data) if one.role == "system"}
+    assert not case.prompt or prompts == {case.prompt}
+    # Nothing of a framework is sent to an endpoint.
+    for one in recorded(data):
+        assert not one.more.keys() - {"name", "refusal"}
+        assert all(not (call.more or call.of_function) for call in one.calls)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_recording_is_recognised_by_its_beginning(tmp_path: Path, case: Case) -> None:
+    """The first 64 KB of a long file decide: a long text after the keys changes nothing."""
+    if case.layout in ("messages", "glaive") or "\n" in str(case.content)[:-1]:
+        pytest.skip("the long text is the whole dialogue, or there are several lines")
+    path = written(tmp_path, case)
+    path.write_text(path.read_text().replace("It is yours.", "yes " * 20_000))
+    assert load_dialogues(path, outcome="tool-calls").layout == case.layout
+
+
+def broken(value: Any, wrong: Any) -> Iterator[Any]:
+    """Yield copies of a value, each with another value at one place, down to the third level."""
+
+    def deeper(inner: Any, depth: int) -> Iterator[Any]:
+        if depth == 3:
+            return
+        places: Any = inner if isinstance(inner, dict) else range(len(inner))
+        for place in places:
+            copy: Any = dict(inner) if isinstance(inner, dict) else list(inner)
+            copy[place] = wrong
+            yield copy
+            if isinstance(inner[place], dict | list):
+                for changed in deeper(inner[place], depth + 1):
+                    yield (
+                        {**copy, place: changed}
+                        if isinstance(copy, dict)
+                        else [changed if at == place else one for at, one in enumerate(copy)]
+                    )
+
+    yield from deeper(value, 0)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_value_of_another_type_is_no_traceback(tmp_path: Path, case: Case) -> None:
+    if isinstance(case.content, str):
+        content = [json.loads(line) for line in case.content.splitlines()]
+    else:
+        content = case.content
+    path = tmp_path / "a.json"
+    reader = next(one for one in known_readers() if one.name == case.layout)
+    for changed in chain(broken(content, 3), broken(content, None)):
+        path.write_text(json.dumps(changed))
+        told = ""
+        try:
+            list(reader.read(SourceFile(path.name, path), ReadOptions()))
+        except DataError as error:
+            told = str(error)
+        assert "\n" not in told
+        assert not told or str(path) in told
+
+
+def load(folder: Path, name: str, content: Any) -> DialogueSet:
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return load_dialogues(path, outcome="tool-calls")
+
+
+def test_the_answers_of_bfcl_stand_in_a_file_beside(tmp_path: Path) -> None:
+    (tmp_path / "possible_answer").mkdir()
+    one = {"id": "b1", "question": [[USER]], "function": [{**RENT, "parameters": {"type": "dict"}}]}
+    many = {"id": "b2", "question": [[USER], [AGAIN], [USER]], "involved_classes": ["Boats"]}
+    answers = lines(
+        {"id": "b1", "ground_truth": [{"rent": {"seats": [2, "two"], "colour": [""]}}]},
+        {"id": "b2", "ground_truth": [["rent(seats=2)", "pay('cash')"], [], ["rent(seats=2)"]]},
+    )
+    (tmp_path / "possible_answer" / "a.json").write_text(answers)
+    data = load(tmp_path, "a.json", lines(one, many))
+    first, second = data.dialogues
+    assert dict(first.turns[0].calls or {}) == {"rent[0]": "call 1", "rent[0].seats": "2"}
+    assert [tool.schema["type"] for tool in first.tools] == ["object"]
+    # An argument without its name is no label.
+    assert [turn.calls is None for turn in second.turns] == [True, False, False]
+    assert not second.turns[1].calls
+    assert second.turns[2].calls
+
+
+def test_a_request_that_another_one_continues_is_left_out(tmp_path: Path) -> None:
+    first = {"input": CHAT[:1], "output": CALLS}
+    second = {"input": CHAT[:3], "output": SAYS}
+    third = {"input": [AGAIN], "output": BYE}
+    data = load(tmp_path, "a.json", [second, first, third])
+    assert [len(one.turns) for one in data.dialogues] == [1, 1]
+    assert any("once at" in note for note in data.notes)
+
+
+@pytest.mark.parametrize("answer", [COMPLETION, RESPONSE], ids=["completion", "response"])
+def test_an_answer_without_its_request_is_named_by_its_keys(tmp_path: Path, answer: Any) -> None:
+    with pytest.raises(DataError, match=r"no message of the user in an object with the keys .*id"):
+        load(tmp_path, "a.json", answer)
+
+
+def test_a_log_of_inspect_is_read_from_its_archive(tmp_path: Path) -> None:
+    path = tmp_path / "boats.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps(LOG))
+        for epoch in (1, 2):
+            sample = {**SAMPLE, "epoch": epoch}
+            archive.writestr(f"samples/s1_epoch_{epoch}.json", json.dumps(sample, indent=2))
+        archive.writestr("summaries.json", json.dumps([{"id": "s1", "epoch": 1, "input": ASKS}]))
+    data = load_dialogues(path, outcome="tool-calls")
+    assert [one.id for one in data.dialogues] == ["s1", "s1-2"]
+
+
+UNKNOWN: dict[str, tuple[str, Any, str]] = {
+    "object": (
+        "a.json",
+        {"trajectory": [], "traje": 1, "score": 1},
+        r"an object with the keys score, traje and trajectory\. The nearest layout is 'tau'",
+    ),
+    "list": (
+        "a.json",
+        [{"conversation": []}] * 3,
+        r"a list of 3 objects with the key conversation\. The nearest layout is 'sharegpt'",
+    ),
+    "lines": (
+        "a.jsonl",
+        lines({"instructions": "", "outputs": ""}, {}),
+        r"2 lines of JSON, the first an object .* nearest layout is 'alpaca'",
+    ),
+    "table": ("a.csv", "a,b\n1,2\n", r"a table with the header a,b\. .*a CSV with"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "message"), UNKNOWN.values(), ids=UNKNOWN)
+def test_a_refusal_names_the_keys_and_the_nearest_layout(
+    tmp_path: Path, name: str, content: Any, message: str
+) -> None:
+    with pytest.raises(DataError, match=message) as error:
+        load(tmp_path, name, content)
+    assert "check-data --help" in str(error.value)
+
+
+def test_each_form_has_a_small_file() -> None:
+    assert {form.name for form in FORMS} <= {case.layout for case in CASES.values()}
+
+
+def test_a_text_that_is_cut_off_has_the_values_before() -> None:
+    whole = {"a": [1, {"b": 'x"]'}], "c": {"d": "e", "f": [True, None]}}
+    text = json.dumps(whole)
+    assert begun_json(text) == whole
+    for size in range(1, len(text)):
+        found = begun_json(text[:size])
+        assert isinstance(found, dict)
+        assert found.keys() <= whole.keys()
+    assert begun_json("hello") is None
