@@ -7,7 +7,9 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -32,6 +34,7 @@ from pytest_dstfuzz.config import (
     masked_words,
     shard_text,
 )
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import data_files
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import check_apart, check_writable
@@ -43,7 +46,7 @@ from pytest_dstfuzz.plugin.gate import GateDecision, SessionGate, record_failed_
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 from pytest_dstfuzz.plugin.results import ModelResults, ResultCollector, models_of
 from pytest_dstfuzz.plugin.selection import selection_of
-from pytest_dstfuzz.plugin.turn import session_command
+from pytest_dstfuzz.plugin.turn import Brief, session_command
 from pytest_dstfuzz.printable import describe, printable
 from pytest_dstfuzz.registry import blamed
 from pytest_dstfuzz.report.figures import WhatItTook, WhoJudged, usage_text
@@ -211,6 +214,56 @@ def _rate(rate: float | None) -> str:
     return "" if rate is None else f"{rate:.4f}"
 
 
+#: Number of failures that show one weakness in full.
+_IN_FULL: Final = 5
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The text of a failure in one line, in place of pytest's."""
+
+    text: str
+    #: The first line for pytest's list of failures.
+    reprcrash: object
+
+    def __str__(self) -> str:
+        return self.text
+
+    def toterminal(self, writer: Any) -> None:
+        """Print it, as pytest asks of a text of a failure."""
+        writer.line(self.text)
+
+
+def in_short(reports: Sequence[Any], data: DialogueSet) -> list[Any]:
+    """Return reports of failures with one line for each beyond the fifth of a weakness.
+
+    The five are the first in the order of the data, whatever the order of the tests and the number
+    of workers. The reports themselves stay as they are, for other plugins.
+    """
+    place = {name: number for number, name in enumerate(data.ids)}
+    briefs = {
+        number: Brief(*report.dstfuzz_brief)
+        for number, report in enumerate(reports)
+        if hasattr(report, "dstfuzz_brief")
+    }
+    seen: Counter[str] = Counter()
+    shown = list(reports)
+    for number in sorted(
+        briefs,
+        key=lambda n: (place[briefs[n].dialogue_id], briefs[n].turn_index, reports[n].nodeid),
+    ):
+        brief, report = briefs[number], reports[number]
+        seen[brief.weakness] += 1
+        if seen[brief.weakness] > _IN_FULL:
+            shown[number] = copy(report)
+            # pytest adds a line about the worker.
+            vars(shown[number]).pop("node", None)
+            shown[number].longrepr = _Line(
+                brief.line, getattr(report.longrepr, "reprcrash", brief.line)
+            )
+    return shown
+
+
 @dataclass(eq=False)
 class SessionEnd:
     """Judges a session after its tests and reports the results."""
@@ -281,6 +334,10 @@ class SessionEnd:
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
         """Print the first screen below everything else, next to the prompt."""
+        failed = terminalreporter.stats.get("failed", [])
+        quiet = terminalreporter.config.get_verbosity() <= 0
+        if quiet and any(hasattr(report, "dstfuzz_brief") for report in failed):
+            terminalreporter.stats["failed"] = in_short(failed, self._context.data)
         result = yield
         if not self._context.judges_nothing:
             self._print(terminalreporter)

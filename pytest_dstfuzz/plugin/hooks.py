@@ -42,7 +42,7 @@ from pytest_dstfuzz.plugin.results import (
     models_of,
 )
 from pytest_dstfuzz.plugin.stored import judged, refuse_other_data, refuse_workers
-from pytest_dstfuzz.plugin.turn import DstConformance, DstReport, DstTurn
+from pytest_dstfuzz.plugin.turn import BRIEF, DstConformance, DstReport, DstTurn
 from pytest_dstfuzz.printable import counted, printable
 
 #: Number of new objects before a garbage collection. Python's default is 700 to 2,000.
@@ -205,6 +205,10 @@ class SessionHooks:
         report = yield
         if self.context.settings.output.redact and is_about_dialogues(item):
             keep_back(report, call)
+        text, brief = item.stash.get(BRIEF, ("", None))
+        if brief and call.excinfo is not None and str(call.excinfo.value) == text:
+            # A list, because workers of xdist send no other types.
+            report.dstfuzz_brief = [*brief]  # type: ignore[attr-defined]  # any will do
         # The result of a fixture is stored on its node: the session, a module or the test.
         for node in item.listchain():
             found = node.stash.get(FOUND, None)

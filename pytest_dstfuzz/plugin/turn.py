@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import pytest
 
@@ -24,14 +24,26 @@ from pytest_dstfuzz.perturb.words import Variant
 from pytest_dstfuzz.plugin.options import repeat_options
 from pytest_dstfuzz.plugin.relations import ASSERTIONS, other_side
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.report.explain import explain
+from pytest_dstfuzz.report.explain import explain, explain_in_a_line, weakness_of
 from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.testing import Conformance, Finding
 
+
+class Brief(NamedTuple):
+    """A failed turn in one line, for a weakness that other failures show in full."""
+
+    weakness: str  #: Its id.
+    line: str
+    dialogue_id: str
+    turn_index: int
+
+
 #: The word that selects an item by ``-k``, if it is not the item's name.
 KEYWORD: pytest.StashKey[str] = pytest.StashKey()
+#: The text of a failure, and its short form.
+BRIEF: pytest.StashKey[tuple[str, Brief]] = pytest.StashKey()
 #: Maximum number of further proposals if a variant is invalid or a duplicate.
 REDRAWS = 8
 
@@ -173,7 +185,14 @@ class DstTurn:
         __tracebackhide__ = True
         result = redacted(self.result) if self.settings.output.redact else self.result
         verbose = self._item.config.get_verbosity() > 0
-        text = explain(result, self._found[1], command=self.command, verbose=verbose)
+        weakness = weakness_of(self.result)
+        text = explain(
+            result, self._found[1], command=self.command, verbose=verbose, weakness=weakness
+        )
+        if weakness is not None:
+            line = explain_in_a_line(result, weakness)
+            brief = Brief(weakness.id, line, result.dialogue_id, result.turn_index)
+            self._item.stash[BRIEF] = (text, brief)
         pytest.fail(text, pytrace=False)
 
 

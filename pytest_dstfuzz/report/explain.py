@@ -24,13 +24,16 @@ from pytest_dstfuzz.report.answers import MOST_SAID, call_lines, called_text, re
 from pytest_dstfuzz.report.page import hanging
 from pytest_dstfuzz.report.wording import (
     MARGIN,
+    diff_spans,
     earlier_edits,
     legend,
     mark_edits,
     needed_context,
     shorten,
+    visible,
 )
 from pytest_dstfuzz.totals.plainest import simplicity
+from pytest_dstfuzz.weaknesses.groups import Key, read
 
 __all__ = ["move_texts"]
 
@@ -215,75 +218,189 @@ _CAUSES: dict[Cause, str] = {
 }
 
 
+#: Maximum number of lines of the text of a failed turn, and of the part about its violation.
+MOST_LINES: Final = 15
+_MOST_OF_VIOLATION: Final = 9
+#: Maximum number of characters of a part of a violation in one line.
+_PART: Final = 40
+
+
 def explain(
-    result: TurnResult, settings: Settings, *, command: str | None, verbose: bool = False
+    result: TurnResult,
+    settings: Settings,
+    *,
+    command: str | None,
+    verbose: bool = False,
+    weakness: Key | None = None,
 ) -> str:
     """Return the text of a failed turn in the style of a good assertion message.
 
-    It has at most about 15 lines and shows the plainest variant. With ``verbose`` it shows up to
-    `MOST_SHOWN` variants with all their edits. The ``command`` repeats only the plainest variant.
+    It has at most `MOST_LINES` lines and shows the plainest variant. With ``verbose`` it shows up
+    to `MOST_SHOWN` variants with all their edits. The ``command`` repeats only the plainest
+    variant. ``weakness`` is the result of `weakness_of`.
     """
-    failed = [item for item in result.variants if item.outcome in ("violation", "error")]
-    if _fails_unedited(result):
-        failed = []  # No variant was asked.
-    failed.sort(key=lambda item: (item.outcome != "error", *simplicity(item)))
-    blocks = ["\n".join([_headline(result), "", *(_said(result) if verbose else ())]).rstrip()]
-    shown = failed[: MOST_SHOWN if verbose else 1]
-    if verbose:
-        blocks += [
-            "\n".join((_rewrite if is_rewritten(item) else _variant)(item, result))
-            for item in shown
-        ]
-    else:
-        blocks += ["\n".join(_brief(item, result)) for item in shown]
-    if more := len(failed) - len(shown):
-        where = "the JSON report has them" if verbose else "-v shows them"
-        blocks.append(f"  ... and {counted(more, 'more variant')}: {where}")
+    failed = _failed(result)
     plainest = failed[0].index if failed and settings.variant.variant is None else None
-    own = any(map(is_rewritten, result.variants))
-    blocks.append("\n".join(_circumstances(settings.variant, command, plainest, own=own)))
+    repeat = ""
+    if command:
+        only = "" if plainest is None else f" --dst-variant={plainest}"
+        repeat = f"  repeat with: {printable(command)}{only}"
+    if verbose:
+        text = _in_full(result, settings, failed, repeat)
+    else:
+        text = _in_short(result, settings, failed, repeat, weakness)
     # Wrapping may also move a command to the start of a line.
-    return without_commands("\n\n".join(blocks))
+    return without_commands(text)
 
 
-#: Maximum number of changes in a brief text.
-_MOST_CHANGES: Final = 4
+def weakness_of(result: TurnResult) -> Key | None:
+    """Return the weakness that `explain` shows first; ``None`` without a violation.
+
+    A redacted result has another one.
+    """
+    shown = next(iter(_failed(result)), None)
+    return None if shown is None or shown.outcome == "error" else read(result, shown).key
 
 
-def _brief(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
-    """Yield the dialogue, the edit in the user's words, the change and its cause."""
+def explain_in_a_line(result: TurnResult, weakness: Key) -> str:
+    """Return one line about the plainest variant: the weakness, the edits and a change."""
+    variant = next(iter(_failed(result)))
     plain = variant.plain
-    if turn.system:
-        yield from _field("  system", shorten(turn.system, 160))
-    for index, clean, edits in needed_context(variant):
-        yield from _field(f"  turn {index}", mark_edits(clean, edits, margin=MARGIN))
-    if variant.about:
-        yield from _field("  rewrite", printable(variant.about))
-    texts = move_texts(variant) if variant.moves else [_marked_user(plain)]
-    for text in texts:
-        yield from _field("  user", text)
+    edits = [
+        f"{_shown_part(before)} -> {_shown_part(after)}"
+        for source, made in (
+            (undo_edits(plain.text, plain.edits), plain.edits),
+            *((clean, edits) for _, clean, edits in needed_context(variant)),
+        )
+        for before, after in diff_spans(source, made)
+        if before != after
+    ]
+    moves = variant.about or "; ".join(move_texts(variant))
     if variant.outcome == "error":
-        yield from _field("  error", shorten(variant.reason))
-        return
-    yield from _changes(plain, turn)
+        change = variant.reason
+    elif not result.kind.words.values:
+        change = dict(reply_lines(plain.changed_slots, None, result.own)).get("replied", "")
+    else:
+        change = next(iter(change_lines(plain.changed_slots, result)), "")
+    parts = (moves or ", ".join(edits), change)
+    shown = (printable(_clipped(part)) for part in parts if part)
+    return without_commands(" | ".join([printable(weakness.description), *shown, "-v: in full"]))
+
+
+def _shown_part(text: str) -> str:
+    return visible(text.strip()) or "nothing"
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _PART else f"{text[: _PART - 4]} ..."
+
+
+def _failed(result: TurnResult) -> list[VariantResult]:
+    """Return the variants that fail a turn: those with an error first, then the plainest."""
+    if _fails_unedited(result):
+        return []  # No variant was asked.
+    failed = [item for item in result.variants if item.outcome in ("violation", "error")]
+    return sorted(failed, key=lambda item: (item.outcome != "error", *simplicity(item)))
+
+
+def _in_full(
+    result: TurnResult, settings: Settings, failed: Sequence[VariantResult], repeat: str
+) -> str:
+    blocks = ["\n".join([_headline(result), "", *_said(result)]).rstrip()]
+    blocks += [
+        "\n".join((_rewrite if is_rewritten(item) else _variant)(item, result))
+        for item in failed[:MOST_SHOWN]
+    ]
+    if more := len(failed[MOST_SHOWN:]):
+        blocks.append(f"  ... and {counted(more, 'more variant')}: the JSON report has them")
+    blocks.append("\n".join(filter(None, [_circumstances(result, settings.variant), repeat])))
+    return "\n\n".join(blocks)
+
+
+def _in_short(
+    result: TurnResult,
+    settings: Settings,
+    failed: Sequence[VariantResult],
+    repeat: str,
+    weakness: Key | None,
+) -> str:
+    lines = [_headline(result), ""]
+    lines += _fitted(_violation(failed[0], result, weakness) if failed else _turn_said(result))
+    if more := len(failed) - 1 if failed else 0:
+        lines.append(f"  ... and {counted(more, 'more variant')}: -v shows them")
+    # The command has the seed and all settings.
+    lines += ["", repeat or _circumstances(result, settings.variant)]
+    if repeat and weakness:
+        accept = f"dstfuzz accept {weakness.id} --reason '...', after --dst-remember"
+        lines.append(f"  accept with: {accept}")
+    return "\n".join(lines)
+
+
+def _turn_said(turn: TurnResult) -> list[list[str]]:
+    texts = (("  system", turn.system), ("  user", turn.user))
+    return [[*_field(name, shorten(text, 160))] for name, text in texts if text]
+
+
+def _violation(variant: VariantResult, turn: TurnResult, weakness: Key | None) -> list[list[str]]:
+    """Return the dialogue, the edit in the user's words, the change and its cause, part by part."""
+    plain = variant.plain
+    rounds = [(f"  {one.mark}", one.user) for one in shown_rounds(variant) if one.mark]
+    moves = variant.about or "; ".join(move_texts(variant))
+    parts = [
+        [("  system", shorten(turn.system, 160))] if turn.system else [],
+        [
+            (f"  turn {index}", mark_edits(clean, edits, margin=MARGIN))
+            for index, clean, edits in needed_context(variant)
+        ],
+        [("  rewrite", printable(moves))] if moves else [],
+        [(name, shorten(text, 160)) for name, text in rounds],
+        [("  user", mark_edits(_source(plain), plain.edits, margin=MARGIN))],
+    ]
+    if variant.outcome == "error":
+        parts.append([("  error", shorten(variant.reason))])
+    else:
+        parts += _changes(plain, turn)
+        parts.append([("  cause", text) for text in _cause(variant, weakness)])
+        name = "  doubt" if _wavers(variant) else "  votes"
+        parts.append([(name, text) for text in doubts(variant)])
+    return [[line for name, text in part for line in _field(name, text)] for part in parts]
+
+
+def _cause(variant: VariantResult, weakness: Key | None) -> Iterator[str]:
+    """Yield the edits to blame and the name of the weakness, in one line if known."""
+    blamed = "" if variant.cause is None else _CAUSES[variant.cause]
     if variant.reduced is not None:
-        yield from _field("  cause", blame(variant.reduced))
-    elif variant.cause is not None:
-        yield from _field("  cause", _CAUSES[variant.cause])
-    for text in doubts(variant):
-        yield from _field("  doubt" if _wavers(variant) else "  votes", text)
+        blamed = blame(variant.reduced)
+    # All of a rewrite is to blame.
+    texts = ("" if is_rewritten(variant) else blamed, weakness.description if weakness else "")
+    if any(texts):
+        yield printable(": ".join(filter(None, texts)))
 
 
-def _changes(plain: VariantResult | Minimal, turn: TurnResult) -> Iterator[str]:
-    lines = change_lines(plain.changed_slots, turn)
-    for number, line in enumerate(lines[:_MOST_CHANGES]):
-        yield from _field("        +" if number else "  changed", shorten(line, 160))
-    if len(lines) > _MOST_CHANGES:
-        yield from _field("        +", counted(len(lines) - _MOST_CHANGES, "more change"))
+def _changes(plain: VariantResult | Minimal, turn: TurnResult) -> list[list[tuple[str, str]]]:
+    changes = plain.changed_slots
+    if not turn.kind.words.values:
+        lines = reply_lines(changes, None, turn.own)
+        return [[(f"  {name}", shorten(text, 160))] for name, text in lines]
+    told = enumerate(change_lines(changes, turn))
+    return [[("        +" if n else "  changed", shorten(line, 160)) for n, line in told]]
 
 
-def _marked_user(plain: VariantResult | Minimal) -> str:
-    return mark_edits(undo_edits(plain.text, plain.edits), plain.edits, margin=MARGIN)
+def _fitted(parts: Sequence[list[str]]) -> list[str]:
+    """Return the lines of all parts, of which the longest are cut until they fit."""
+    shown = [part for part in parts if part]
+    while sum(map(len, shown)) > _MOST_OF_VIOLATION:
+        longest = max(shown, key=len)
+        if len(longest) == 1:
+            shown.remove(longest)
+            continue
+        longest.pop()
+        longest[-1] = f"{longest[-1].removesuffix(' ...')} ..."
+    return [line for part in shown for line in part]
+
+
+def _source(plain: VariantResult | Minimal) -> str:
+    return undo_edits(plain.text, plain.edits)
 
 
 def keyword(name: str) -> str:
@@ -350,9 +467,17 @@ def change_lines(changes: Sequence[Difference], turn: TurnResult) -> list[str]:
     return [
         printable(change.told())
         + ("  (carried: had changed at an earlier turn)" if change.carried else "")
-        + (f"  ({BY_LABEL[change.by_label]})" if change.by_label else "")
+        + (f"  ({_by_label(change, turn)})" if change.by_label else "")
         for change in changes
     ]
+
+
+def _by_label(change: Difference, turn: TurnResult) -> str:
+    """Return the verdict of the label, and the label unless it is the old or the new value."""
+    verdict = BY_LABEL[change.by_label] if change.by_label else ""
+    if change.by_label != "wrong-to-wrong" or turn.label is None:
+        return verdict
+    return f"{verdict}: the label is {shown_value(turn.label.get(change.slot))}"
 
 
 def _headline(result: TurnResult) -> str:
@@ -489,18 +614,12 @@ def _quoted(text: str) -> str:
     return f'"{shorten(text, 60)}"'
 
 
-def _circumstances(
-    settings: VariantSettings, command: str | None, plainest: int | None, *, own: bool
-) -> Iterator[str]:
-    what = f"seed {settings.seed}, {settings.validity} profile, {settings.attack} attack"
-    if own:
+def _circumstances(result: TurnResult, settings: VariantSettings) -> str:
+    if any(map(is_rewritten, result.variants)):
         # Search, profile and attack do not affect a relation's own edits.
-        yield f"  seed {settings.seed}, clean context, {settings.relation} relation"
-    else:
-        yield f"  {what}, {settings.search} search, {settings.relation} relation"
-    if command:
-        only = "" if plainest is None else f" --dst-variant={plainest}"
-        yield f"  repeat with: {printable(command)}{only}"
+        return f"  seed {settings.seed}, clean context, {settings.relation} relation"
+    what = f"seed {settings.seed}, {settings.validity} profile, {settings.attack} attack"
+    return f"  {what}, {settings.search} search, {settings.relation} relation"
 
 
 def _field(name: str, text: str) -> Iterator[str]:

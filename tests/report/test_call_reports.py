@@ -185,11 +185,13 @@ def test_whatever_paths_there_are_something_is_told(
 
 
 def test_a_failure_shows_calls_as_code() -> None:
-    text = explain(answered([TABLE], [table(people=4)]), SETTINGS, command=None)
+    text = explain(answered([TABLE], [table(people=4)]), SETTINGS, command=None, verbose=True)
     assert text.startswith("1 of 1 valid variants changes the tool calls at turn 0 of dialogue d1")
     assert '  called:    book_table(area="north", people=2)\n' in text
     assert '    changed: book_table(area="north", people=2 -> 4)\n' in text
-    assert "called:    nothing" in explain(answered([], [TAXI]), SETTINGS, command=None)
+    assert "called:    nothing" in explain(
+        answered([], [TAXI]), SETTINGS, command=None, verbose=True
+    )
     assert called_text({}) == "nothing"
 
 

@@ -32,7 +32,7 @@ EXPECTED = """\
 
 def test_a_violation(broken: TurnResult) -> None:
     command = "pytest 'tests/test_x.py::test_state[a]' --dst-seed=7"
-    assert explain(broken, Settings.of(seed=7), command=command) == EXPECTED
+    assert explain(broken, Settings.of(seed=7), command=command, verbose=True) == EXPECTED
 
 
 def test_without_command(broken: TurnResult) -> None:
@@ -42,12 +42,12 @@ def test_without_command(broken: TurnResult) -> None:
 
 def test_the_first_turn_has_no_system_line(broken: TurnResult) -> None:
     assert "system:    (nothing yet)" in explain(
-        replace(broken, system=""), Settings(), command=None
+        replace(broken, system=""), Settings(), command=None, verbose=True
     )
 
 
 def test_an_error_of_a_variant(results: list[TurnResult]) -> None:
-    text = explain(results[0], Settings(), command=None)
+    text = explain(results[0], Settings(), command=None, verbose=True)
     assert text.startswith("The tracker failed on 1 of 3 valid variants at turn 0 of")
     assert "error:   ValueError: no" in text
 
@@ -70,10 +70,10 @@ def test_plainest_first_and_the_rest_counted(broken: TurnResult) -> None:
     one = broken.violations[0]
     context = replace(one, index=3, cause="context")
     many = replace(broken, variants=(context, *(replace(one, index=i) for i in range(10, 16))))
-    text = explain(many, Settings(), command=None)
+    text = explain(many, Settings(), command=None, verbose=True)
     assert text.index("Variant 10") < text.index("Variant 14")
     assert "Variant 3\n" not in text
-    assert "... and 2 more variants, in the JSON report." in text
+    assert "... and 2 more variants: the JSON report has them" in text
     assert simplicity(one) < simplicity(context)
 
 
@@ -81,7 +81,7 @@ def test_changes_that_were_there_before_are_marked(broken: TurnResult) -> None:
     one = broken.violations[0]
     change = one.changed_slots[0]
     both = replace(one, changed_slots=(change, replace(change, slot="train-x", carried=True)))
-    text = explain(replace(broken, variants=(both,)), Settings(), command=None)
+    text = explain(replace(broken, variants=(both,)), Settings(), command=None, verbose=True)
     assert "    changed: train-day: friday -> none\n" in text
     assert "          +: train-x: friday -> none  (carried: had changed at an earlier turn)" in text
 

@@ -271,7 +271,7 @@ def test_weaknesses_that_nobody_knows_the_frequency_of_have_a_list_of_their_own(
 
 def test_a_rewrite_that_is_not_followed(mixed: list[TurnResult]) -> None:
     settings = Settings.of(relation="value-swap", seed=3)
-    text = explain(mixed[2], settings, command="pytest -k it")
+    text = explain(mixed[2], settings, command="pytest -k it", verbose=True)
     page = Path(__file__).parents[2] / "docs" / "guides" / "report.md"
     assert text.partition("\n\n  seed 3")[0] in page.read_text(encoding="utf-8")
     assert text.splitlines() == [
@@ -293,13 +293,15 @@ def test_a_rewrite_that_is_not_followed(mixed: list[TurnResult]) -> None:
 
 
 def test_a_bystander_that_moved_is_marked(mixed: list[TurnResult]) -> None:
-    text = explain(mixed[7], Settings.of(relation="value-swap"), command=None)
+    text = explain(mixed[7], Settings.of(relation="value-swap"), command=None, verbose=True)
     assert "    train-day          friday   friday    sunday  changed" in text
     assert "    train-destination  norwich  ely       ely" in text
 
 
 def test_rounds_that_moved_are_shown(mixed: list[TurnResult]) -> None:
-    text = explain(mixed[1], Settings.of(relation="duplicate"), command=None).splitlines()
+    text = explain(
+        mixed[1], Settings.of(relation="duplicate"), command=None, verbose=True
+    ).splitlines()
     assert text[0] == "1 of 1 rewrite changes the belief state at turn 0 of dialogue d1 (duplicate)"
     place = text.index("    the tracker saw")
     assert text[place - 1 : place + 3] == [
@@ -313,5 +315,7 @@ def test_what_was_said_is_kept_back(mixed: list[TurnResult]) -> None:
     for one in mixed:
         shown = json.dumps(replace(redacted(one), id="", dialogue_id="").to_json())
         assert not any(word in shown for word in ("norwich", "ely", "friday", "sunday", "round"))
-    text = explain(redacted(mixed[2]), Settings.of(relation="value-swap"), command=None)
+    text = explain(
+        redacted(mixed[2]), Settings.of(relation="value-swap"), command=None, verbose=True
+    )
     assert "    train-destination  xxxxxxx  yyy       xxxxxxx  stuck" in text

@@ -85,12 +85,12 @@ def answered(found: str, why: str = "", distance: float | None = None) -> TurnRe
 
 
 def test_a_failure_shows_both_replies_and_why_they_differ() -> None:
-    found = explain(answered(OTHER, "Tuesday / Friday"), SETTINGS, command=None)
+    found = explain(answered(OTHER, "Tuesday / Friday"), SETTINGS, command=None, verbose=True)
     assert found == EXPECTED
 
 
 def test_replies_with_little_in_common_are_shown_as_they_are() -> None:
-    text = explain(answered(SORRY), SETTINGS, command=None)
+    text = explain(answered(SORRY), SETTINGS, command=None, verbose=True)
     assert f"    replied: {SORRY}\n    cause:" in text
     assert change_lines(answered(SORRY).variants[0].changed_slots, answered(SORRY)) == [
         f"before:  {CLEAN}",
@@ -101,7 +101,7 @@ def test_replies_with_little_in_common_are_shown_as_they_are() -> None:
 def test_a_distance_stands_beside_that_of_its_own_replies() -> None:
     turn = answered(SORRY, "0.83 apart, 0.42 allowed", 0.83)
     own = replace(turn, own=Spread(3, 1, 0.07, 0.05))
-    text = explain(own, SETTINGS, command=None)
+    text = explain(own, SETTINGS, command=None, verbose=True)
     assert "apart:   0.83 apart, 0.42 allowed; its own replies lie within 0.07" in text
 
 
@@ -171,7 +171,7 @@ def test_redacted_replies_are_not_read() -> None:
     assert "Tuesday" not in repr(hidden)
     assert "Friday" not in repr(hidden)
     alike = redacted(answered(CLEAN.replace("Tuesday", "Mondays")))
-    assert "same again" not in explain(alike, SETTINGS, command=None)
+    assert "same again" not in explain(alike, SETTINGS, command=None, verbose=True)
 
 
 def spread(*turns: TurnResult) -> list[tuple[float, ...]]:
