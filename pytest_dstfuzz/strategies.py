@@ -129,7 +129,7 @@ def variants(
     """
     index = _index(dialogue, turn_index)
     data = data or _NO_DATA
-    key = _Made(data, id(data), settings or Settings(), lexicon)
+    key = _PerturberKey(data, id(data), settings or Settings(), lexicon)
     return st.deferred(lambda: _variants(dialogue, dialogue.turns[index], key, clean))
 
 
@@ -254,7 +254,7 @@ def dialogues(source: DialogueSet | Ontology, *, max_turns: int = 5) -> st.Searc
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _PerturberKey:
     """The arguments of a perturber, as a cache key; large data are compared by identity."""
 
     data: DialogueSet = field(compare=False)
@@ -265,7 +265,7 @@ class _Made:
 
 
 @lru_cache(maxsize=8)
-def _perturber(key: _Made) -> Perturber:
+def _perturber(key: _PerturberKey) -> Perturber:
     """Return the perturber that a campaign would use, with places in reading order."""
     # Search and relation have no effect on the edits, so use ones that are always valid.
     settings = key.settings.replace_options(search="random", relation="metamorphic")
@@ -273,7 +273,7 @@ def _perturber(key: _Made) -> Perturber:
 
 
 def _variants(
-    dialogue: Dialogue, turn: Turn, key: _Made, clean: Prediction | None
+    dialogue: Dialogue, turn: Turn, key: _PerturberKey, clean: Prediction | None
 ) -> st.SearchStrategy[Variant]:
     perturber = _perturber(key)
     values = lock_values(key.data, turn, clean)

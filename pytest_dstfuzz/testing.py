@@ -41,7 +41,7 @@ from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.checks import RelationCheck, check_laws
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
-from pytest_dstfuzz.relations.relation import Delta, Expected
+from pytest_dstfuzz.relations.relation import Delta, Expectation
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.conformance import Conformance, Finding
 from pytest_dstfuzz.trackers.conformance import check_tracker as _check
@@ -197,13 +197,13 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are passed by nam
     __tracebackhide__ = True
     made = as_tracker(tracker, normalisation=normalisation, outcome=outcome)
     before, after = check_predictions(made.predict([clean, seen]), 2, normalisation, outcome)
-    wanted = Expected(tuple(sorted(expected, key=lambda delta: delta.slot)))
+    wanted = Expectation(tuple(sorted(expected, key=lambda delta: delta.slot)))
     found = after.state
     counted = None if slots is None else frozenset(slots)
     kind = KINDS[outcome]
     if not kind.words.values:
         # A reply is free text, so measure the expected change from the reply of today.
-        wanted = Expected(differs=tuple(one.slot for one in expected)).against(before.state)
+        wanted = Expectation(differs=tuple(one.slot for one in expected)).against(before.state)
         found = as_before(_of_replies(compare, threshold), clean, before.state, found)
     elif arguments and kind.has_slots:
         found = _alike(_of_states(arguments, normalisation), clean, before.state, found, wanted)
@@ -239,7 +239,7 @@ def _calls_alike(
     clean: Context,
     settings: ReplySettings,
     known: Outcome,
-    wanted: Expected,
+    wanted: Expectation,
 ) -> Outcome:
     """Return calls in the words of the earlier or expected ones if they are equivalent.
 
@@ -253,7 +253,7 @@ def _calls_alike(
 
 
 def _alike(
-    comparison: Comparison, clean: Context, before: Outcome, found: Outcome, wanted: Expected
+    comparison: Comparison, clean: Context, before: Outcome, found: Outcome, wanted: Expectation
 ) -> Outcome:
     """Return an answer in the words of the earlier or expected one if they are equivalent."""
     admitted = {

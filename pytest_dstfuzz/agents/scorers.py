@@ -46,7 +46,7 @@ EDIT_SIZE: Final = 12 + len(_ROLES) + _RINGS + _OPERATOR_BUCKETS + _WORD_BUCKETS
 PAIR_SIZE: Final = 2 * _RINGS + 4 + _TRIED
 
 
-class Tried(NamedTuple):
+class ScoredAttempt(NamedTuple):
     """An attempt at a turn, and the tracker's answer."""
 
     variant: Variant
@@ -136,7 +136,7 @@ class SlotView:
                 ]
         return found
 
-    def pairs(self, attempts: Iterable[Tried]) -> Floats:
+    def pairs(self, attempts: Iterable[ScoredAttempt]) -> Floats:
         """Return the pair features after some attempts: [slots, candidates, PAIR_SIZE].
 
         They tell for each slot how much the impurity rose in variants that touched the words of the
@@ -298,7 +298,7 @@ class Scorer:
     def __init__(self, weights: Mapping[str, Floats]) -> None:
         self._weights = weights
 
-    def chances(self, view: SlotView, attempts: Iterable[Tried]) -> Floats:
+    def chances(self, view: SlotView, attempts: Iterable[ScoredAttempt]) -> Floats:
         """Return the probability that an edit changes a slot: [slots, candidates], in [0, 1)."""
         weights = self._weights
         slots = view.of_slots @ weights["slot"].T + weights["slot.bias"]

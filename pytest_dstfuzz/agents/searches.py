@@ -25,9 +25,9 @@ from pytest_dstfuzz.agents.policies import (
 )
 from pytest_dstfuzz.agents.scorers import (
     SavedScorer,
+    ScoredAttempt,
     Scorer,
     SlotView,
-    Tried,
     chance_of_any,
     chance_of_variant,
     load_scorer,
@@ -178,7 +178,7 @@ class BanditTurn(TurnSearch):
         self.search = search
         self.task = task
         #: Cache: the attempts, and the probabilities after them: [candidates].
-        self._known: tuple[Sequence[Tried], Floats] | None = None
+        self._known: tuple[Sequence[ScoredAttempt], Floats] | None = None
 
     @cached_property
     def view(self) -> SlotView:
@@ -204,7 +204,7 @@ class BanditTurn(TurnSearch):
             return waiting(task)
         return Proposal(variant, NO_ACTION)
 
-    def _chances(self, attempts: Sequence[Tried]) -> Floats:
+    def _chances(self, attempts: Sequence[ScoredAttempt]) -> Floats:
         """Return the probability that a candidate changes a slot not broken yet: [candidates]."""
         # Redraws repeat the same attempts.
         if self._known is None or self._known[0] != attempts:
@@ -212,7 +212,7 @@ class BanditTurn(TurnSearch):
         return self._known[1]
 
 
-def chances_of_new(scorer: Scorer, view: SlotView, attempts: Sequence[Tried]) -> Floats:
+def chances_of_new(scorer: Scorer, view: SlotView, attempts: Sequence[ScoredAttempt]) -> Floats:
     """Return the probability that a candidate changes a slot not broken yet: [candidates]."""
     chances = scorer.chances(view, attempts)
     chances[broken_slots(view, attempts)] = 0.0
@@ -280,16 +280,16 @@ def waiting(task: SearchTask) -> Proposal:
     return Proposal(Variant(text, text, (), 0.0, 0.0, "vacuous"), NO_ACTION)
 
 
-def attempts_of(seen: Sequence[Feedback]) -> list[Tried]:
+def attempts_of(seen: Sequence[Feedback]) -> list[ScoredAttempt]:
     """Return the attempts with a valid variant, in order."""
     return [
-        Tried(one.proposal.variant, one.answer, one.broken)
+        ScoredAttempt(one.proposal.variant, one.answer, one.broken)
         for one in seen
         if one.proposal.variant.valid
     ]
 
 
-def broken_slots(view: SlotView, attempts: Sequence[Tried]) -> npt.NDArray[np.bool_]:
+def broken_slots(view: SlotView, attempts: Sequence[ScoredAttempt]) -> npt.NDArray[np.bool_]:
     """Return which slots changed in an attempt that violated the relation: [slots]."""
     found = np.zeros(len(view.slots), bool)
     for one in attempts:

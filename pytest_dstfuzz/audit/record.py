@@ -299,7 +299,7 @@ def open_audit(path: Path, turns: Results, given: Mapping[str, Any]) -> Audit:
 
     ``given`` holds the fields of `Draw` set by the user. Others come from the file or the defaults.
     """
-    known = _read(path) if path.exists() else _Kept(_Drawn(), {})
+    known = _read(path) if path.exists() else _AuditFile(_SampleDraw(), {})
     was_drawn = {item.name: getattr(known.sample, item.name) for item in fields(Draw)}
     sample = draw_sample(turns, Draw(**{**was_drawn, **given}))
     if known.judges and sample.fingerprint != known.sample.fingerprint:
@@ -312,21 +312,21 @@ def open_audit(path: Path, turns: Results, given: Mapping[str, Any]) -> Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn(Draw):
+class _SampleDraw(Draw):
     fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _AuditFile:
     """The parts of an audit file that are read back. Everything else is derived from them."""
 
-    sample: _Drawn
+    sample: _SampleDraw
     judges: dict[str, dict[str, Verdict]]
 
 
-def _read(path: Path) -> _Kept:
+def _read(path: Path) -> _AuditFile:
     content = read_versioned(path, "audit", "schema_version", _SCHEMA_VERSION)
     try:
-        return from_json(_Kept, content)
+        return from_json(_AuditFile, content)
     except ValueError as error:
         raise DataError(f"{path} is not an audit: {error}") from None

@@ -15,7 +15,7 @@ from pytest_dstfuzz.comparisons.facts import without_slips
 from pytest_dstfuzz.dialogue.calls import REPLY, Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Again, Context, Difference, Ontology
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.relations.relation import UNCHANGED, Expected
+from pytest_dstfuzz.relations.relation import UNCHANGED, Expectation
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import check_prediction
 
@@ -118,7 +118,7 @@ class Folding:
         clean: Iterable[object],
         settled: Outcome,
         asked: Context,
-        expected: Expected = UNCHANGED,
+        expected: Expectation = UNCHANGED,
         seen: Context | None = None,
     ) -> Sequence[_Given]:
         """Return answers to a variant, with each text replaced by the clean text if they agree.

@@ -32,11 +32,11 @@ from pytest_dstfuzz.relations.relation import (
     OTHER_LANGUAGE,
     UNCHANGED,
     BySearch,
-    Expected,
+    EarlierResult,
+    Expectation,
     Inapplicable,
     Move,
     Rewrite,
-    Shown,
     TurnBegun,
     TurnRelation,
     Verdict,
@@ -172,7 +172,7 @@ class TurnAttempts:
         """Whether the answers to the clean turn are too unstable to compare with."""
         return self.inapplicable == UNSTABLE
 
-    def expected(self, attempt: Attempt) -> Expected:
+    def expected(self, attempt: Attempt) -> Expectation:
         """Return the expected changes of the answer."""
         rewrite = attempt.proposal.rewrite
         return UNCHANGED if rewrite is None else rewrite.expected
@@ -481,20 +481,20 @@ def begin_own(
     return turn
 
 
-class _Listed(TurnRelation):
+class _RewriteList(TurnRelation):
     """The rewrites of a turn, if the relation is not adaptive."""
 
     def __init__(self, rewrites: Sequence[Rewrite]) -> None:
         self._rewrites = rewrites
 
-    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:  # noqa: ARG002 - not adaptive
+    def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:  # noqa: ARG002 - not adaptive
         """Return rewrite ``number``."""
         return self._rewrites[number] if number < len(self._rewrites) and not draw else None
 
 
 def _in_order(
     rules: CampaignSpec, turn: TurnAttempts, rewrites: Sequence[Rewrite]
-) -> _Listed | Inapplicable:
+) -> _RewriteList | Inapplicable:
     """Return distinct rewrites in the order of their attempts.
 
     If several rewrites have the same contexts, only the first is kept.
@@ -506,10 +506,10 @@ def _in_order(
         if not found:
             return Inapplicable(_VARIES)
     if all(isinstance(rewrite.seen, Again) for rewrite in found):
-        return _Listed(found)  # All restart the dialogue: there is no order to draw.
+        return _RewriteList(found)  # All restart the dialogue: there is no order to draw.
     seed, name = rules.settings.seed, rules.relation.name
     rng = stream(seed, "rewrites", name, turn.dialogue.id, turn.turn.index)
-    return _Listed([found[place] for place in rng.permutation(len(found))])
+    return _RewriteList([found[place] for place in rng.permutation(len(found))])
 
 
 def attempt_own(turn: TurnAttempts, number: int) -> Attempt | None:
@@ -567,10 +567,10 @@ def _as_asked(rewrite: Rewrite) -> Rewrite:
     return rewrite
 
 
-def _shown(feedback: Feedback) -> Shown:
+def _shown(feedback: Feedback) -> EarlierResult:
     rewrite = feedback.proposal.rewrite
     assert rewrite is not None  # noqa: S101 - the relation makes all proposals of the turn
-    return Shown(rewrite, feedback.answered, feedback.broken, feedback.impurity)
+    return EarlierResult(rewrite, feedback.answered, feedback.broken, feedback.impurity)
 
 
 def _variant_of(rewrite: Rewrite) -> Variant:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from pytest_dstfuzz.campaign.deciding import SequentialTest, decider_of, idle_test
-from pytest_dstfuzz.campaign.engine import CampaignEngine, Planned, predictor_for
+from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn, predictor_for
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import Listener, TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
@@ -174,12 +174,12 @@ class Campaign:
         }
 
     @property
-    def drawn(self) -> Sequence[Planned]:
+    def drawn(self) -> Sequence[PlannedTurn]:
         """The sampled dialogues, each with its last turn, in the order of the data."""
         return self._drawn
 
     @property
-    def plan(self) -> Sequence[Planned]:
+    def plan(self) -> Sequence[PlannedTurn]:
         """The sampled dialogues to run: all, or the ``shard`` of the settings."""
         return self._plan
 
@@ -231,7 +231,7 @@ class Campaign:
             settings, data, self.tracker, self._listener, budget=budget, wobbles=not repeatable
         )
 
-    def engine(self, relation: Relation, plan: Sequence[Planned]) -> CampaignEngine:
+    def engine(self, relation: Relation, plan: Sequence[PlannedTurn]) -> CampaignEngine:
         """Return an engine that runs a part of the plan under one of the relations.
 
         All engines share the `predictor`. The rules of a relation are built once.

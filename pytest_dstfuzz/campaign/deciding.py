@@ -75,7 +75,7 @@ from pytest_dstfuzz.campaign.results import (
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import Admissible, Again, Context, Difference
-from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expected, Verdict
+from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expectation, Verdict
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -100,7 +100,7 @@ class _Rules(Protocol):
     def folding(self) -> Folding: ...
 
 
-class _Judged(Protocol):
+class _VariantJudgement(Protocol):
     @property
     def result(self) -> VariantResult: ...
 
@@ -120,7 +120,7 @@ class AskedTurn(Protocol):
     def attempts(self) -> Mapping[int, Any]:
         """The attempts by number, each with its ``context``."""
 
-    def expected(self, attempt: Any) -> Expected:
+    def expected(self, attempt: Any) -> Expectation:
         """Return the expected changes of an attempt."""
 
     def reference(self, attempt: Any) -> Context:
@@ -185,7 +185,7 @@ class Vote:
         clean: Context,
         context: Context,
         answers: Answers,
-        expected: Expected = UNCHANGED,
+        expected: Expectation = UNCHANGED,
     ) -> Sides:
         """Return the majority answers to a clean context and to another one.
 
@@ -323,7 +323,7 @@ class SequentialTest:
         folding: Folding,
         breaks: Breaks,
         *,
-        expected: Expected = UNCHANGED,
+        expected: Expectation = UNCHANGED,
     ) -> Ruling:
         """Return the decision from the answers to a clean turn and to a variant.
 
@@ -377,7 +377,7 @@ class SequentialTest:
         clean: Context,
         context: Context,
         answers: Answers,
-        expected: Expected = UNCHANGED,  # noqa: ARG002 - the relation is asked
+        expected: Expectation = UNCHANGED,  # noqa: ARG002 - the relation is asked
     ) -> Sides:
         """Return the usual answers to a clean context and to another one, see `Vote.sides`."""
         if isinstance(failed := answers[clean], TrackerFailure):
@@ -546,7 +546,7 @@ def variant_wanted(
     *,
     votes: int,
     lead: int,
-    expected: Expected = UNCHANGED,
+    expected: Expectation = UNCHANGED,
     folding: Folding = AS_GIVEN,
     recorded: Outcome | None = None,
 ) -> list[Context]:
@@ -590,10 +590,10 @@ def _compare_sides(
     clean: Context,
     context: Context,
     answers: Mapping[Context, Answer],
-    expected: Expected,
+    expected: Expectation,
     folding: Folding,
     recorded: Outcome | None = None,
-) -> tuple[Outcome, Sequence[Answer], Expected]:
+) -> tuple[Outcome, Sequence[Answer], Expectation]:
     """Return the clean side, the answers to a variant in its words, and the expected changes.
 
     The clean side is the recorded answer if the relation compares with that one.
@@ -617,7 +617,7 @@ def settled(
     clean: Context,
     context: Context,
     answers: Mapping[Context, Answer],
-    expected: Expected = UNCHANGED,
+    expected: Expectation = UNCHANGED,
     folding: Folding = AS_GIVEN,
 ) -> tuple[Outcome, Answer]:
     """Return the two sides that a relation compares: the clean state and an answer.
@@ -647,7 +647,7 @@ def count_votes(
     context: Context,
     answers: Mapping[Context, Answer],
     changes: Sequence[Difference],
-    expected: Expected = UNCHANGED,
+    expected: Expectation = UNCHANGED,
     folding: Folding = AS_GIVEN,
     *,
     recorded: Outcome | None = None,
@@ -693,14 +693,16 @@ def _lead(votes: Sequence[Answer], slot: str) -> int:
     return 2 * max(_values(votes, slot).values()) - len(votes)
 
 
-def _changed_lead(votes: Sequence[Answer], slot: str, before: Outcome, expected: Expected) -> int:
+def _changed_lead(
+    votes: Sequence[Answer], slot: str, before: Outcome, expected: Expectation
+) -> int:
     """Return the lead of the most frequent value that is not as expected."""
     wanted = _admissible(slot, before, expected)
     counted = [count for value, count in _values(votes, slot).items() if value not in wanted]
     return 2 * max(counted, default=0) - len(votes)
 
 
-def _admissible(slot: str, before: Outcome, expected: Expected) -> Admissible:
+def _admissible(slot: str, before: Outcome, expected: Expectation) -> Admissible:
     """Return the admissible values of a slot: the clean one, unless a change is expected."""
     delta = expected.of(slot)
     return Admissible((before.get(slot),)) if delta is None else delta.after
@@ -771,7 +773,7 @@ class Repeat:
 
 def choose_repeats(
     turns: Sequence[AskedTurn],
-    judged: Sequence[Sequence[_Judged]],
+    judged: Sequence[Sequence[_VariantJudgement]],
     seed: int,
     dialogue: str,
 ) -> list[Repeat]:

@@ -375,7 +375,7 @@ DialogueRun = Generator[Sequence[Context], Answers, list[TurnResult]]
 #: The same, but returns the number of leading turns with all their answers.
 _Asking = Generator[Sequence[Context], Answers, int]
 #: Requests: each context with the index of its turn.
-_Wanted = Iterator[tuple[int, Context]]
+_Requests = Iterator[tuple[int, Context]]
 
 
 def run_dialogue(
@@ -500,7 +500,7 @@ class _DialogueSteps:
         self._answers = yield [context for _, context in found]
         return min([done, *(place for place, one in found if one not in self._answers)])
 
-    def _ask_again(self, wanted: Callable[[int], _Wanted], done: int) -> _Asking:
+    def _ask_again(self, wanted: Callable[[int], _Requests], done: int) -> _Asking:
         """Request contexts until ``wanted`` has none for the turns that are done."""
         while found := list(wanted(done)):
             done = yield from self._ask(found, done)
@@ -531,14 +531,14 @@ class _DialogueSteps:
             for clean, context in asked
         )
 
-    def _doubtful_clean(self, done: int) -> _Wanted:
+    def _doubtful_clean(self, done: int) -> _Requests:
         self._prepare((context, context) for context in self._contexts[:done])
         decider, folding = self._rules.decider, self._rules.folding
         for place, context in enumerate(self._contexts[:done]):
             for again in decider.clean_wanted(context, self._answers, folding):
                 yield place, again
 
-    def _attempt(self, numbers: Sequence[int], done: int) -> _Wanted:
+    def _attempt(self, numbers: Sequence[int], done: int) -> _Requests:
         """Make variants of every turn that is not over. Yield the contexts to request."""
         for number, place in product(numbers, range(done)):
             # Later turns see a finished turn clean. If its variants are not run, nobody can know
@@ -573,7 +573,7 @@ class _DialogueSteps:
             if self._rules.learns:
                 turn.seen[number] = seen(turn, attempt, result, self._answers)
 
-    def _doubtful(self, numbers: Sequence[int], done: int) -> _Wanted:
+    def _doubtful(self, numbers: Sequence[int], done: int) -> _Requests:
         """Yield the next requests for variants whose votes are open."""
         decider = self._rules.decider
         if decider.by_outcome:
@@ -587,7 +587,7 @@ class _DialogueSteps:
             for again in decider.wanted(turn, attempt, self._answers, outcome):
                 yield place, again
 
-    def _doubtful_probes(self, wanted: Sequence[Sequence[JudgedVariant]], done: int) -> _Wanted:
+    def _doubtful_probes(self, wanted: Sequence[Sequence[JudgedVariant]], done: int) -> _Requests:
         answers, decider = self._answers, self._rules.decider
         for place, turn in enumerate(self._turns[:done]):
             for item in wanted[place]:

@@ -45,7 +45,7 @@ from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, find_training
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.transformations import find_operator
 
-__all__ = ["CampaignEngine", "Planned", "predictor_for"]
+__all__ = ["CampaignEngine", "PlannedTurn", "predictor_for"]
 
 
 #: Fields of `DialogueSet` without influence on results, and the dialogues, digested separately.
@@ -199,7 +199,7 @@ def _encoded(value: object) -> bytes | None:
         return None
 
 
-_Known = Callable[[list[Context]], Answers]
+_AnswerLookup = Callable[[list[Context]], Answers]
 
 
 @dataclass(slots=True)
@@ -268,7 +268,7 @@ class DialogueScheduler:
             if not (patient and isinstance(waiting.wanted, PatientRequest))
         }
 
-    def _later(self, known: _Known, batch: int) -> set[Context]:
+    def _later(self, known: _AnswerLookup, batch: int) -> set[Context]:
         """Return the contexts that would only fill a part of a batch."""
         if batch == 1:
             return set()
@@ -279,7 +279,7 @@ class DialogueScheduler:
         rest = len(missing) % batch
         return set(missing[-rest:]) if rest < len(missing) and rest else set()
 
-    def settle(self, known: _Known, *, last: bool = False) -> None:
+    def settle(self, known: _AnswerLookup, *, last: bool = False) -> None:
         """Resume every dialogue as far as known answers allow.
 
         If these are the ``last`` answers, continue without optional ones.
@@ -323,7 +323,7 @@ SHRINKING = 5
 WINDOWS_AT_ONCE = 8
 
 #: A dialogue of the plan and the index of its last turn.
-Planned = tuple[Dialogue, int]
+PlannedTurn = tuple[Dialogue, int]
 
 
 def predictor_for(
@@ -382,7 +382,7 @@ class CampaignEngine:
         tracker: Tracker | Predictor,
         lexicon: Lexicon,
         *,
-        plan: Sequence[Planned],
+        plan: Sequence[PlannedTurn],
         listener: Listener | None = None,
         window: int | None = None,
         ahead: bool = True,
@@ -416,13 +416,13 @@ class CampaignEngine:
         self._spread = spread and self._predictor.budget.limited
         self._set_out(plan)
 
-    def on(self, plan: Sequence[Planned]) -> CampaignEngine:
+    def on(self, plan: Sequence[PlannedTurn]) -> CampaignEngine:
         """Return an engine for another plan, with the same rules and predictor."""
         other = copy(self)
         other._set_out(plan)  # noqa: SLF001 - one of its own kind
         return other
 
-    def _set_out(self, plan: Sequence[Planned]) -> None:
+    def _set_out(self, plan: Sequence[PlannedTurn]) -> None:
         """Start a new plan without results."""
         batch, window = self._predictor.batch_size, self._window
         self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]
@@ -465,7 +465,7 @@ class CampaignEngine:
     def __len__(self) -> int:
         return sum(last + 1 - self._rules.first_of(last) for _, last in self._plan)
 
-    def _whole(self, planned: Planned) -> Planned:
+    def _whole(self, planned: PlannedTurn) -> PlannedTurn:
         """Return a planned dialogue, extended to its end if the relation edits whole dialogues."""
         whole = self._rules.relation.unit == "dialogue"
         return (planned[0], len(planned[0].turns) - 1) if whole else planned
@@ -542,7 +542,7 @@ class CampaignEngine:
                 run = run_dialogue(self._rules, *planned, one_by_one=self._spread)
                 self._scheduler.begin(place, self._begun, run)
 
-    def _look_ahead(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
+    def _look_ahead(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
         """Return the dialogues of the next window: the first one and those that fit.
 
         Under a budget, only dialogues that it can pay for in the worst case begin: unfinished ones
@@ -557,7 +557,7 @@ class CampaignEngine:
         fitting = sum(1 for _ in takewhile(lambda size: size <= limit, sizes))
         return waiting[: max(1, fitting)]
 
-    def _spread_over(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
+    def _spread_over(self, waiting: Sequence[PlannedTurn]) -> Sequence[PlannedTurn]:
         """Return the dialogues for which the budget pays one variant per turn."""
         least = accumulate((last + 1) * self._first_variant for _, last in waiting)
         limit = min(float(MOST_SPREAD), self._predictor.budget.guess())

@@ -20,7 +20,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Ontology, in_own_names
 from pytest_dstfuzz.errors import GivenUpError, MalformedAnswerError, UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.trackers.adapting import arriving
-from pytest_dstfuzz.trackers.tracker import Interrupted, Tracker, Usage, usage_of
+from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Tracker, Usage, usage_of
 from pytest_dstfuzz.trackers.validation import (
     RETRIES,
     Deadline,
@@ -444,7 +444,7 @@ class Predictor:
                 with arriving(self._tracker, take):
                     first = as_list(self._tracker.predict(list(batch)), len(batch))
                 asked = ask_malformed_again(self._tracker, batch, first, self.retries)
-        except (Interrupted, Overrun) as stopped:
+        except (BatchInterrupt, Overrun) as stopped:
             self._cut_short(batch, stopped, answered)
             return
         except GivenUpError as error:
@@ -486,13 +486,13 @@ class Predictor:
     def _cut_short(
         self,
         batch: Sequence[Context],
-        stopped: Interrupted | Overrun,
+        stopped: BatchInterrupt | Overrun,
         answered: _Batch,
     ) -> None:
         """Add the answers that came before the user or the deadline interrupted a call."""
         for place, answer in stopped.answers.items():
             self._take(batch[place], answer, answered)
-        if isinstance(stopped, Interrupted):
+        if isinstance(stopped, BatchInterrupt):
             raise KeyboardInterrupt from None
         self.budget.overrun()
 

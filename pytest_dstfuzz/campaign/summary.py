@@ -145,7 +145,7 @@ def _differing(kinds: Sequence[int]) -> tuple[int, int]:
     return count * (count - 1) // 2 - same, count * (count - 1) // 2
 
 
-class _Voted(NamedTuple):
+class _VariantVotes(NamedTuple):
     """A variant with a vote."""
 
     #: Answers that break the relation, and answers that keep it.
@@ -165,7 +165,7 @@ class _VotedTurn:
 
     #: Answers to its clean turn for and against the clean value.
     clean: tuple[int, int]
-    voted: tuple[_Voted, ...]
+    voted: tuple[_VariantVotes, ...]
     #: Number of variants that held with a single answer.
     held: int
 
@@ -313,7 +313,7 @@ def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
     yield _VotedTurn(
         clean=(min(vote.clean for vote in clean), max(vote.against for vote in clean)),
         voted=tuple(
-            _Voted(
+            _VariantVotes(
                 changed=votes.changed,
                 kept=votes.kept,
                 reported=item.outcome == "violation",

@@ -94,7 +94,7 @@ class TextVectors(NamedTuple):
         return both.total() / max(len(self.words), len(other.words), 1)
 
 
-class Apart(NamedTuple):
+class TextDistance(NamedTuple):
     """The distance of two texts."""
 
     #: From 0 to 2; the shipped embedding has at most 1.
@@ -103,7 +103,7 @@ class Apart(NamedTuple):
     words: tuple[str, str]
 
 
-def apart(one: TextVectors, other: TextVectors) -> Apart:
+def apart(one: TextVectors, other: TextVectors) -> TextDistance:
     """Return the distance of two texts: how much content of each the other lacks.
 
     The content of a word is the squared length of its vector. The other text lacks the share 1 -
@@ -117,7 +117,7 @@ def apart(one: TextVectors, other: TextVectors) -> Apart:
     nothing.
     """
     if not one.words or not other.words:
-        return Apart(0.0 if one.words == other.words else 1.0, ("", ""))
+        return TextDistance(0.0 if one.words == other.words else 1.0, ("", ""))
     norms = np.maximum(np.outer(one.lengths, other.lengths), np.float32(1e-9))
     cosines = np.clip((one.rows @ other.rows.T) / norms, 0, 1)
     lacks = (1 - cosines.max(axis=1), 1 - cosines.max(axis=0))
@@ -133,7 +133,7 @@ def apart(one: TextVectors, other: TextVectors) -> Apart:
         replaced = REPLACED * min(float(lost[farthest[0]]), float(new[farthest[1]]))
         distance = max(distance, replaced)
     distance = min(max(distance, 0.0), 1.0)
-    return Apart(round(distance, 6), (one.words[farthest[0]], other.words[farthest[1]]))
+    return TextDistance(round(distance, 6), (one.words[farthest[0]], other.words[farthest[1]]))
 
 
 def shift(one: TextVectors, other: TextVectors) -> float:
@@ -231,7 +231,7 @@ class Embedding(Protocol):
     def prepare(self, texts: Sequence[str]) -> None:
         """Prepare for the given texts, since one batch is cheaper than many."""
 
-    def apart(self, before: str, found: str) -> Apart:
+    def apart(self, before: str, found: str) -> TextDistance:
         """Return the distance of two texts, from 0 to 2."""
 
 
@@ -249,7 +249,7 @@ class ShippedEmbedding:
         """Do nothing, since each comparison is fast."""
         del texts
 
-    def apart(self, before: str, found: str) -> Apart:
+    def apart(self, before: str, found: str) -> TextDistance:
         """Return the distance of two texts."""
         return apart(_parts(before), _parts(found))
 

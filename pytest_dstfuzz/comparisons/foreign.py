@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pytest_dstfuzz.comparisons.embedding import Apart, Vector
+from pytest_dstfuzz.comparisons.embedding import TextDistance, Vector
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.trackers.validation import cause_of, passes_through
 
@@ -77,8 +77,8 @@ class SentenceEmbedding:
             rows = np.asarray(found, np.float32)
             self._vectors.update(zip(wanted, rows, strict=True))
 
-    def apart(self, before: str, found: str) -> Apart:
+    def apart(self, before: str, found: str) -> TextDistance:
         """Return 1 - cosine, rounded to four digits, since further digits depend on the batch."""
         self.prepare([before, found])
         cosine = float(self._vectors[before] @ self._vectors[found])
-        return Apart(round(min(max(1.0 - cosine, 0.0), 2.0), 4), ("", ""))
+        return TextDistance(round(min(max(1.0 - cosine, 0.0), 2.0), 4), ("", ""))

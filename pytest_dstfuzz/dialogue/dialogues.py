@@ -569,7 +569,7 @@ def turn_keys(dialogue: Dialogue) -> tuple[str, ...]:
 OpeningRole = Literal["assistant", "system"]
 
 
-class Prompted(NamedTuple):
+class AssistantInput(NamedTuple):
     """The input of an assistant."""
 
     messages: list[Json]
@@ -593,7 +593,7 @@ def messages_of(context: Context, opening: OpeningRole = "assistant") -> list[di
     return messages
 
 
-def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> Prompted:
+def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> AssistantInput:
     """Return a context as messages and tools in the form of OpenAI's API, oldest message first.
 
     Recorded messages are kept unchanged: system prompts, tool calls, their results. If only texts
@@ -601,7 +601,7 @@ def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> 
     """
     transcript = context.transcript
     if transcript is None:
-        return Prompted([dict(one) for one in messages_of(context, opening)], [])
+        return AssistantInput([dict(one) for one in messages_of(context, opening)], [])
     messages: list[Json] = []
     for place, exchange in enumerate(context.exchanges):
         before = transcript.before[place] if place < len(transcript.before) else None
@@ -612,7 +612,7 @@ def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> 
             messages.append({"role": role, "content": exchange.system})
         messages.append({"role": "user", "content": exchange.user})
     messages += map(json.loads, transcript.after)
-    return Prompted(messages, [tool.to_json() for tool in transcript.tools])
+    return AssistantInput(messages, [tool.to_json() for tool in transcript.tools])
 
 
 def whole_dialogue(dialogue: Dialogue) -> list[Json]:

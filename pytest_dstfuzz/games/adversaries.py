@@ -15,9 +15,9 @@ from pytest_dstfuzz.games.game import (
     Fluency,
     GoalAgent,
     GoalSelection,
-    Said,
     Scenario,
     Talk,
+    TalkMessages,
     TargetView,
     TransparentAgent,
     check_utterance,
@@ -40,7 +40,7 @@ _MET: Final = _UNMET / 2
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class AttackedUtterance:
     """An utterance after an attack."""
 
     text: str
@@ -60,7 +60,7 @@ class WhiteBoxAttack:
     def __init__(self, view: TargetView, fluency: Fluency, shortlist: int = SHORTLIST) -> None:
         self._view, self._fluency, self._shortlist = view, fluency, shortlist
 
-    def reactive(self, said: Said, text: str) -> Rewritten:
+    def reactive(self, said: TalkMessages, text: str) -> AttackedUtterance:
         """Rewrite an utterance so that the agent makes a bad selection at once."""
         view = self._view
 
@@ -75,16 +75,16 @@ class WhiteBoxAttack:
 
         found = self._rewritten(said, text, losses, partial(view.talks, said))
         # As in the source, use the rewritten utterance only if the agent would select at once.
-        return found if found.loss <= _MET else Rewritten(text, found.loss, acts=False)
+        return found if found.loss <= _MET else AttackedUtterance(text, found.loss, acts=False)
 
-    def unconstrained(self, said: Said, text: str) -> Rewritten:
+    def unconstrained(self, said: TalkMessages, text: str) -> AttackedUtterance:
         """Rewrite an utterance so that the agent's selection is bad, if it selects at once.
 
         This is formula 6 without the constraint of formula 7.
         """
         return self._by_talks(said, text, partial(self._view.talks, said))
 
-    def preemptive(self, said: Said, text: str) -> Rewritten:
+    def preemptive(self, said: TalkMessages, text: str) -> AttackedUtterance:
         """Rewrite an utterance so that the agent's answer leads to a bad selection.
 
         The attack assumes the most likely answer; the agent may draw another one.
@@ -100,11 +100,13 @@ class WhiteBoxAttack:
         found: np.ndarray = np.maximum(self._view.losses(self._view.scores(talks)), -CONFIDENCE)
         return found
 
-    def _by_talks(self, said: Said, text: str, talks: Talks) -> Rewritten:
+    def _by_talks(self, said: TalkMessages, text: str, talks: Talks) -> AttackedUtterance:
         """Rewrite an utterance by the agent's selection at the end of the resulting talk."""
         return self._rewritten(said, text, lambda utterances: self._loss(talks(utterances)), talks)
 
-    def _rewritten(self, said: Said, text: str, losses: Losses, talks: Talks) -> Rewritten:
+    def _rewritten(
+        self, said: TalkMessages, text: str, losses: Losses, talks: Talks
+    ) -> AttackedUtterance:
         rewriter = Rewriter(self._view, self._fluency, self._shortlist)
         return rewriter.rewritten(said, text, losses, talks)
 
@@ -119,12 +121,12 @@ class Rewriter:
 
     def rewritten(
         self,
-        said: Said,
+        said: TalkMessages,
         text: str,
         losses: Losses,
         talks: Talks,
         enough: float = -CONFIDENCE,
-    ) -> Rewritten:
+    ) -> AttackedUtterance:
         """Replace at most `REPLACED` words of an utterance, one by one.
 
         Args:
@@ -134,7 +136,7 @@ class Rewriter:
             talks: returns the talks for the gradient that selects words.
             enough: the search stops at this loss.
         """
-        best = Rewritten(text, float(losses([text])[0]))
+        best = AttackedUtterance(text, float(losses([text])[0]))
         # Compute once: the gradient is expensive, and one replaced word hardly changes it.
         offered: list[list[str]] = []
         if best.loss > enough:
@@ -154,7 +156,7 @@ class Rewriter:
             least = int(found.argmin())
             if found[least] >= best.loss:
                 break
-            best = Rewritten(tries[least], float(found[least]))
+            best = AttackedUtterance(tries[least], float(found[least]))
         return best
 
 
@@ -479,7 +481,7 @@ class HearingAdversary(GameAdversary):
 
         who = f"the voice {name_of(agent)!r}, in scenario {scenario.id!r},"
 
-        def speak(said: Said) -> str | None:
+        def speak(said: TalkMessages) -> str | None:
             text = agent.reply(talk_of(said))
             return None if isinstance(text, GoalSelection) else check_utterance(text, who)
 
@@ -521,7 +523,7 @@ class HandedOnAdversary(HearingAdversary):
         """Return the speaker for one game."""
         voice, rng, done = self.voice(scenario), self.rng(scenario.id), False
 
-        def speak(said: Said) -> str | None:
+        def speak(said: TalkMessages) -> str | None:
             nonlocal done
             if len(said) < _TRANSFERRED_AFTER or not self._won or done:
                 return voice(said)
@@ -596,7 +598,7 @@ class ReactiveAdversary(LookingAdversary):
         """Return the speaker for one game."""
         voice, attack, done = self.voice(scenario), self.attack(scenario), False
 
-        def speak(said: Said) -> str | None:
+        def speak(said: TalkMessages) -> str | None:
             nonlocal done
             text = voice(said)
             if done or text is None or len(said) < self.after:
@@ -624,7 +626,7 @@ class PreemptiveAdversary(LookingAdversary):
         """Return the speaker for one game."""
         voice, attack, done = self.voice(scenario), self.attack(scenario), False
 
-        def speak(said: Said) -> str | None:
+        def speak(said: TalkMessages) -> str | None:
             nonlocal done
             if done:
                 return None
@@ -652,7 +654,7 @@ class DelayedAdversary(LookingAdversary):
         voice, attack = self.voice(scenario), self.attack(scenario)
         rng, closes = self.rng(scenario.id), False
 
-        def speak(said: Said) -> str | None:
+        def speak(said: TalkMessages) -> str | None:
             nonlocal closes
             if closes:
                 return None
@@ -732,7 +734,7 @@ class LookaheadAdversary(LookingAdversary):
         fluency, lines = self.arena.fluency(scenario), self.arena.lines(scenario)
         poor = _POOR * self.arena.game.most_score
 
-        def speak(said: Said) -> str | None:
+        def speak(said: TalkMessages) -> str | None:
             own = voice(said)
             every = list(dict.fromkeys([*lines, *([] if own is None else [own])]))
             pool = fluency.of(said, every)
@@ -753,7 +755,7 @@ class LookaheadAdversary(LookingAdversary):
 
         return speak
 
-    def foreseen(self, view: TargetView, said: Said, pool: Sequence[str]) -> np.ndarray:
+    def foreseen(self, view: TargetView, said: TalkMessages, pool: Sequence[str]) -> np.ndarray:
         """Return ``[pool]``: the expected advantage of each line, with at most one more line.
 
         Second lines are only searched after the best first lines.
@@ -771,7 +773,7 @@ class LookaheadAdversary(LookingAdversary):
         return values
 
 
-def expected(view: TargetView, said: Said, utterances: Sequence[str]) -> np.ndarray:
+def expected(view: TargetView, said: TalkMessages, utterances: Sequence[str]) -> np.ndarray:
     """Return ``[utterances]``: the expected advantage if the talk ends after the answer."""
     chance, at_once, later, _ = _outcomes(view, said, utterances)
     found: np.ndarray = chance * at_once + (1 - chance) * later
@@ -787,7 +789,7 @@ class _Outcomes(NamedTuple):
     answers: list[str | None]
 
 
-def _outcomes(view: TargetView, said: Said, utterances: Sequence[str]) -> _Outcomes:
+def _outcomes(view: TargetView, said: TalkMessages, utterances: Sequence[str]) -> _Outcomes:
     answers = view.answers(said, utterances)
     talks = [*view.talks(said, utterances), *view.answered(said, utterances, answers)]
     found = view.advantages[view.scores(talks).argmax(1)]
@@ -795,7 +797,9 @@ def _outcomes(view: TargetView, said: Said, utterances: Sequence[str]) -> _Outco
     return _Outcomes(view.closing(said, utterances).chance, found[:count], found[count:], answers)
 
 
-def _improved(view: TargetView, fluency: Fluency, said: Said, text: str) -> tuple[str, float]:
+def _improved(
+    view: TargetView, fluency: Fluency, said: TalkMessages, text: str
+) -> tuple[str, float]:
     """Return an utterance with at most two replaced words, and its expected advantage."""
 
     def losses(utterances: Sequence[str]) -> np.ndarray:
@@ -806,7 +810,7 @@ def _improved(view: TargetView, fluency: Fluency, said: Said, text: str) -> tupl
     return found.text, -found.loss
 
 
-def _closing_now(view: TargetView, said: Said) -> float:
+def _closing_now(view: TargetView, said: TalkMessages) -> float:
     return float(view.advantages[view.closed(said).argmax()])
 
 

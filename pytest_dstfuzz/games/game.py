@@ -191,7 +191,7 @@ def name_of(agent: object) -> str:
 
 Talk = Sequence[TalkLine]
 #: The lines of a talk so far as pairs: whether the target said it, and the text.
-Said = Sequence[tuple[bool, str]]
+TalkMessages = Sequence[tuple[bool, str]]
 
 
 class Closing(NamedTuple):
@@ -288,13 +288,15 @@ class TargetView:
         """``[selections]``: whether the adversary scores more than the agent."""
         return self.advantages > 0
 
-    def talks(self, said: Said, utterances: Sequence[str], *, closed: bool = False) -> list[Talk]:
+    def talks(
+        self, said: TalkMessages, utterances: Sequence[str], *, closed: bool = False
+    ) -> list[Talk]:
         """Return the talk after each utterance of the adversary, from the view of the agent."""
         before = [TalkLine(target, text) for target, text in said]
         end = [_CLOSE] if closed else []
         return [[*before, TalkLine(mine=False, text=text), *end] for text in utterances]
 
-    def closing(self, said: Said, utterances: Sequence[str]) -> Closing:
+    def closing(self, said: TalkMessages, utterances: Sequence[str]) -> Closing:
         """Return whether the agent selects at once after each utterance."""
         return self.agent.closing(self.scenario.target, self.talks(said, utterances))
 
@@ -302,12 +304,12 @@ class TargetView:
         """Return the agent's scores ``[talks, selections]`` at the end of each talk."""
         return self.agent.selection_scores(self.scenario.target, talks, self.selections)
 
-    def answers(self, said: Said, utterances: Sequence[str]) -> list[str | None]:
+    def answers(self, said: TalkMessages, utterances: Sequence[str]) -> list[str | None]:
         """Return the agent's most likely answer to each utterance; ``None`` if it selects."""
         return self.agent.answers(self.scenario.target, self.talks(said, utterances))
 
     def answered(
-        self, said: Said, utterances: Sequence[str], answers: Sequence[str | None]
+        self, said: TalkMessages, utterances: Sequence[str], answers: Sequence[str | None]
     ) -> list[Talk]:
         """Return the talk that ends with each utterance and its answer.
 
@@ -319,7 +321,7 @@ class TargetView:
             found.append([*talk, *more])
         return found
 
-    def closed(self, said: Said) -> np.ndarray:
+    def closed(self, said: TalkMessages) -> np.ndarray:
         """Return the scores ``[selections]`` if the adversary closes the talk now."""
         talk = [*(TalkLine(target, text) for target, text in said), _CLOSE]
         found: np.ndarray = self.scores([talk])[0]
@@ -419,7 +421,7 @@ def share_interval(positive: int, count: int) -> GameInterval:
     return GameInterval(share, low, high)
 
 
-def talk_of(said: Said) -> list[TalkLine]:
+def talk_of(said: TalkMessages) -> list[TalkLine]:
     """Return the lines of a talk from the view of the adversary."""
     return [TalkLine(not target, text) for target, text in said]
 
@@ -435,7 +437,7 @@ class Fluency:
     goal: Goal | None = None  #: The goal of the adversary.
     most: float | None = None  #: Maximum perplexity of an utterance, including its end.
 
-    def of(self, said: Said, utterances: Sequence[str]) -> list[str]:
+    def of(self, said: TalkMessages, utterances: Sequence[str]) -> list[str]:
         """Return the utterances within the limit, in order."""
         if self.model is None or self.most is None or not utterances:
             return list(utterances)
@@ -446,7 +448,7 @@ class Fluency:
             if math.exp(nats / words) <= self.most
         ]
 
-    def surprise(self, said: Said) -> tuple[float, int]:
+    def surprise(self, said: TalkMessages) -> tuple[float, int]:
         """Return nats and words of all lines of the adversary in a talk."""
         if self.model is None:
             return 0.0, 0

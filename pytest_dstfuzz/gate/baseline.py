@@ -671,7 +671,7 @@ class Failing(NamedTuple):
     after: float = 0.0
 
 
-class Asked:
+class VariantSums:
     """Sums over the variants that two builds share, by dialogue, and the variants that changed."""
 
     def __init__(self) -> None:
@@ -728,7 +728,7 @@ class Asked:
         """Names of the violations that both builds have."""
         return tuple(name for *_, name in sorted(self._known))
 
-    def take(self, other: Asked) -> None:
+    def take(self, other: VariantSums) -> None:
         """Add the sums of another relation."""
         self.possible += other.possible
         self.variants += other.variants
@@ -777,7 +777,7 @@ _MOST_NAMES: Final = 5
 
 
 @dataclass(frozen=True)
-class Tested:
+class RelationGate:
     """One relation of a session with its limits."""
 
     totals: RelationTotals
@@ -822,11 +822,11 @@ class Tested:
         return None if self.must_change or whole is None else (self.part, whole)
 
 
-def tested_relations(session: Session, gates: Gates) -> list[Tested]:
+def tested_relations(session: Session, gates: Gates) -> list[RelationGate]:
     """Return the relations of a session in the order of their names in the options."""
     found = session.totals.in_order
     return [
-        Tested(
+        RelationGate(
             one,
             Part("relation", one.name) if len(found) > 1 else None,
             gates.parts.get(Part("relation", one.name), _NONE),
@@ -850,7 +850,7 @@ def own_tables(names: Sequence[str]) -> str:
     return f"{such}in [tool.dstfuzz.gates.relation.{names[0]}]"
 
 
-def main_of(found: Sequence[Tested]) -> Tested | None:
+def main_of(found: Sequence[RelationGate]) -> RelationGate | None:
     """Return the relation for limits of domains, slots and transformations.
 
     It is the first relation that expects no change, or else the first one.
@@ -858,7 +858,7 @@ def main_of(found: Sequence[Tested]) -> Tested | None:
     return next((one for one in found if not one.must_change), next(iter(found), None))
 
 
-def unjudged(every: Sequence[Tested], gates: Gates, *, compared: bool) -> tuple[str, ...]:
+def unjudged(every: Sequence[RelationGate], gates: Gates, *, compared: bool) -> tuple[str, ...]:
     """Return the names of the relations without a limit; empty if there are no limits at all.
 
     ``compared``: there is a baseline, so relations that expect no change are always judged.
@@ -877,7 +877,7 @@ def unjudged(every: Sequence[Tested], gates: Gates, *, compared: bool) -> tuple[
     )
 
 
-def idle(gates: Gates, found: Sequence[Tested]) -> LimitFinding:
+def idle(gates: Gates, found: Sequence[RelationGate]) -> LimitFinding:
     """Return an inconclusive finding if none of the limits concerns the tested relations."""
     of = listed([str(part) for part in gates.parts], _MOST_NAMES)
     names = listed([one.name for one in found], _MOST_NAMES)
@@ -885,7 +885,7 @@ def idle(gates: Gates, found: Sequence[Tested]) -> LimitFinding:
     return LimitFinding(None, "max-failure-rate", None, "inconclusive", reason)
 
 
-def unnamed(gate: str, limit: float, found: Sequence[Tested]) -> LimitFinding:
+def unnamed(gate: str, limit: float, found: Sequence[RelationGate]) -> LimitFinding:
     """Return an inconclusive finding for a limit of the session that applies to no relation."""
     names = [one.name for one in found]
     each = names[0] if len(names) == 1 else f"each of {listed(names, _MOST_NAMES)}"

@@ -13,9 +13,9 @@ from pytest_dstfuzz.gate.baseline import (
     NORMALISATION,
     Baseline,
     KnownWeakness,
+    RelationGate,
     Session,
     Tally,
-    Tested,
     by_relation,
     changes,
     main_of,
@@ -26,7 +26,7 @@ from pytest_dstfuzz.gate.pairing import (
     DEFAULT_MAX_DRIFT,
     LEVEL,
     Drift,
-    Paired,
+    PairedViolations,
     Pairing,
     dialogues_needed,
     fewest_dialogues,
@@ -92,8 +92,8 @@ def compare_expected(
     }
 
 
-def _paired(pairing: Pairing) -> Paired:
-    return Paired.of_rows(
+def _paired(pairing: Pairing) -> PairedViolations:
+    return PairedViolations.of_rows(
         (each.before, each.after, each.turns) for each in pairing.failing.values()
     )
 
@@ -298,7 +298,7 @@ LEAST_SHARE: Final = 0.5
 
 
 def compare(
-    baseline: Baseline, session: Session, gates: Gates, every: Sequence[Tested]
+    baseline: Baseline, session: Session, gates: Gates, every: Sequence[RelationGate]
 ) -> Judgement:
     """Compare a run with a baseline: clean answers first, then failure rates by relation.
 
@@ -393,7 +393,7 @@ def _by_what(baseline: Baseline, session: Session) -> str:
 
 def _statistics(pairing: Pairing, finding: LimitFinding | None, seed: int) -> dict[str, Any]:
     """Return the difference of the failure rates, with statistics that ``finding`` lacks."""
-    paired = Paired.of(pairing.by_dialogue().values())
+    paired = PairedViolations.of(pairing.by_dialogue().values())
     bounds = (
         interval(paired, stream(seed, "gate", "whole"), LEVEL)
         if finding is None
@@ -410,7 +410,7 @@ def _statistics(pairing: Pairing, finding: LimitFinding | None, seed: int) -> di
 
 def _judge_relations(
     pairings: Mapping[str, Pairing],
-    every: Sequence[Tested],
+    every: Sequence[RelationGate],
     gates: Gates,
     session: Session,
     ways: Mapping[str, Sequence[str]],
@@ -450,7 +450,9 @@ def _margins(gates: Gates) -> dict[Part, float]:
     }
 
 
-def _undecided_parts(relation: Tested, gates: Gates, ways: Sequence[str]) -> Iterator[LimitFinding]:
+def _undecided_parts(
+    relation: RelationGate, gates: Gates, ways: Sequence[str]
+) -> Iterator[LimitFinding]:
     """Yield inconclusive findings for limits of parts whose relation is not compared."""
     why = "; ".join(ways)
     for part, margin in _margins(gates).items():
@@ -465,7 +467,7 @@ def _judge_parts(pairing: Pairing, gates: Gates, seed: int) -> Iterator[LimitFin
     return (_judge(pairing, part, most, level, seed) for part, most in margins.items())
 
 
-def _relations(pairing: Pairing, every: Sequence[Tested]) -> dict[str, Any]:
+def _relations(pairing: Pairing, every: Sequence[RelationGate]) -> dict[str, Any]:
     """Return the figures of each relation if there are several, and the unshared relations."""
     found: dict[str, Any] = {}
     if len(every) > 1 or len(pairing.asked) > 1:
@@ -485,7 +487,7 @@ def _relations(pairing: Pairing, every: Sequence[Tested]) -> dict[str, Any]:
     return found
 
 
-def _not_comparable(pairing: Pairing, relation: Tested | None, session: Session) -> list[str]:
+def _not_comparable(pairing: Pairing, relation: RelationGate | None, session: Session) -> list[str]:
     """Return why the variants of two builds are not the same; empty if they are."""
     if not pairing.turns:
         return ["the baseline and this run have no turn in common"]
@@ -520,7 +522,7 @@ def _judge(
     if not tallies:
         reason = f"no variant of {part} was compared"
         return LimitFinding(part, "max-regression", margin, "inconclusive", reason)
-    paired = Paired.of(tallies.values())
+    paired = PairedViolations.of(tallies.values())
     rng = stream(seed, "gate", *(part or ("whole",)))
     needed = (
         dialogues_needed(paired, margin, level) if len(tallies) > 1 else fewest_dialogues(level)

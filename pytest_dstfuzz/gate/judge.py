@@ -9,8 +9,8 @@ from typing import Any, Final
 from pytest_dstfuzz.campaign.figures import Counts
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
+    RelationGate,
     Session,
-    Tested,
     idle,
     main_of,
     named_groups,
@@ -130,7 +130,9 @@ def judge_answers(totals: Totals) -> tuple[LimitFinding, ...]:
     )
 
 
-def _judge_figures(session: Session, gates: Gates, every: Sequence[Tested]) -> list[LimitFinding]:
+def _judge_figures(
+    session: Session, gates: Gates, every: Sequence[RelationGate]
+) -> list[LimitFinding]:
     """Judge the figures of each relation of the session, and the failure rates of its parts."""
     found: list[LimitFinding] = []
     given = [one for one in gates.known if one.figure is not None and one.key in gates.whole]
@@ -153,7 +155,7 @@ def _judge_figures(session: Session, gates: Gates, every: Sequence[Tested]) -> l
     return found
 
 
-def _judge_rates(every: Sequence[Tested], gates: Gates) -> Iterator[LimitFinding]:
+def _judge_rates(every: Sequence[RelationGate], gates: Gates) -> Iterator[LimitFinding]:
     """Judge the failure rate of each relation by itself."""
     whole, judged = gates.whole.get("max_failure_rate"), False
     for one in every:

@@ -31,7 +31,6 @@ from pytest_dstfuzz.config.parsers import over, percent
 from pytest_dstfuzz.dialogue.calls import Outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, diff_states
 from pytest_dstfuzz.gate.baseline import (
-    Asked,
     Baseline,
     ComparedVariant,
     Contents,
@@ -43,6 +42,7 @@ from pytest_dstfuzz.gate.baseline import (
     Tally,
     TurnOutcomes,
     TurnPosition,
+    VariantSums,
     by_relation,
     digest_of,
     failures_of,
@@ -74,7 +74,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedViolations:
     """Violations of two builds on the same variants, with one entry per dialogue.
 
     It also holds the expected failures of two builds on the same turns. In that case ``variants``
@@ -88,12 +88,12 @@ class Paired:
     variants: Floats
 
     @classmethod
-    def of(cls, tallies: Iterable[Tally]) -> Paired:
+    def of(cls, tallies: Iterable[Tally]) -> PairedViolations:
         """Create the arrays from the tallies of dialogues, each with a variant."""
         return cls.of_rows((tally.before, tally.after, tally.variants) for tally in tallies)
 
     @classmethod
-    def of_rows(cls, rows: Iterable[tuple[float, float, int]]) -> Paired:
+    def of_rows(cls, rows: Iterable[tuple[float, float, int]]) -> PairedViolations:
         """Create the arrays from (violations before and after, variants) of each dialogue."""
         columns = np.array(list(rows), dtype=np.float64).reshape(-1, 3).T
         return cls(*columns)
@@ -114,7 +114,7 @@ def fewest_dialogues(level: float = LEVEL) -> int:
 
 
 def interval(
-    paired: Paired, rng: np.random.Generator, level: float = LEVEL
+    paired: PairedViolations, rng: np.random.Generator, level: float = LEVEL
 ) -> tuple[float, float] | None:
     """Return the interval of the difference, or ``None`` if there are too few dialogues."""
     count = len(paired.variants)
@@ -129,7 +129,7 @@ def interval(
     return float(values[left_out - 1]), float(values[-left_out])
 
 
-def permutation_test(paired: Paired, rng: np.random.Generator) -> float:
+def permutation_test(paired: PairedViolations, rng: np.random.Generator) -> float:
     """Return the two-sided p-value of swapping builds within dialogues; needs two dialogues."""
 
     def difference(after: Floats, before: Floats, axis: int) -> Floats:
@@ -148,7 +148,7 @@ def permutation_test(paired: Paired, rng: np.random.Generator) -> float:
     return float(test.pvalue)
 
 
-def dialogues_needed(paired: Paired, margin: float, level: float = LEVEL) -> int | None:
+def dialogues_needed(paired: PairedViolations, margin: float, level: float = LEVEL) -> int | None:
     """Return how many dialogues like these would settle the verdict with probability `POWER`.
 
     A difference above the margin is settled if its interval is above 0 and the observed difference
@@ -277,7 +277,7 @@ class OwnAnswersTally:
         grown = sum(now > was for was, now, _ in rows)
         if not rows or grown <= _FEW:
             return None
-        paired = Paired.of_rows(rows)
+        paired = PairedViolations.of_rows(rows)
         if not over(paired.difference, limit):
             return None
         turns = int(paired.variants.sum())
@@ -564,7 +564,7 @@ class Pairing:
     """The turns and variants that two builds share."""
 
     #: The variants that both builds were asked.
-    shared: Asked
+    shared: VariantSums
     #: Clean answers of both builds.
     clean: DriftTally
     #: The agreement of each build's repeated answers to clean turns.
@@ -585,7 +585,7 @@ class Pairing:
     #: that has any.
     failing: Mapping[str, Failing]
     #: Relation of both builds -> its shared variants.
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, VariantSums]
     #: Relations that only one build tested.
     only_baseline_relations: tuple[str, ...]
     only_run_relations: tuple[str, ...]
@@ -621,7 +621,7 @@ class Pairing:
 
     def of(self, relation: str) -> Pairing:
         """Return the pairing with the variants of one relation only."""
-        return replace(self, shared=self.asked.get(relation, Asked()))
+        return replace(self, shared=self.asked.get(relation, VariantSums()))
 
     def by_dialogue(self, part: Part | None = None) -> dict[str, Tally]:
         """Return the tally of each dialogue with a variant in the part, sorted by dialogue."""
@@ -651,7 +651,7 @@ def pair_up(
     matching = match_dialogues(every, contents)
     common = _Common(matching, contents, how)
     tested: set[str] = set()
-    weaknesses, asked = WeaknessTally(), dict[str, Asked]()
+    weaknesses, asked = WeaknessTally(), dict[str, VariantSums]()
     answers = RepetitionTally()
     failing: list[dict[str, Failing]] = []
     # Shared relations come first, and each turn counts once.
@@ -780,7 +780,7 @@ class _OfOne:
             for turn in turns
             if turn.dialogue in known
         }
-        self.asked = Asked()
+        self.asked = VariantSums()
         #: Expected failures of each dialogue; they do not require the same variants.
         self.failing: dict[str, Failing] = {}
 
@@ -803,9 +803,9 @@ class _OfOne:
             self.failing[turn.dialogue_id] = more
 
 
-def _together(asked: Mapping[str, Asked]) -> Asked:
+def _together(asked: Mapping[str, VariantSums]) -> VariantSums:
     """Return the shared variants of all relations."""
-    found = Asked()
+    found = VariantSums()
     for one in asked.values():
         found.take(one)
     return found

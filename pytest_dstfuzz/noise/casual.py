@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.noise.evidence import Evidence, Slipped, TextCounts, distinct_slips
+from pytest_dstfuzz.noise.evidence import Evidence, SlipEvidence, TextCounts, distinct_slips
 from pytest_dstfuzz.noise.tables import Habits, NoiseKind, Tables, letter_slips
 from pytest_dstfuzz.perturb.words import Parts, Word, match_case, take_apart
 
@@ -363,7 +363,7 @@ _KNOWN: Final = 2
 
 
 def known_forms(
-    evidence: Evidence, slips: Iterable[Slipped], known: Forms
+    evidence: Evidence, slips: Iterable[SlipEvidence], known: Forms
 ) -> dict[str, dict[str, float]]:
     """Return word -> misspelled form -> approximate rate of the form.
 
@@ -400,7 +400,7 @@ def share_of_forms(
     kinds: Sequence[NoiseKind],
     tables: Tables,
     evidence: Evidence,
-    slips: Iterable[Slipped],
+    slips: Iterable[SlipEvidence],
     per_word: float,
     start: float,
     weight: float,

@@ -22,7 +22,7 @@ _UNSEEN: Final = 0.05
 _COMMON: Final = 0.7
 
 
-class Slipped(NamedTuple):
+class SlipEvidence(NamedTuple):
     """A word, its typed form, and the dialogue or text of the slip."""
 
     #: In lower case. If the slip is a missing blank, these are two words with a blank.
@@ -91,7 +91,7 @@ def propose(
 
 def find(
     texts: Iterable[Text], candidates: Mapping[str, Sequence[str]], counts: TextCounts
-) -> list[Slipped]:
+) -> list[SlipEvidence]:
     """Return the slips in texts, in order.
 
     Args:
@@ -106,7 +106,7 @@ def find(
             meant = candidates.get(typed)
             if meant:
                 best = max(meant, key=lambda word: fit_of(left, word, right, counts))
-                found.append(Slipped(best, typed, source))
+                found.append(SlipEvidence(best, typed, source))
     return found
 
 
@@ -129,12 +129,12 @@ class Evidence:
     """The data to which a model of typed text is fitted."""
 
     counts: TextCounts
-    slips: Sequence[Slipped]
+    slips: Sequence[SlipEvidence]
     #: Correct form -> misspelled forms, from a list.
     misspellings: Mapping[str, Sequence[str]]
     keyboard: Mapping[str, str]
 
-    def part(self, number: int, parts: int) -> tuple[list[Slipped], list[Slipped]]:
+    def part(self, number: int, parts: int) -> tuple[list[SlipEvidence], list[SlipEvidence]]:
         """Return the slips of all other parts, and those of one; a dialogue is in one part."""
         inside = [part_of(slip.source, parts) == number for slip in self.slips]
         kept = [slip for slip, held in zip(self.slips, inside, strict=True) if not held]
@@ -146,7 +146,7 @@ def part_of(source: str, parts: int) -> int:
     return int(hashlib.sha256(source.encode()).hexdigest()[:8], 16) % parts
 
 
-def distinct_slips(slips: Iterable[Slipped]) -> Counter[tuple[str, str]]:
+def distinct_slips(slips: Iterable[SlipEvidence]) -> Counter[tuple[str, str]]:
     """Return (word, slip) -> number of dialogues with it, sorted."""
     places = {(slip.word, slip.typed, slip.source) for slip in slips}
     return Counter((word, typed) for word, typed, _ in sorted(places))

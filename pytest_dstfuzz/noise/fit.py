@@ -24,7 +24,7 @@ from pytest_dstfuzz.noise.casual import (
 )
 from pytest_dstfuzz.noise.evidence import (
     Evidence,
-    Slipped,
+    SlipEvidence,
     Text,
     TextCounts,
     distinct_slips,
@@ -50,7 +50,7 @@ _NEGLIGIBLE: Final = 0.03
 Features = tuple[str, ...]
 
 
-class Fitted(NamedTuple):
+class KindFactors(NamedTuple):
     """The factors of one kind."""
 
     factors: dict[str, float]
@@ -64,7 +64,7 @@ def fit_factors(
     kappa: float,
     words: float,
     prior: Mapping[str, float] | None = None,
-) -> Fitted:
+) -> KindFactors:
     """Fit a factor for each feature, level by level.
 
     If a feature was seen ``n`` times and the coarser factors expect ``e``, its factor is
@@ -101,7 +101,7 @@ def fit_factors(
         for name, factor in step.items():
             factors[name] = factors.get(name, 1.0) * factor
         current = {cell: value * step.get(cell[level], 1.0) for cell, value in current.items()}
-    return Fitted(dict(sorted(factors.items())), math.fsum(current.values()) / max(words, 1.0))
+    return KindFactors(dict(sorted(factors.items())), math.fsum(current.values()) / max(words, 1.0))
 
 
 #: Minimum number of times that a letter replaces another, non-adjacent one to count as a habit.
@@ -117,7 +117,7 @@ PRIOR_SLIPS: Final = 20.0
 
 def fit_typing(
     evidence: Evidence,
-    slips: Sequence[Slipped] | None = None,
+    slips: Sequence[SlipEvidence] | None = None,
     kappa: float = 3.0,
     prior: ModelFile | None = None,
 ) -> tuple[tuple[NoiseKind, ...], Tables]:
@@ -212,7 +212,7 @@ def _fit_letters(
     habits: Habits,
     kappa: float,
     start: Mapping[str, Mapping[str, float]],
-) -> tuple[dict[str, Fitted], dict[str, float]]:
+) -> tuple[dict[str, KindFactors], dict[str, float]]:
     """Return the factors of each kind of letter slips, and the number of slips."""
     exposure: dict[str, Counter[Features]] = {kind: Counter() for kind in LETTER_KINDS}
     happened: dict[str, Counter[Features]] = {kind: Counter() for kind in LETTER_KINDS}
@@ -246,11 +246,11 @@ def _fit_letters(
 
 def fit_blanks(
     counts: TextCounts,
-    slips: Iterable[Slipped],
+    slips: Iterable[SlipEvidence],
     kappa: float,
     words: float,
     start: Mapping[str, float] | None,
-) -> Fitted:
+) -> KindFactors:
     """Fit the factors of missing blanks."""
     exposure: Counter[Features] = Counter()
     for (left, right), times in counts.pairs.items():
@@ -269,7 +269,7 @@ def fit_blanks(
         times * math.prod(kept.get(feature, 1.0) for feature in cell)
         for cell, times in exposure.items()
     )
-    return Fitted(kept, mean / max(words, 1.0))
+    return KindFactors(kept, mean / max(words, 1.0))
 
 
 def model_file(
@@ -314,7 +314,7 @@ class LogModel(NamedTuple):
     file: ModelFile
     words: int
     #: Slips of letters, missing blanks and known misspellings.
-    slips: tuple[Slipped, ...]
+    slips: tuple[SlipEvidence, ...]
     #: Kind of casual writing -> number, smoothed with the shipped rates.
     habits: dict[str, float]
     #: Notes for people on kinds that could not be counted.

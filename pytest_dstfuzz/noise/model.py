@@ -102,7 +102,7 @@ class Changes:
         return self.sums[-1] if self.sums else 0.0
 
 
-class Kept(NamedTuple):
+class ConditionalChanges(NamedTuple):
     """Changes on the condition that some other changes do not happen."""
 
     changes: Changes
@@ -155,7 +155,7 @@ class Site:
             total += part.weight
         return total
 
-    def given(self, found: Sequence[Kept]) -> Site:
+    def given(self, found: Sequence[ConditionalChanges]) -> Site:
         """Return the site on the condition that only the kept changes of its parts happen."""
         pairs = zip(self.parts, found, strict=True)
         parts = tuple((at, kept.changes) for (at, _), kept in pairs if kept.changes.changes)
@@ -286,7 +286,7 @@ class NoisyUtterance:
     #: In reading order. Together they cover the text, or there are none if it has no word.
     sites: tuple[Site, ...]
 
-    def given(self, kept: Callable[[Site], Sequence[Kept]]) -> NoisyUtterance:
+    def given(self, kept: Callable[[Site], Sequence[ConditionalChanges]]) -> NoisyUtterance:
         """Return the utterance on the condition that only allowed slips happen.
 
         All probabilities of the result are conditional. `probability_given` returns the

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz import __version__, load_dialogues
 from pytest_dstfuzz.agents.training.environment import (
-    Paced,
+    PacedOutput,
     RightDialogues,
     Say,
     held_out,
@@ -481,7 +481,7 @@ class CampaignRunner:
     ) -> CampaignFigures:
         """Run a campaign over all dialogues, and report its progress to ``say`` under ``name``."""
         started, done, turns = time.monotonic(), 0, self.data.turn_count()
-        tell = say and Paced(say, self.pace)
+        tell = say and PacedOutput(say, self.pace)
 
         def listen(event: Event) -> None:
             nonlocal done

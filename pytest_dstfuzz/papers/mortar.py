@@ -51,12 +51,12 @@ from pytest_dstfuzz.relations.contexts import (
 from pytest_dstfuzz.relations.metal import MetalLeet, MetalSynonyms, MetalTypos, MetalWord
 from pytest_dstfuzz.relations.relation import (
     MOST,
-    Begun,
     BySearch,
     Inapplicable,
     Relation,
     Rewrite,
     Scene,
+    TurnStart,
 )
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.totals.cases import CaseFigures, CasesTally
@@ -115,16 +115,16 @@ class BotResults:
     requests: dict[str, int]
 
 
-class _Recorded(CheckedRelation):
+class _RecordingRelation(CheckedRelation):
     """A relation that stores its rewrites by dialogue, turn and description."""
 
     def __init__(self, relation: Relation) -> None:
         super().__init__(relation, relation.name)
         self.rewrites: dict[tuple[str, int, str], Rewrite] = {}
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the rewrites of a turn, and store them."""
-        begun: Begun = self.wrapped.begin(scene)
+        begun: TurnStart = self.wrapped.begin(scene)
         if isinstance(begun, Inapplicable | BySearch) or not isinstance(begun, Iterable):
             return begun
         found = list(islice(begun, MOST))
@@ -185,7 +185,7 @@ def run_bot(run: BotRun, name: str, families: Iterable[str], sound: AskedBot) ->
     for family in families:
         before = asked.requests
         for make in FAMILIES[family]:
-            relation = _Recorded(make(1) if family == MORTAR else make())  # type: ignore[call-arg]  # draws
+            relation = _RecordingRelation(make(1) if family == MORTAR else make())  # type: ignore[call-arg]  # draws
             settings = run.settings if family == MORTAR else _once(run.settings)
             plan = [(dialogue, len(dialogue.turns) - 1) for dialogue in run.data.dialogues]
             engine = CampaignEngine(
@@ -211,7 +211,7 @@ def _once(settings: Settings) -> Settings:
 def _found(
     bot: str,
     family: str,
-    relation: _Recorded,
+    relation: _RecordingRelation,
     results: Iterable[TurnResult],
     replies: tuple[AskedBot, AskedBot],
 ) -> Iterator[FoundCheck]:
@@ -231,7 +231,7 @@ def _found(
 def _one(
     bot: str,
     family: str,
-    relation: _Recorded,
+    relation: _RecordingRelation,
     turn: TurnResult,
     variant: VariantResult,
     replies: tuple[AskedBot, AskedBot],

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz import __version__, load_dialogues
-from pytest_dstfuzz.agents.training.environment import Paced, Say
+from pytest_dstfuzz.agents.training.environment import PacedOutput, Say
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.figures import ratio, ratio_interval
 from pytest_dstfuzz.campaign.predictor import Predictor
@@ -129,7 +129,7 @@ def _measure(
     config: RelationsConfig, relation: Relation, data: DialogueSet, predictor: Predictor, tell: Say
 ) -> RelationRow:
     settings = config.settings.replace_options(relation=relation.name)
-    paced, done = Paced(tell), 0
+    paced, done = PacedOutput(tell), 0
 
     def listen(event: Event) -> None:
         nonlocal done

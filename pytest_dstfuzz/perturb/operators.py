@@ -10,7 +10,14 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_dstfuzz.errors import UserError, message_of
-from pytest_dstfuzz.noise.model import Change, Changes, Kept, NoiseModel, Site, load_models
+from pytest_dstfuzz.noise.model import (
+    Change,
+    Changes,
+    ConditionalChanges,
+    NoiseModel,
+    Site,
+    load_models,
+)
 from pytest_dstfuzz.noise.tables import LETTER_KINDS, SLIP_KINDS
 from pytest_dstfuzz.perturb.draft import (
     FREE,
@@ -979,7 +986,7 @@ class NoiseSupport:
         slips: list[dict[tuple[str, str], Slips]] = [{} for _ in parts.words]
         explained = []
 
-        def kept(site: Site) -> list[Kept]:
+        def kept(site: Site) -> list[ConditionalChanges]:
             first = bisect_left(parts.starts, site.start)
             last = max(bisect_left(parts.starts, site.end), first + 1)
             begin = max(first - 1, 0)
@@ -1005,7 +1012,7 @@ class NoiseSupport:
         noisy = self._noise.model.of(utterance).given(kept)
         return Support(noisy, tuple(slips), tuple(explained))
 
-    def _allowed(self, part: Changes, guards: Guards) -> Allowed:
+    def _allowed(self, part: Changes, guards: Guards) -> AllowedChanges:
         """Return the changes of a part of an utterance that no lock forbids."""
         # The word before the part, as a word of length 0 at its start.
         left = (Word(guards.left, 0, 0, guards.left),) if guards.left else ()
@@ -1043,8 +1050,8 @@ class NoiseSupport:
             (at, name): Slips(tuple(places), all(place.is_in(words[at].text) for place in places))
             for (at, name), places in found.items()
         }
-        return Allowed(
-            Kept(Changes(part.text, tuple(kept), part.of_word), tuple(lost)),
+        return AllowedChanges(
+            ConditionalChanges(Changes(part.text, tuple(kept), part.of_word), tuple(lost)),
             tuple(slips.items()),
             Changes(part.text, tuple(explained), part.of_word),
         )
@@ -1080,10 +1087,10 @@ class Guards(NamedTuple):
     more: frozenset[str]
 
 
-class Allowed(NamedTuple):
+class AllowedChanges(NamedTuple):
     """The changes of a part of an utterance that no lock forbids."""
 
-    kept: Kept
+    kept: ConditionalChanges
     #: ``((word, (transformation, operator)), slips)``. Words are counted as in `Guards`.
     slips: tuple[tuple[tuple[int, tuple[str, str]], Slips], ...]
     #: The changes that the final check must accept, see `Support`.

@@ -43,7 +43,7 @@ _PATHS = names_of("path")
 _WRITTEN = names_of("written")
 
 
-class Given(NamedTuple):
+class GivenOption(NamedTuple):
     """An option with a value from the user."""
 
     name: str
@@ -53,7 +53,7 @@ class Given(NamedTuple):
     on_command_line: bool
 
 
-def given_options(config: pytest.Config) -> tuple[Given, ...]:
+def given_options(config: pytest.Config) -> tuple[GivenOption, ...]:
     """Return the options with a value from the command line or the ini file."""
     keys = [item.name for item in OPTIONS if item.has_ini]
     for name in _overridden(config):
@@ -64,13 +64,13 @@ def given_options(config: pytest.Config) -> tuple[Given, ...]:
     return (*found, *_shipped_assistant(found))
 
 
-def _shipped_assistant(found: Sequence[Given]) -> Iterator[Given]:
+def _shipped_assistant(found: Sequence[GivenOption]) -> Iterator[GivenOption]:
     """Yield the shipped assistant if the command line tests tool calls without a model or data."""
     named = {given.name: given for given in found}
     outcome = named.get("outcome")
     asked = outcome is not None and outcome.on_command_line and outcome.value == TOOL_CALLS
     if outcome is not None and asked and named.keys().isdisjoint(("model", "data", "results")):
-        yield Given("model", "assistant", f"{outcome.shown_as}={TOOL_CALLS}", True)
+        yield GivenOption("model", "assistant", f"{outcome.shown_as}={TOOL_CALLS}", True)
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -99,7 +99,7 @@ def read_settings(config: pytest.Config) -> Settings:
     return settings.replace_options(search=default_search(settings))
 
 
-def _settings_of(values: Mapping[str, Any], given: Sequence[Given]) -> Settings:
+def _settings_of(values: Mapping[str, Any], given: Sequence[GivenOption]) -> Settings:
     """Return the settings of parsed values. Stored results include their own settings."""
     if "results" not in values:
         return build_settings(values)
@@ -109,31 +109,31 @@ def _settings_of(values: Mapping[str, Any], given: Sequence[Given]) -> Settings:
     return stored_settings(values, {one.name: one.shown_as for one in given if one.on_command_line})
 
 
-def _keys_of_tracker(config: pytest.Config) -> list[Given]:
+def _keys_of_tracker(config: pytest.Config) -> list[GivenOption]:
     """Return the keys of the tracker: command line before ini file before pyproject.toml."""
     item = option("tracker")
     if _is_off(config, item.name):
         return []
     path = _pyproject(config)
     table = table_keys(path) if path.is_file() else {}
-    keys = [Given(name, text, f"{KEY_TABLE} {name}", False) for name, text in table.items()]
+    keys = [GivenOption(name, text, f"{KEY_TABLE} {name}", False) for name, text in table.items()]
     for given in (_in_ini(config, item), _typed(config, item)):
         keys += [] if given is None else _as_keys(given)
     return list({one.name: one for one in keys}.values())
 
 
-def _as_keys(given: Given) -> list[Given]:
+def _as_keys(given: GivenOption) -> list[GivenOption]:
     """Return the keys in the option ``tracker``, in the form of options."""
-    keys: dict[str, Given] = {}
+    keys: dict[str, GivenOption] = {}
     for key in parse_option(given.name, given.value, given.shown_as):
         several = key.name in KEYS and option(key.name).repeated and key.name in keys
         text = f"{keys[key.name].value}\n{key.value}" if several else key.value
         shown = f"{given.shown_as} {key.name}"
-        keys[key.name] = Given(key.name, text, shown, given.on_command_line)
+        keys[key.name] = GivenOption(key.name, text, shown, given.on_command_line)
     return list(keys.values())
 
 
-def _without_keys(found: Sequence[Given]) -> tuple[list[Given], list[Given]]:
+def _without_keys(found: Sequence[GivenOption]) -> tuple[list[GivenOption], list[GivenOption]]:
     """Return options without the keys of their names, and these keys in the form of options."""
     named, keys = [], []
     for given in found:
@@ -142,13 +142,15 @@ def _without_keys(found: Sequence[Given]) -> tuple[list[Given], list[Given]]:
             text = parse_option(given.name, given.value, given.shown_as)
             names, texts = split_named(given.name, text)
             typed = given.on_command_line
-            keys += [Given(name, said, option(name).spelled, typed) for name, said in texts.items()]
+            keys += [
+                GivenOption(name, said, option(name).spelled, typed) for name, said in texts.items()
+            ]
             given = given._replace(value=names)  # noqa: PLW2901 - the same but for its keys
         named.append(given)
     return named, keys
 
 
-def _of_names(config: pytest.Config, found: Sequence[Given]) -> Iterator[Given]:
+def _of_names(config: pytest.Config, found: Sequence[GivenOption]) -> Iterator[GivenOption]:
     """Yield options, without the ini keys of names that the command line leaves out."""
     typed = {one.name: set(one.value.split(",")) for one in found if one.on_command_line}
     typed |= {owner: set() for owner in NAMED if _is_off(config, owner)}
@@ -159,7 +161,7 @@ def _of_names(config: pytest.Config, found: Sequence[Given]) -> Iterator[Given]:
             yield given
 
 
-def _placed(config: pytest.Config, given: Given, value: Any) -> Any:
+def _placed(config: pytest.Config, given: GivenOption, value: Any) -> Any:
     """Return a path, or each of several, relative to the folder of the run."""
     if isinstance(value, tuple):
         return tuple(_placed(config, given, one) for one in value)
@@ -244,30 +246,30 @@ def _is_off(config: pytest.Config, name: str) -> bool:
     return taken_back or _overridden(config).get(name) == ""
 
 
-def _given(config: pytest.Config, item: Option) -> Given | None:
+def _given(config: pytest.Config, item: Option) -> GivenOption | None:
     if _is_off(config, item.name):
         return None
     return _typed(config, item) or _in_ini(config, item)
 
 
-def _typed(config: pytest.Config, item: Option) -> Given | None:
+def _typed(config: pytest.Config, item: Option) -> GivenOption | None:
     """Return the value of an option on the command line."""
     typed = config.getoption(f"dst_{item.name}", default=None)
     if typed is None:
         return None
     # Lines separate locks, because a regular expression may have commas.
     value = typed if isinstance(typed, str) else item.value.separator.join(typed)
-    return Given(item.name, value, f"--dst-{item.flag}", True)
+    return GivenOption(item.name, value, f"--dst-{item.flag}", True)
 
 
-def _in_ini(config: pytest.Config, item: Option) -> Given | None:
+def _in_ini(config: pytest.Config, item: Option) -> GivenOption | None:
     """Return the value of an option in the ini file, or the value of ``-o`` in its place."""
     written = _written(config, item)
     if written is None:
         return None
     if item.name in _overridden(config):
-        return Given(item.name, written, f"-o dst_{item.name}", True)
-    return Given(item.name, written, f"dst_{item.name} (ini)", False)
+        return GivenOption(item.name, written, f"-o dst_{item.name}", True)
+    return GivenOption(item.name, written, f"dst_{item.name} (ini)", False)
 
 
 def _written(config: pytest.Config, item: Option) -> str | None:

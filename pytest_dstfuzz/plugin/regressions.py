@@ -22,7 +22,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import brings_its_own, own_items
-from pytest_dstfuzz.plugin.results import FOUND, Found, ResultCollector
+from pytest_dstfuzz.plugin.results import FOUND, ResultCollector, TestOutcome
 from pytest_dstfuzz.plugin.selection import uses_fixtures
 from pytest_dstfuzz.printable import counted, printable
 from pytest_dstfuzz.regressions.regression import (
@@ -31,7 +31,7 @@ from pytest_dstfuzz.regressions.regression import (
     Corpus,
     FoundTally,
     Regression,
-    Replayed,
+    ReplayOutcome,
     corpus_path,
     is_kept,
     one,
@@ -49,7 +49,7 @@ _MOST_NAMED = 10
 _UNCLEAR = "the clean answer changed"
 
 
-class _Named(NamedTuple):
+class _NamedRegression(NamedTuple):
     number: int
     #: The first names of the list.
     names: str
@@ -159,7 +159,7 @@ class RegressionCorpus:
         answers = predictor.predict([entry.clean, entry.seen])
         comparison = self._comparison(entry.outcome, compare)
         replayed, changes = entry.replayed(answers, found, comparison)
-        request.node.stash[FOUND] = Found(regression=entry.id, outcome=replayed)
+        request.node.stash[FOUND] = TestOutcome(regression=entry.id, outcome=replayed)
         return DstRegression(self._settings, entry, replayed, changes)
 
     def _not_of_this_run(self, entry: Regression, outcome: OutcomeKind) -> str:
@@ -235,11 +235,11 @@ class RegressionCorpus:
             found.append({"id": name, **known, **more})
         return found
 
-    def _named(self, outcome: Replayed) -> _Named | None:
+    def _named(self, outcome: ReplayOutcome) -> _NamedRegression | None:
         """Return the number of replayed regressions with an outcome, and the first names."""
         found = sorted(name for name, one in self._results.regressions.items() if one == outcome)
         more = f" (and {len(found) - _MOST_NAMED} more)" if len(found) > _MOST_NAMED else ""
-        return _Named(len(found), " ".join(found[:_MOST_NAMED]) + more) if found else None
+        return _NamedRegression(len(found), " ".join(found[:_MOST_NAMED]) + more) if found else None
 
     def _said_of(self, name: str, outcome: str) -> StyledLine:
         """Return a line on a regression that was replayed by name."""
@@ -295,7 +295,7 @@ class DstRegression:
 
     _settings: Settings
     entry: Regression
-    outcome: Replayed
+    outcome: ReplayOutcome
     #: The slots that change now. If it is ``unclear``, the slots of the clean answer that changed.
     changes: tuple[Difference, ...]
 

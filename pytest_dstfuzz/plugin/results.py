@@ -112,7 +112,7 @@ def group_key(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class TestOutcome:
     """The result of a test. A worker of xdist sends it as JSON with the report of the test.
 
     It belongs to a turn, a remembered violation, a conformance check of a tracker, or a mistake of
@@ -154,7 +154,7 @@ class Found:
 
 
 #: On a test or the node of a fixture: the result for its next report.
-FOUND: pytest.StashKey[Found] = pytest.StashKey()
+FOUND: pytest.StashKey[TestOutcome] = pytest.StashKey()
 
 
 class ResultCollector:
@@ -229,9 +229,9 @@ class ResultCollector:
         """Number of planned results that are missing."""
         return max(0, self.planned - len(self))
 
-    def add(self, found: Found | Mapping[str, Any]) -> None:
+    def add(self, found: TestOutcome | Mapping[str, Any]) -> None:
         """Add the result of a test. From another process it comes as JSON."""
-        one = found if isinstance(found, Found) else from_json(Found, found)
+        one = found if isinstance(found, TestOutcome) else from_json(TestOutcome, found)
         if one.problem and not self.problem:
             self.problem, self.problem_status = one.problem, one.status
         self.conformance = self.conformance or one.conformance
@@ -243,7 +243,7 @@ class ResultCollector:
             model = self._models.setdefault(one.model, ResultCollector())
             model.add_result(one, one.result)
 
-    def add_result(self, found: Found, result: TurnResult) -> None:
+    def add_result(self, found: TestOutcome, result: TurnResult) -> None:
         """Add a result and its metadata."""
         self._found[found.key, result.id] = result
         if found.place is not None:

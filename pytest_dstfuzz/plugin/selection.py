@@ -16,7 +16,7 @@ import pytest
 from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option, parse_option
 from pytest_dstfuzz.config.options import rule_lines
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
-from pytest_dstfuzz.plugin.options import Given
+from pytest_dstfuzz.plugin.options import GivenOption
 from pytest_dstfuzz.printable import listed
 
 #: In place of the path in the ids of the plugin's tests: the same on every machine.
@@ -68,7 +68,7 @@ class RunSelection:
         """Whether only some tests of a file or folder are selected, by id or by a rule."""
         return self.narrowed or bool(self.ids) or any("::" in file for file in self.files)
 
-    def adds_suite(self, given: Sequence[Given], has_own: bool) -> bool:
+    def adds_suite(self, given: Sequence[GivenOption], has_own: bool) -> bool:
         """Return whether the run includes the built-in suite."""
         named = {option.name: option for option in given}
         suite = named.get("suite")
@@ -84,7 +84,7 @@ class RunSelection:
             return not self.files or (suite is not None and suite.on_command_line)
         return named["model"].on_command_line and not has_own and not self.files
 
-    def why_no_suite(self, given: Sequence[Given], own: Sequence[str]) -> str:
+    def why_no_suite(self, given: Sequence[GivenOption], own: Sequence[str]) -> str:
         """Return the message that a suite's ``own`` tests replace the built-in ones, or ``""``."""
         if not own or not self.adds_suite(given, has_own=False):
             return ""
@@ -109,7 +109,7 @@ class RunSelection:
             or any(_is_of(item, node) for node in self.ids)
         ]
 
-    def untested(self, given: Iterable[Given]) -> str:
+    def untested(self, given: Iterable[GivenOption]) -> str:
         """Return a warning if a run had no robustness test, or ``""``.
 
         Such a run passes although a tracker was named.

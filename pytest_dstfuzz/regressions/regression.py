@@ -38,7 +38,7 @@ from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.kinds.kind import AnswerKind
 from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.relations.registry import relation_by_name
-from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expected, Relation, Verdict
+from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expectation, Relation, Verdict
 from pytest_dstfuzz.report.answers import remembered_lines
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.weaknesses.groups import Heard, key_of_id, read, weakness_of
@@ -105,11 +105,11 @@ Status = Literal["open", "accepted"]
 #: The result of a replay. ``unclear`` = nothing changes any more, but the clean answer differs from
 #: the one that changed. ``failed`` = the tracker gave no prediction. ``unasked`` = the budget was
 #: exhausted.
-Replayed = Literal["broken", "fixed", "unclear", "failed", "unasked"]
+ReplayOutcome = Literal["broken", "fixed", "unclear", "failed", "unasked"]
 _DIGITS = 10
 
 
-class Said(NamedTuple):
+class SeenExchange(NamedTuple):
     """One exchange: the texts of system and user, and the user text that the tracker saw."""
 
     system: str
@@ -130,7 +130,7 @@ class Regression:
     #: Readable name of the turn in which it was found.
     turn: str
     relation: str
-    exchanges: tuple[Said, ...]
+    exchanges: tuple[SeenExchange, ...]
     #: The changes at the time of discovery.
     changed: tuple[Difference, ...]
     #: ``transformation/operator`` of each remaining edit, those of earlier turns first.
@@ -190,7 +190,8 @@ class Regression:
             turn=turn.id,
             relation=relation,
             exchanges=tuple(
-                Said(past.system, past.user, text) for past, text in zip(clean, seen, strict=True)
+                SeenExchange(past.system, past.user, text)
+                for past, text in zip(clean, seen, strict=True)
             ),
             changed=tuple(change.bare for change in faults(plain.changed_slots)),
             edits=tuple(
@@ -264,7 +265,7 @@ class Regression:
 
     def text_of(self, change: Difference, show: Callable[[str], str] = str) -> str:
         """Describe the actual and the expected change of a slot; ``show`` formats the values."""
-        delta = Expected(self.expected).of(change.slot)
+        delta = Expectation(self.expected).of(change.slot)
         return replace(change, expected=delta.after if delta else None).told(show)
 
     def lines_of(
@@ -285,7 +286,7 @@ class Regression:
         answers: Mapping[Context, Answer],
         relation: Relation | None = None,
         comparison: Comparison = EXACT,
-    ) -> tuple[Replayed, tuple[Difference, ...]]:
+    ) -> tuple[ReplayOutcome, tuple[Difference, ...]]:
         """Return whether the violation still occurs, and with which changes.
 
         It is ``broken`` if any slot that changed at the time of discovery changes again, to
@@ -335,14 +336,14 @@ class Regression:
             for path, text in aligned.items()
         }
         before = replace(before, state=Outcome(texts))
-        wanted = Expected(self.expected)
+        wanted = Expectation(self.expected)
         (after,) = folding.to_clean([after], [clean], before.state, self.clean, wanted, self.seen)
         right = self.label is not None and folding.agree(self.label, before.state, self.clean)
         return replace(self, label=before.state if right else self.label), before, after
 
     def _judged(self, before: Outcome, after: Outcome, relation: Relation | None) -> Verdict:
         if self.expected:
-            return Expected(self.expected).judge(before, after)
+            return Expectation(self.expected).judge(before, after)
         known = relation_by_name(self.relation) if relation is None else relation
         if known.edits == "own":
             return UNCHANGED.judge(before, after)
@@ -415,7 +416,7 @@ class Regression:
             # The relation may be defined by the suite, which is not loaded here.
             relation=line.relation,
             exchanges=tuple(
-                Said(said.system, said.user, said.user if said.seen is None else said.seen)
+                SeenExchange(said.system, said.user, said.user if said.seen is None else said.seen)
                 for said in line.dialogue
             ),
             changed=tuple(change.bare for change in line.changed),
@@ -425,7 +426,7 @@ class Regression:
             reason=line.reason,
             normalisation=line.normalisation,
             scope=line.scope,
-            expected=Expected(line.expected).deltas,
+            expected=Expectation(line.expected).deltas,
             rounds=line.seen,
             outcome=line.outcome,
             compare=line.compare,

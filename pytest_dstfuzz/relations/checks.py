@@ -27,16 +27,16 @@ from pytest_dstfuzz.relations.relation import (
     FAILED_EARLIER,
     OTHER_LANGUAGE,
     TOO_LONG,
-    Begun,
     BySearch,
+    EarlierResult,
     Inapplicable,
     Relation,
     Rewrite,
     Scene,
     Scenes,
-    Shown,
     Side,
     TurnRelation,
+    TurnStart,
     Verdict,
     VerdictKind,
     begin,
@@ -325,7 +325,7 @@ class CheckedRelation(Relation):
         with blamed(f"impossible() of the relation {self.name!r}"):
             return str(ask(data))
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the result of the relation on a turn after checking it."""
         if not overrides(self.wrapped, "begin"):
             return super().begin(scene)
@@ -426,7 +426,7 @@ class _CheckedTurnRelation(TurnRelation):
     def __init__(self, relation: CheckedRelation, begun: TurnRelation, scene: Scene) -> None:
         self._relation, self._begun, self._scene = relation, begun, scene
 
-    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:
+    def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:
         """Return the proposed rewrite after checking it."""
         with blamed(f"propose() of the relation {self._relation.name!r}"):
             found = self._begun.propose(number, draw, seen)
@@ -551,7 +551,7 @@ def check_laws(
     reply = ReplySettings(outcome=relation.on[0] if outcome is None else outcome)
     findings: list[str] = []
 
-    def ask(order: Sequence[int]) -> dict[int, tuple[Scene, _Made]]:
+    def ask(order: Sequence[int]) -> dict[int, tuple[Scene, _RewriteResult]]:
         scenes = Scenes(data, lexicon, guards, seed, reply)
         found = {}
         for number in order:
@@ -588,10 +588,10 @@ def check_laws(
 
 #: Rewrites, the reason why there are none, or ``None`` if the search edits the turn or the relation
 #: raised.
-_Made = list[Rewrite] | Inapplicable | None
+_RewriteResult = list[Rewrite] | Inapplicable | None
 
 
-def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _Made:
+def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _RewriteResult:
     """Return the result of a relation on a turn, and add any error to the findings."""
     if scene.states[scene.index] is None:
         # No answer is known for this turn.

@@ -20,13 +20,13 @@ from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
     OTHER_REPLY,
     UNCHANGED,
-    Begun,
-    Expected,
+    Expectation,
     Inapplicable,
     Move,
     Relation,
     Rewrite,
     Scene,
+    TurnStart,
 )
 from pytest_dstfuzz.relations.rounds import ordered
 from pytest_dstfuzz.relations.values import inflections
@@ -804,7 +804,7 @@ class ContextRelation(Relation):
             return "it asks the questions in another order, so it needs a dialogue with two rounds"
         return ""
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the rewrites of a question, or the reason why there are none."""
         if reason := self._silent(scene):
             return Inapplicable(reason)
@@ -915,7 +915,7 @@ class ContextsDiffer(ContextRelation):
         return (_between(one, other, OTHER_REPLY) for one, other in product(alike, lost))
 
 
-def _against_clean(scene: Scene, version: Version, expected: Expected) -> Rewrite:
+def _against_clean(scene: Scene, version: Version, expected: Expectation) -> Rewrite:
     return Rewrite(
         seen=version.seen,
         reference=scene.context,
@@ -926,7 +926,7 @@ def _against_clean(scene: Scene, version: Version, expected: Expected) -> Rewrit
     )
 
 
-def _between(one: Version, other: Version, expected: Expected) -> Rewrite:
+def _between(one: Version, other: Version, expected: Expectation) -> Rewrite:
     return Rewrite(
         seen=other.seen,
         reference=one.seen,

@@ -24,12 +24,12 @@ from pytest_dstfuzz.perturb.words import Word, match_case, word_list
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
     MOST,
-    Begun,
     Inapplicable,
     Relation,
     Replacement,
     Rewrite,
     Scene,
+    TurnStart,
 )
 
 __all__ = ["MetalLeet", "MetalSynonyms", "MetalTypos", "MetalWord"]
@@ -68,7 +68,7 @@ class Metal(Relation):
         """The reasons why the relation may not apply to a question, in the order of its checks."""
         return self.none, _REVOKED
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return random rewrites, or the reason why there are none."""
         places = self.places(scene)
         if not places:

@@ -22,14 +22,14 @@ from pytest_dstfuzz.perturb.words import Word, match_case, word_list, word_set
 from pytest_dstfuzz.relations.checks import veto
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
-    Begun,
+    EarlierResult,
     Inapplicable,
     Relation,
     Replacement,
     Rewrite,
     Scene,
-    Shown,
     TurnRelation,
+    TurnStart,
 )
 from pytest_dstfuzz.relations.should_change.relations import unsaid
 from pytest_dstfuzz.relations.should_change.sites import ValueSite, sites_of
@@ -65,7 +65,7 @@ class Paraphrase(Relation):
         """Return replacements as `Places`, or the last of the reasons if there are none."""
         return Places(replacements, most) if replacements else self.reasons[-1]
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return rewrites with one or more edits, or the reason why there are none."""
         found = self.places(scene)
         if isinstance(found, str):
@@ -482,7 +482,7 @@ class Disfluency(Paraphrase):
         found = [*_fillers(scene), *_restarts(scene)]
         return self.places_of(found, _MOST_DISFLUENCIES)
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return rewrites with fillers and restarts, and one rewrite per repair."""
         begun = super().begin(scene)
         repairs = list(_repairs(scene))
@@ -578,7 +578,7 @@ class PlugIn(Relation):
     adaptive = True
     reasons = (_SILENT, _NO_BLOCK)
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the search for the position of a block."""
         if not scene.parts.words:
             return Inapplicable(_SILENT)
@@ -603,7 +603,7 @@ class _PlaceSearch(TurnRelation):
         bounds = [match.end() for match in _BOUND.finditer(user)]
         self._places = (0, *filter(self._fits, bounds), len(user))
 
-    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite:
+    def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite:
         """Return rewrite ``number`` with a random block."""
         rng = stream(self._seed, number, draw)
         wanted = min(int(rng.integers(1, _LONGEST + 1)), len(self._sentences))
@@ -615,7 +615,7 @@ class _PlaceSearch(TurnRelation):
         one = self._plugged(place, self._sentences[:1])
         return not veto(self._scene, one.seen.user, one.edits)
 
-    def _place(self, number: int, seen: Sequence[Shown]) -> int:
+    def _place(self, number: int, seen: Sequence[EarlierResult]) -> int:
         """Return the next untried position, or the one that unsettled the tracker most."""
         if number < len(self._places):
             return self._places[number]

@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST",
-    "Begun",
     "BySearch",
-    "Expected",
+    "Expectation",
     "Inapplicable",
     "Move",
     "Relation",
     "Rewrite",
     "Scene",
     "Scenes",
+    "TurnStart",
 ]
 
 
@@ -106,7 +106,7 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class Expectation:
     """The expected answer to a rewrite, relative to the answer to its reference.
 
     Slots without a delta must keep their values. If there is no delta at all, the state must stay.
@@ -133,7 +133,7 @@ class Expected:
         """Whether no change is expected."""
         return not self.deltas and not self.differs
 
-    def against(self, before: Outcome) -> Expected:
+    def against(self, before: Outcome) -> Expectation:
         """Return a copy with a delta for each path in ``differs``, given the reference answer.
 
         If the answer lacks the path, any value counts as different.
@@ -147,7 +147,7 @@ class Expected:
             Delta(path, before.get(path), Admissible((before.get(path),), anything_but=True))
             for path in self.differs
         ]
-        return Expected(tuple(sorted([*self.deltas, *other], key=lambda delta: delta.slot)))
+        return Expectation(tuple(sorted([*self.deltas, *other], key=lambda delta: delta.slot)))
 
     def of(self, slot: str) -> Delta | None:
         """Return the expected change of a slot, or ``None`` if the slot must stay."""
@@ -184,9 +184,9 @@ class Expected:
         return Verdict("violation", tuple(misses), failure)
 
 
-UNCHANGED: Final = Expected()
+UNCHANGED: Final = Expectation()
 #: For replies: any other reply is expected.
-OTHER_REPLY: Final = Expected(differs=(REPLY,))
+OTHER_REPLY: Final = Expectation(differs=(REPLY,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class Rewrite:
     #: The context whose answer the rewrite's answer is compared with. It is a clean context of the
     #: dialogue, or, if ``between`` is set, the context of another rewrite.
     reference: Context
-    expected: Expected = UNCHANGED
+    expected: Expectation = UNCHANGED
     #: Edits of the utterance of the turn, applied in order. ``transformation`` is the name of the
     #: relation and ``operator`` its kind of edit.
     edits: tuple[Edit, ...] = ()
@@ -247,7 +247,7 @@ class BySearch(NamedTuple):
     judge: Callable[[Outcome, Outcome, Outcome | None], Verdict]
 
 
-class Shown(NamedTuple):
+class EarlierResult(NamedTuple):
     """The result of an earlier rewrite of the same turn."""
 
     rewrite: Rewrite
@@ -262,7 +262,7 @@ class Shown(NamedTuple):
 class TurnRelation(Protocol):
     """The rewrites of one turn by a relation that may adapt to the results of earlier rewrites."""
 
-    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:
+    def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:
         """Return rewrite ``number`` of the turn, or ``None`` if there are no more.
 
         The result depends only on the arguments and the scene, never on earlier calls.
@@ -276,7 +276,7 @@ class TurnRelation(Protocol):
 
 
 #: The possible results of a relation on a turn.
-Begun = Iterable[Rewrite] | TurnRelation | BySearch | Inapplicable
+TurnStart = Iterable[Rewrite] | TurnRelation | BySearch | Inapplicable
 
 
 _Found = TypeVar("_Found")
@@ -468,13 +468,13 @@ class Scene:
             separable: see `Rewrite`.
 
         Raises:
-            ValueError: see `edits` and `Expected`.
+            ValueError: see `edits` and `Expectation`.
         """
         edits = self.edits(replacements)
         user = self.turn.user
         for edit in edits:
             user = user[: edit.start] + edit.after + user[edit.end :]
-        expected = Expected(tuple(sorted(deltas, key=lambda delta: delta.slot)))
+        expected = Expectation(tuple(sorted(deltas, key=lambda delta: delta.slot)))
         return Rewrite(
             seen=self.said(user),
             reference=self.context,
@@ -619,7 +619,7 @@ class Relation(Protocol):
             return "it needs labels, and no turn has one"
         return ""
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the rewrites of a turn, or the reason why there are none.
 
         By default, the search edits the turn if `applies` returns true, and `judge` compares.
@@ -681,7 +681,7 @@ def proposed(begun: list[Rewrite] | TurnRelation) -> list[Rewrite]:
         return begun
     found: list[Rewrite] = []
     while len(found) < MOST:
-        rewrite = begun.propose(len(found), 0, [Shown(earlier) for earlier in found])
+        rewrite = begun.propose(len(found), 0, [EarlierResult(earlier) for earlier in found])
         if rewrite is None:
             break
         found.append(rewrite)

@@ -24,14 +24,14 @@ from pytest_dstfuzz.perturb.values import Mentions, content, spelled
 from pytest_dstfuzz.perturb.words import word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
-    Begun,
     Delta,
-    Expected,
+    Expectation,
     Inapplicable,
     Move,
     Relation,
     Rewrite,
     Scene,
+    TurnStart,
 )
 from pytest_dstfuzz.relations.should_change.sites import says_more, says_other, spans, spoken
 from pytest_dstfuzz.relations.values import FLAG_VALUES, domain_of, joined, name_words
@@ -259,7 +259,7 @@ class Duplicate(Relation):
     unit = "dialogue"
     reasons = (_ASKS_FOR_MORE,)
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the prefix of the dialogue up to each round, with that round repeated."""
         turns = scene.dialogue.turns[: scene.index + 1]
         rounds = [turn.index for turn in turns if not _COUNTED.search(turn.user)]
@@ -308,7 +308,7 @@ class Shuffle(Relation):
         _SHUFFLE_DOMAINS,
     )
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the dialogue with one round moved forward, and in a few random orders."""
         rounds = rounds_of(scene)
         bonds = _Bonds(scene, rounds)
@@ -433,7 +433,7 @@ class Drop(Relation):
         _DROP_DOMAINS,
     )
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the dialogue without each of the rounds that no other round depends on."""
         rounds = rounds_of(scene)
         reasons = {one.index: self._needed(scene, rounds, one) for one in rounds[1:-1] if one.delta}
@@ -508,7 +508,7 @@ def _rewrite_dropped(scene: Scene, one: SpokenRound) -> Rewrite:
     deltas = tuple(Delta(c.slot, c.after, Admissible((c.before,))) for c in one.delta)
     seen = context_after(scene.dialogue, scene.index + 1, moves)
     about = f"round {one.index + 1} left out"
-    return Rewrite(seen, scene.context, Expected(deltas), moves=moves, about=about)
+    return Rewrite(seen, scene.context, Expectation(deltas), moves=moves, about=about)
 
 
 @register_relation
@@ -528,7 +528,7 @@ class Restart(Relation):
     unit = "dialogue"
     reasons = ()
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return each context of the dialogue, to be asked again."""
         return (_rewrite_restarted(scene, index) for index in range(scene.index + 1))
 

@@ -32,13 +32,13 @@ from pytest_dstfuzz.perturb.values import spelled
 from pytest_dstfuzz.perturb.words import Parts, take_apart
 from pytest_dstfuzz.relations.registry import RELATIONS, register_relation, relation_by_name
 from pytest_dstfuzz.relations.relation import (
-    Begun,
     BySearch,
     Inapplicable,
     Relation,
     Rewrite,
     Scene,
     Scenes,
+    TurnStart,
     begin,
     proposed,
 )
@@ -171,8 +171,8 @@ def broken_lock(scene: Scene, text: str) -> str:
     """
     if len(text) > LONGEST_EDITED or not (parts := take_apart(text)).words:
         return "size"
-    clean = _Locked(scene.parts, scene.guarded)
-    new = _Locked(parts, scene.guarded_in(text, parts))
+    clean = _LockedWords(scene.parts, scene.guarded)
+    new = _LockedWords(parts, scene.guarded_in(text, parts))
     for reason in _COUNTED:
         if clean.words[reason] != new.words[reason]:
             return reason
@@ -193,7 +193,7 @@ def said_otherwise(scene: Scene, texts: Iterable[str], operator: str) -> Iterato
         yield scene.rewrite([scene.whole(text, operator)], about="another wording")
 
 
-class _Locked:
+class _LockedWords:
     """The words of a text by lock, in normalised form."""
 
     def __init__(self, parts: Parts, mask: Mask) -> None:
@@ -276,7 +276,7 @@ class Retrieval(Relation):
         labelled = sum(all(turn.state is not None for turn in one.turns) for one in data.dialogues)
         return "" if labelled > 1 else "it needs at least two dialogues with a label on every turn"
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the turn in the words of a few random others."""
         changes = diff_states(scene.before, scene.now)
         if not changes:
@@ -395,7 +395,7 @@ _LOCKED: Final = "every frozen variant of the turn breaks a lock of this run"
 
 
 @register_relation
-class Frozen(Relation):
+class FrozenWording(Relation):
     """The state stays when the turn is said in words that were written elsewhere and reviewed.
 
     The words come from the file in ``--dst-relation=frozen:FILE``, which ``dstfuzz freeze`` writes.
@@ -421,7 +421,7 @@ class Frozen(Relation):
             )
         return ""
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the variants of the turn, in the order of the file."""
         texts = (scene.data.frozen or {}).get(turn_keys(scene.dialogue)[scene.index], ())
         if not texts:
@@ -481,7 +481,7 @@ def pool_source(pool: DialogueSet) -> CandidateSource:
 def _says_otherwise(relation: Relation) -> bool:
     """Return whether a relation rephrases turns without a change of meaning."""
     kept = relation.side == "should-not-change" and relation.unit == "turn"
-    return kept and relation.edits == "own" and not isinstance(relation, Frozen)
+    return kept and relation.edits == "own" and not isinstance(relation, FrozenWording)
 
 
 def candidate_rows(

@@ -25,14 +25,14 @@ from pytest_dstfuzz.dialogue.ontology import recorded, unread_tools
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.perturb.words import word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
-from pytest_dstfuzz.relations.relation import Begun, Inapplicable, Relation, Rewrite, Scene
+from pytest_dstfuzz.relations.relation import Inapplicable, Relation, Rewrite, Scene, TurnStart
 from pytest_dstfuzz.relations.values import name_words
 
 NO_TOOLS: Final = "the dialogue has no tools"
 #: Maximum number of rewrites per turn.
 MOST: Final = 16
 #: A description of the change, and the resulting transcript.
-Told = tuple[str, Transcript]
+RenamedTools = tuple[str, Transcript]
 
 
 class ToolRelation(Relation):
@@ -51,7 +51,7 @@ class ToolRelation(Relation):
             return ""
         return "it edits the list of tools, and no dialogue has tools"
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the turn with other lists of tools."""
         transcript = scene.context.transcript
         if transcript is None or not transcript.tools:
@@ -61,7 +61,7 @@ class ToolRelation(Relation):
             return Inapplicable(found)
         return (_rewritten(scene, one, about) for about, one in found)
 
-    def transcripts(self, scene: Scene, clean: Transcript) -> Iterable[Told] | str:
+    def transcripts(self, scene: Scene, clean: Transcript) -> Iterable[RenamedTools] | str:
         """Return the changed transcripts, or the reason why there are none."""
         raise NotImplementedError
 
@@ -71,7 +71,7 @@ def with_tools(clean: Transcript, tools: Iterable[Tool]) -> Transcript:
     return replace(clean, tools=tuple(tools))
 
 
-def once_each(scene: Scene, made: Iterable[Told]) -> Iterator[Told]:
+def once_each(scene: Scene, made: Iterable[RenamedTools]) -> Iterator[RenamedTools]:
     """Yield at most `MOST` transcripts that differ from the clean one and from each other."""
     seen = {scene.context.transcript}
     for about, one in made:
@@ -100,14 +100,14 @@ class ToolsOrder(ToolRelation):
     name = "tools-order"
     reasons = (NO_TOOLS, ONE_TOOL)
 
-    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
+    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[RenamedTools] | str:
         """Return transcripts with the reversed list and with random orders."""
         if len(clean.tools) < 2:
             return ONE_TOOL
         return once_each(scene, _orders(scene, clean))
 
 
-def _orders(scene: Scene, clean: Transcript) -> Iterator[Told]:
+def _orders(scene: Scene, clean: Transcript) -> Iterator[RenamedTools]:
     yield "the tools in reverse order", with_tools(clean, clean.tools[::-1])
     for _ in range(MOST):
         order = scene.rng.permutation(len(clean.tools)).tolist()
@@ -135,7 +135,7 @@ class ToolsDistractor(ToolRelation):
     source = "tools of other dialogues of the data; resources/relations/tools.json, of this package"
     reasons = (NO_TOOLS, NONE_APART)
 
-    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
+    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[RenamedTools] | str:
         """Return transcripts with one added tool, from the data first and then a shipped one."""
         here = _said(scene, clean.tools)
         names = {tool.name for tool in clean.tools}
@@ -150,7 +150,7 @@ class ToolsDistractor(ToolRelation):
         return once_each(scene, _with_one(scene, clean, apart[:MOST]))
 
 
-def _with_one(scene: Scene, clean: Transcript, apart: Iterable[Tool]) -> Iterator[Told]:
+def _with_one(scene: Scene, clean: Transcript, apart: Iterable[Tool]) -> Iterator[RenamedTools]:
     for tool in apart:
         place = int(scene.rng.integers(len(clean.tools) + 1))
         tools = (*clean.tools[:place], tool, *clean.tools[place:])
@@ -207,7 +207,7 @@ class ToolsOptional(ToolRelation):
     name = "tools-optional"
     reasons = (NO_TOOLS, NONE_SPARE)
 
-    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
+    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[RenamedTools] | str:
         """Return transcripts without one parameter, tools with calls first."""
         used, unread = used_parameters(scene), unread_tools(scene.dialogue)
         spare = [
@@ -246,7 +246,7 @@ def used_parameters(scene: Scene) -> frozenset[str]:
     return frozenset(f"{path.tool}.{path[2]}" for path, _ in used)
 
 
-def _without(clean: Transcript, at: int, name: str) -> Told:
+def _without(clean: Transcript, at: int, name: str) -> RenamedTools:
     tool = clean.tools[at]
     schema = tool.schema
     del schema["properties"][name]
@@ -285,7 +285,7 @@ class ToolsParaphrase(ToolRelation):
             return "the file of tools-paraphrase has no tool of the data"
         return ""
 
-    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[Told] | str:
+    def transcripts(self, scene: Scene, clean: Transcript) -> Iterator[RenamedTools] | str:
         """Return one transcript for each paraphrase."""
         names = {tool.name for tool in clean.tools}
         known = [one for one in scene.data.paraphrases if names & one.tools.keys()]

@@ -55,7 +55,7 @@ class CallChange(NamedTuple):
         return f"{f'{self.what} ' if self.what else ''}{code}{notes}"
 
 
-class _Told(NamedTuple):
+class _ComparedMessages(NamedTuple):
     """Two messages and their differences."""
 
     before: Mapping[AnswerPath, str]
@@ -117,7 +117,7 @@ def changes_of(
     known = {AnswerPath.of(path): text for path, text in (clean or {}).items()}
     before = {**known, **{path: one.before for path, one in by_path.items()}}
     after = {**before, **{path: one.after for path, one in by_path.items()}}
-    told = _Told(_known(before), _known(after), by_path, tools, clean is not None, page)
+    told = _ComparedMessages(_known(before), _known(after), by_path, tools, clean is not None, page)
     return list(_calls(told))
 
 
@@ -152,7 +152,7 @@ def _known(values: Mapping[AnswerPath, str | None]) -> dict[AnswerPath, str]:
     return {path: text for path, text in values.items() if text is not None}
 
 
-def _calls(told: _Told) -> Iterator[CallChange]:
+def _calls(told: _ComparedMessages) -> Iterator[CallChange]:
     """Yield changed arguments, missing calls and new calls."""
     ordered = _in_order(told)
     gone = [one for one in ordered if one in told.before and one not in told.after]
@@ -168,7 +168,7 @@ def _calls(told: _Told) -> Iterator[CallChange]:
 
 
 def _gone_and_new(
-    gone: Sequence[AnswerPath], new: Sequence[AnswerPath], told: _Told
+    gone: Sequence[AnswerPath], new: Sequence[AnswerPath], told: _ComparedMessages
 ) -> Iterator[CallChange]:
     both = min(len(gone), len(new))
     for call, other in zip(gone, new, strict=False):
@@ -186,7 +186,7 @@ def _gone_and_new(
         yield CallChange(what, [Span("", _code_in(call, told.after, told))], notes)
 
 
-def _changed(call: AnswerPath, paths: Sequence[AnswerPath], told: _Told) -> CallChange:
+def _changed(call: AnswerPath, paths: Sequence[AnswerPath], told: _ComparedMessages) -> CallChange:
     """Return the change of a call that both messages have, with its arguments sorted by name."""
     every = dict.fromkeys((*told.before, *told.after, *paths))
     groups: dict[str, list[AnswerPath]] = {}
@@ -211,7 +211,7 @@ def _changed(call: AnswerPath, paths: Sequence[AnswerPath], told: _Told) -> Call
     return CallChange("", _joined([*spans, ")"]), tuple(notes))
 
 
-def _given(name: str, group: Sequence[AnswerPath], told: _Told) -> Iterator[Spans]:
+def _given(name: str, group: Sequence[AnswerPath], told: _ComparedMessages) -> Iterator[Spans]:
     """Yield an argument of a call; for a partly changed object, its parts.
 
     A list of values is shown as a whole.
@@ -250,7 +250,7 @@ def _place(path: AnswerPath) -> list[tuple[int, str]]:
     return [(step, "") if isinstance(step, int) else (-1, f".{step}") for step in path[2:]]
 
 
-def _in_order(told: _Told) -> list[AnswerPath]:
+def _in_order(told: _ComparedMessages) -> list[AnswerPath]:
     """Return the calls of both messages in order, those of the first message first."""
     found: list[AnswerPath] = []
     for message in (told.before, told.after):
@@ -262,21 +262,21 @@ def _in_order(told: _Told) -> list[AnswerPath]:
     return list(dict.fromkeys([*found, *(path.call for path in told.changes)]))
 
 
-def _code_in(call: AnswerPath, message: Mapping[AnswerPath, str], told: _Told) -> str:
+def _code_in(call: AnswerPath, message: Mapping[AnswerPath, str], told: _ComparedMessages) -> str:
     (found,) = made_calls({path: text for path, text in message.items() if path.call == call})
     return code_of(found, LONGEST_ON_PAGE if told.page else _LONGEST)
 
 
-def _unknown(call: AnswerPath, told: _Told) -> list[str]:
+def _unknown(call: AnswerPath, told: _ComparedMessages) -> list[str]:
     return ["no such tool"] if told.tools and call.tool not in told.tools else []
 
 
-def _notes(paths: Sequence[AnswerPath], told: _Told) -> list[str]:
+def _notes(paths: Sequence[AnswerPath], told: _ComparedMessages) -> list[str]:
     """Return notes on changed paths: the expected values, and the recorded calls."""
     return [*_expected(paths, told), *_by_label(paths, told)]
 
 
-def _expected(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
+def _expected(paths: Iterable[AnswerPath], told: _ComparedMessages) -> list[str]:
     """Return the expected values of paths."""
     wanted = [
         (path, expected)
@@ -290,7 +290,7 @@ def _expected(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
     ]
 
 
-def _by_label(paths: Iterable[AnswerPath], told: _Told) -> list[str]:
+def _by_label(paths: Iterable[AnswerPath], told: _ComparedMessages) -> list[str]:
     """Return the verdicts of the recorded calls on changed paths, once if all are the same."""
     known = {
         path: BY_LABEL[label]

@@ -17,7 +17,7 @@ from pytest_dstfuzz.report.wording import visible
 __all__ = ["Chart", "ChartLine", "line_charts"]
 
 #: A rate and its interval; ``None`` if unknown.
-Rated = tuple[float | None, tuple[float, float] | None]
+RateWithInterval = tuple[float | None, tuple[float, float] | None]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 30, 34
 _LEGEND: Final = 24
@@ -51,7 +51,7 @@ class ChartLine(NamedTuple):
     """One line: a rate at each position; unknown rates are skipped."""
 
     label: str
-    rates: Sequence[Rated]
+    rates: Sequence[RateWithInterval]
 
 
 class Chart(NamedTuple):
@@ -67,7 +67,7 @@ class DotPanel(NamedTuple):
     """One rate per row, drawn as dots on the panel's own scale."""
 
     title: str
-    rates: Sequence[Rated]
+    rates: Sequence[RateWithInterval]
     colour: str
     #: The scale extends to the lowest interval, and at least down to this percentage.
     low: float
@@ -159,7 +159,7 @@ def _line_chart(chart: Chart, width: int, height: int, theme: Theme) -> list[str
     return parts
 
 
-def _top(rated: Rated) -> float:
+def _top(rated: RateWithInterval) -> float:
     """Return the highest percentage drawn for a rate."""
     rate, interval = rated
     return 0.0 if rate is None else 100 * max(rate, interval[1] if interval else 0.0)

@@ -37,7 +37,7 @@ class Died(Generic[T]):
 
 
 @dataclass(slots=True)
-class Seat(Generic[T]):
+class WorkerSlot(Generic[T]):
     """A place and its actor."""
 
     actor: Any
@@ -46,7 +46,7 @@ class Seat(Generic[T]):
     ready: bool = False
 
 
-class Seats(Generic[T]):
+class WorkerSlots(Generic[T]):
     """Actors of one class, as many as there is room for; their places have numbers from 0."""
 
     def __init__(self, room: Room, worker: type) -> None:
@@ -56,7 +56,7 @@ class Seats(Generic[T]):
         self._class = made.options(
             num_cpus=room.cpus, num_gpus=room.gpus, max_restarts=0, max_task_retries=0
         )
-        self.seats: dict[int, Seat[T]] = {}
+        self.seats: dict[int, WorkerSlot[T]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +68,7 @@ class Seats(Generic[T]):
     def order(self, number: int, *given: object) -> None:
         """Start an actor at a place; it first runs ``prepare``."""
         actor: Any = self._class.remote(*given)
-        self.seats[number] = Seat(actor, [(actor.prepare.remote(), None)])
+        self.seats[number] = WorkerSlot(actor, [(actor.prepare.remote(), None)])
 
     def end(self, number: int) -> tuple[T, ...]:
         """Stop the actor of a place, and return its unfinished tasks."""
@@ -136,10 +136,10 @@ def _in_a_line(error: BaseException) -> str:
 
 
 #: The messages of an actor.
-Said = RunManifest | Plan | SentResults | Refusal | Died[Task]
+ActorMessage = RunManifest | Plan | SentResults | Refusal | Died[Task]
 
 
-class ActorPool(Seats[Task]):
+class ActorPool(WorkerSlots[Task]):
     """Actors that run blocks, as many as there is room for; their places have numbers from 0."""
 
     def __init__(self, room: Room) -> None:
@@ -161,14 +161,14 @@ class ActorPool(Seats[Task]):
         run = seat.actor.run.options(num_returns="streaming")
         seat.awaited.append((run.remote(task), task))
 
-    def heard(self, seconds: float = PATIENCE) -> Iterator[tuple[int, Said]]:
+    def heard(self, seconds: float = PATIENCE) -> Iterator[tuple[int, ActorMessage]]:
         """Yield one message from each ready actor, as soon as there is one or after ``seconds``."""
         for number in self.ready_ones(seconds):
             yield number, self._listen(number)
 
-    def _listen(self, number: int) -> Said:
+    def _listen(self, number: int) -> ActorMessage:
         seat = self.seats[number]
-        said: Said = self.said_by(number, streamed=seat.awaited[0][1] is not None)
+        said: ActorMessage = self.said_by(number, streamed=seat.awaited[0][1] is not None)
         if isinstance(said, Died):
             return said
         if not isinstance(said, SentResults) or said.last is not None:

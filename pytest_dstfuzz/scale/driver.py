@@ -31,7 +31,7 @@ from pytest_dstfuzz.scale.results import (
 from pytest_dstfuzz.scale.worker import Plan, Refusal, SentResults, Surroundings, Task
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.scale.actors import ActorPool, Died, Said, Seats
+    from pytest_dstfuzz.scale.actors import ActorMessage, ActorPool, Died, WorkerSlots
 
 
 #: Maximum number of actors that one block may kill, and of successive actors that may die before
@@ -157,7 +157,7 @@ class _RayRun:
             # Nodes are gone. Check whether an actor can ever start on the others.
             refuse_without_room(self._pool.room)
 
-    def _take(self, number: int, said: Said) -> None:
+    def _take(self, number: int, said: ActorMessage) -> None:
         match said:
             case Refusal():
                 raise UserError(said.message)
@@ -263,14 +263,14 @@ class Playing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class ActorReady:
     """An actor has finished loading."""
 
     about: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class FinishedTask:
     """The result of a finished task."""
 
     result: Any
@@ -288,20 +288,20 @@ class RoundWorker:
         self._make, self._surroundings = make, surroundings
         self._playing: Playing | None = None
 
-    def prepare(self) -> Loaded | Refusal:
+    def prepare(self) -> ActorReady | Refusal:
         """Build the `Playing`."""
         try:
             self._surroundings.enter()
             self._playing = self._make()
-            return Loaded(dict(self._playing.about))
+            return ActorReady(dict(self._playing.about))
         except DstFuzzError as error:
             return Refusal.of(error)
 
-    def play(self, task: Any) -> Done | Refusal:
+    def play(self, task: Any) -> FinishedTask | Refusal:
         """Perform a task."""
         assert self._playing is not None  # noqa: S101 - `prepare` is called first
         try:
-            return Done(self._playing.play(task))
+            return FinishedTask(self._playing.play(task))
         except DstFuzzError as error:
             return Refusal.of(error)
 
@@ -314,16 +314,16 @@ def rounds_on_ray(options: RayOptions) -> Iterator[RayRounds]:
         UserError: see `connected`.
     """
     with connected(options) as room:
-        from pytest_dstfuzz.scale.actors import Seats  # noqa: PLC0415 - imports Ray
+        from pytest_dstfuzz.scale.actors import WorkerSlots  # noqa: PLC0415 - imports Ray
 
-        with Seats[int](room, RoundWorker) as seats:
+        with WorkerSlots[int](room, RoundWorker) as seats:
             yield RayRounds(seats)
 
 
 class RayRounds:
     """Distributes the tasks of a round; a dead actor is replaced, and its tasks run again."""
 
-    def __init__(self, seats: Seats[int]) -> None:
+    def __init__(self, seats: WorkerSlots[int]) -> None:
         self._seats = seats
         self._make: Callable[[], Playing] | None = None
         self._surroundings = Surroundings.here()
@@ -356,10 +356,10 @@ class RayRounds:
             heard = False
             for number in self._seats.ready_ones():
                 heard, said = True, self._seats.said_by(number)
-                if isinstance(said, Done):
+                if isinstance(said, FinishedTask):
                     left -= 1
                     yield self._ended(number), said.result
-                elif isinstance(said, Loaded):
+                elif isinstance(said, ActorReady):
                     self._loaded(number, said)
                 elif isinstance(said, Refusal):
                     raise UserError(said.message)
@@ -383,7 +383,7 @@ class RayRounds:
         assert place is not None  # noqa: S101 - the actor had a task
         return place
 
-    def _loaded(self, number: int, said: Loaded) -> None:
+    def _loaded(self, number: int, said: ActorReady) -> None:
         seat = self._seats.seats[number]
         seat.ready = True
         del seat.awaited[0]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from pytest_dstfuzz import Campaign, __version__
-from pytest_dstfuzz.campaign.engine import CampaignEngine, Planned
+from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn
 from pytest_dstfuzz.campaign.results import MappedResults, Results, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import (
@@ -542,14 +542,14 @@ class PlannedDialogue:
     """A dialogue of a block."""
 
     place: int  #: The index in the plan of all dialogues.
-    planned: Planned
+    planned: PlannedTurn
 
 
 Block = tuple[PlannedDialogue, ...]
 
 
 def blocks_of(
-    plan: Iterable[Planned], turns: int = BLOCK_TURNS, shard: tuple[int, int] | None = None
+    plan: Iterable[PlannedTurn], turns: int = BLOCK_TURNS, shard: tuple[int, int] | None = None
 ) -> Iterator[Block]:
     """Yield the blocks of a plan: consecutive dialogues with enough turns.
 

@@ -246,7 +246,7 @@ class NoiseSearch(Search):
         return NoiseTurn(self, task)
 
 
-class Drawn(NamedTuple):
+class DrawnOutcome(NamedTuple):
     """An outcome in the sample."""
 
     edits: tuple[Edit, ...]
@@ -261,7 +261,7 @@ class NoiseTurn(TurnSearch):
         self.task = task
 
     @cached_property
-    def sample(self) -> tuple[Drawn, ...]:
+    def sample(self) -> tuple[DrawnOutcome, ...]:
         """The outcomes to try; fewer than requested if there are not enough."""
         task, support = self.task, self.task.source.support
         if support is None:  # The utterance is too long to be edited.
@@ -365,7 +365,7 @@ class Outcomes:
         share = float(self.chances.sum()) / often if often else 0.0
         return max(1, math.ceil(most * min(share, 1.0)))
 
-    def draw(self, size: int, rng: np.random.Generator) -> tuple[Drawn, ...]:
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[DrawnOutcome, ...]:
         """Draw a sample of at least 1 and at most ``size`` outcomes.
 
         They are in reading order; outcomes with several slips are last. The expected sum of their
@@ -377,7 +377,7 @@ class Outcomes:
                 edits: tuple[Edit, ...] = (self._slips[place].edit,)
             else:
                 edits = self._noisy.draw_several(rng, self._rate)
-            found.append(Drawn(edits, weight))
+            found.append(DrawnOutcome(edits, weight))
         return tuple(found)
 
     def draw_places(self, size: int, rng: np.random.Generator) -> list[tuple[int, float]]:

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, cast
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError
 from pytest_dstfuzz.trackers.tracker import (
-    Interrupted,
+    BatchInterrupt,
     Prediction,
     Tracker,
     Usage,
@@ -298,7 +298,7 @@ class Adapter(ABC):
             overrun.answers = answers
             raise
         except KeyboardInterrupt:
-            raise Interrupted(answers) from None
+            raise BatchInterrupt(answers) from None
         return [answers[place] for place in range(len(contexts))]
 
     def _answer(

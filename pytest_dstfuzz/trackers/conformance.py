@@ -175,7 +175,7 @@ class Answer(NamedTuple):
     written: Mapping[str, str]
 
 
-class Sized(NamedTuple):
+class BatchAnswers(NamedTuple):
     """The answers of a tracker to batches of one size."""
 
     predictions: list[Prediction]
@@ -299,12 +299,12 @@ class TrackerProbe:
         return [self.turns[place] for place in spread(list(self.answers), most)]
 
     @cached_property
-    def sized(self) -> dict[int, Sized | DstFuzzError]:
+    def sized(self) -> dict[int, BatchAnswers | DstFuzzError]:
         """Map each batch size to the answers to ``many`` in such batches, or to the error."""
         sizes = {min(size, len(self.many)) for size in (*SIZES, self.batch_size)}
         return {size: self._in_batches(size) for size in sorted(sizes)}
 
-    def _in_batches(self, size: int) -> Sized | DstFuzzError:
+    def _in_batches(self, size: int) -> BatchAnswers | DstFuzzError:
         turns = self.many[: max(size, *SIZES)]
         predictions: list[Prediction] = []
         began = time.perf_counter()
@@ -313,14 +313,14 @@ class TrackerProbe:
                 predictions += self.ask(turns[start : start + size])
             except DstFuzzError as error:
                 return error
-        return Sized(predictions, time.perf_counter() - began)
+        return BatchAnswers(predictions, time.perf_counter() - began)
 
     def throughput(self) -> dict[int, float]:
         """Map each batch size without an error to contexts answered per second."""
         return {
             size: len(found.predictions) / max(found.seconds, 1e-9)
             for size, found in self.sized.items()
-            if isinstance(found, Sized)
+            if isinstance(found, BatchAnswers)
         }
 
 
@@ -676,7 +676,7 @@ def batch_alone(probe: TrackerProbe) -> CheckOutcome:
         "Mask the padding in attention, recurrence and pooling, and do not truncate a context "
         "because of a longer one."
     )
-    sizes = {size: found for size, found in probe.sized.items() if isinstance(found, Sized)}
+    sizes = {size: found for size, found in probe.sized.items() if isinstance(found, BatchAnswers)}
     alone = sizes[min(sizes)].predictions if sizes else []
     for size, found in sizes.items():
         count = min(len(alone), len(found.predictions))

@@ -32,7 +32,7 @@ from pytest_dstfuzz.errors import GivenUpError, MalformedAnswerError, TrackerErr
 from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.trackers.adapting import Take, arriving, taker_of
 from pytest_dstfuzz.trackers.tracker import (
-    Interrupted,
+    BatchInterrupt,
     Prediction,
     Tracker,
     Usage,
@@ -150,7 +150,7 @@ class OwnHistory(ABC):
 
         try:
             self._answer(turns, done)
-        except (Interrupted, Overrun) as stopped:
+        except (BatchInterrupt, Overrun) as stopped:
             stopped.answers = answers
             raise
         failures = {key: turn.failure for key, turn in turns.items()}
@@ -202,7 +202,7 @@ class OwnHistory(ABC):
         try:
             with arriving(self.wrapped, take):
                 answers = as_list(self.wrapped.predict(batch), count)
-        except (Interrupted, Overrun) as stopped:
+        except (BatchInterrupt, Overrun) as stopped:
             for place, answer in stopped.answers.items():
                 take(place, answer)
             raise

@@ -88,7 +88,7 @@ class Tracker(Protocol):
         ...
 
 
-class Interrupted(KeyboardInterrupt):
+class BatchInterrupt(KeyboardInterrupt):
     """Ctrl-C during a batch.
 
     A tracker that asks for the contexts of a batch one by one raises this in place of

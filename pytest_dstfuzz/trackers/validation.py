@@ -32,8 +32,8 @@ from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.printable import ADDRESS, counted, shortened
 from pytest_dstfuzz.trackers.tracker import (
     VOTE,
+    BatchInterrupt,
     Disagreement,
-    Interrupted,
     Prediction,
     Tracker,
     UnloadedTracker,
@@ -437,7 +437,7 @@ def ask_malformed_again(
             break
         try:
             again = as_list(tracker.predict([batch[place] for place in left]), len(left))
-        except (Interrupted, Overrun) as stopped:
+        except (BatchInterrupt, Overrun) as stopped:
             for number, answer in stopped.answers.items():
                 found[left[number]] = answer
             read = (n for n, one in enumerate(found) if not isinstance(one, MalformedAnswerError))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from turns import Tasks
 
 from pytest_dstfuzz.agents.policies import Candidate, Floats
-from pytest_dstfuzz.agents.scorers import REST, Scorer, SlotView, Tried
+from pytest_dstfuzz.agents.scorers import REST, ScoredAttempt, Scorer, SlotView
 from pytest_dstfuzz.agents.searches import (
     BanditSearch,
     attempts_of,
@@ -41,7 +41,7 @@ class RuledScorer(Scorer):
         super().__init__({})
         self._rule = rule
 
-    def chances(self, view: SlotView, attempts: Iterable[Tried]) -> Floats:
+    def chances(self, view: SlotView, attempts: Iterable[ScoredAttempt]) -> Floats:
         count = len(list(attempts))
         rows = [[self._rule(slot, one, count) for one in view.candidates] for slot in view.slots]
         return np.array(rows, np.float32).reshape(len(view.slots), len(view.candidates))
@@ -171,20 +171,20 @@ def test_slots_that_broke(short: SearchTask) -> None:
     view = view_of(short, 0)
     assert view.slots == (AREA, FOOD, REST)
     variant = begin(RuledScorer(by_length), short).propose(VARIANTS - 1, 0, []).variant
-    broken = Tried(variant, NO_AREA, broken=True)
-    held = Tried(variant, NEITHER)
+    broken = ScoredAttempt(variant, NO_AREA, broken=True)
+    held = ScoredAttempt(variant, NEITHER)
     assert broken_slots(view, []).tolist() == [False] * 3
     assert broken_slots(view, [held]).tolist() == [False] * 3
     assert broken_slots(view, [broken, held]).tolist() == [True, False, False]
-    assert broken_slots(view, [Tried(variant, None, broken=True)]).tolist() == [False] * 3
+    assert broken_slots(view, [ScoredAttempt(variant, None, broken=True)]).tolist() == [False] * 3
 
 
 def test_attempts_are_those_that_were_made(short: SearchTask) -> None:
     made = begin(RuledScorer(by_length), short).propose(VARIANTS - 1, 0, [])
     seen = [Feedback(waiting(short)), told(made, NO_AREA, broken=True), Feedback(made)]
     assert attempts_of(seen) == [
-        Tried(made.variant, NO_AREA, broken=True),
-        Tried(made.variant, None, broken=False),
+        ScoredAttempt(made.variant, NO_AREA, broken=True),
+        ScoredAttempt(made.variant, None, broken=False),
     ]
 
 

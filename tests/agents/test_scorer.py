@@ -14,7 +14,13 @@ from scorers import random_weights
 from utterances import TURNS, perturber, source_of
 
 from pytest_dstfuzz.agents.policies import Floats, candidates_of, together
-from pytest_dstfuzz.agents.scorers import Scorer, SlotView, Tried, chance_of_any, chance_of_variant
+from pytest_dstfuzz.agents.scorers import (
+    ScoredAttempt,
+    Scorer,
+    SlotView,
+    chance_of_any,
+    chance_of_variant,
+)
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -32,11 +38,11 @@ def view(number: int) -> SlotView:
     return SlotView(source, candidates, Prediction(state), turn.system, turn.index)
 
 
-def attempts_at(one: SlotView) -> list[Tried]:
+def attempts_at(one: SlotView) -> list[ScoredAttempt]:
     """Return two attempts at a turn: one that took everything away, one without an answer."""
     made = [together(perturber("natural"), one._source, [item]) for item in one.candidates[:2]]
     answers = (Prediction(BeliefState()), None)
-    return [Tried(variant, answer) for variant, answer in zip(made, answers, strict=False)]
+    return [ScoredAttempt(variant, answer) for variant, answer in zip(made, answers, strict=False)]
 
 
 @given(CHANCES, st.data())

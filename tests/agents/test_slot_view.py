@@ -10,7 +10,14 @@ from utterances import SAID, TURNS, VALIDITIES, Said, perturber, source_of
 
 from pytest_dstfuzz.agents import scorers
 from pytest_dstfuzz.agents.policies import candidates_of, together
-from pytest_dstfuzz.agents.scorers import EDIT_SIZE, PAIR_SIZE, REST, SLOT_SIZE, SlotView, Tried
+from pytest_dstfuzz.agents.scorers import (
+    EDIT_SIZE,
+    PAIR_SIZE,
+    REST,
+    SLOT_SIZE,
+    ScoredAttempt,
+    SlotView,
+)
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -47,10 +54,10 @@ def view() -> SlotView:
     return view_of((TEXT, ("ely", "17:15"), ""), SURE)
 
 
-def tried(view: SlotView, places: list[int], answer: Prediction | None) -> Tried:
+def tried(view: SlotView, places: list[int], answer: Prediction | None) -> ScoredAttempt:
     """Return an attempt with the candidates at some places."""
     chosen = [view.candidates[place] for place in places]
-    return Tried(together(perturber("natural"), view._source, chosen), answer)
+    return ScoredAttempt(together(perturber("natural"), view._source, chosen), answer)
 
 
 @settings(max_examples=60)
@@ -71,7 +78,9 @@ def test_all_features_are_finite_and_bounded(
     view = view_of(said, clean, validity, said[2], turn)
     source = source_of(said, validity)
     attempts = [
-        Tried(together(perturber(validity), source, view.candidates[number : number + 1]), answer)
+        ScoredAttempt(
+            together(perturber(validity), source, view.candidates[number : number + 1]), answer
+        )
         for number, answer in enumerate(answers)
     ]
     slots, edits = len(view.slots), len(view.candidates)

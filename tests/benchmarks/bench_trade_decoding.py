@@ -23,7 +23,7 @@ from pytest_dstfuzz.models.neural import pad  # noqa: E402
 from pytest_dstfuzz.models.trade.network import (  # noqa: E402  # noqa: E402
     GATE_DONTCARE,
     GATE_POINTER,
-    Encoded,
+    EncodedHistories,
     TradeNetwork,
     gini_rows,
     mix,
@@ -90,7 +90,7 @@ def predict_sequentially(
 
 def decode_slot(
     network: TradeNetwork,
-    encoded: Encoded,
+    encoded: EncodedHistories,
     words: torch.Tensor,
     copies: torch.Tensor,
     slot: int,

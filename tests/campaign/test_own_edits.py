@@ -14,16 +14,16 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Admissible, Again, BeliefState, Context, Dialogue
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.relations.relation import (
-    Begun,
     Delta,
+    EarlierResult,
     Inapplicable,
     Move,
     Relation,
     Replacement,
     Rewrite,
     Scene,
-    Shown,
     TurnRelation,
+    TurnStart,
 )
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -39,7 +39,7 @@ class Swap(Relation):
     side = "should-change"
     reasons = (NO_VALUE, "no other value is known")
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Put other values in the place of one."""
         for slot in scene.given:
             value = scene.now[slot]
@@ -190,7 +190,7 @@ class Steps(TurnRelation):
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
 
-    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:  # noqa: ARG002
+    def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:  # noqa: ARG002
         """Stop once something broke."""
         if any(one.broken for one in seen):
             return None
@@ -243,7 +243,7 @@ def test_a_vote_is_on_whether_the_value_is_as_expected() -> None:
 class Broken(Swap):
     """Says that the slot has another value than it has."""
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Say so."""
         delta = Delta("hotel-area", "west", Admissible(("south",)))
         return iter([scene.rewrite([Replacement(0, 0, "x ", "x")], [delta])])

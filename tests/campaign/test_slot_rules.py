@@ -16,7 +16,7 @@ from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, Exchange,
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.regressions.promote import promoted
 from pytest_dstfuzz.regressions.regression import Regression
-from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expected
+from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expectation
 from pytest_dstfuzz.testing import assert_follows
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -138,7 +138,7 @@ def test_what_is_expected_may_be_said_in_other_words() -> None:
     clean = Prediction(BeliefState({"room-time": "19:00"}))
     said = Prediction(BeliefState({"room-time": "8pm"}))
     delta = Delta("room-time", "19:00", Admissible(("20:00",)))
-    for wanted, told in ((Expected((delta,)), "20:00"), (UNCHANGED, "8pm")):
+    for wanted, told in ((Expectation((delta,)), "20:00"), (UNCHANGED, "8pm")):
         (found,) = folding.to_clean([said], [clean], clean.state, ASKED, wanted)
         assert found.state == {"room-time": told}
 

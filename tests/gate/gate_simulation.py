@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special, stats
 
-from pytest_dstfuzz.gate.pairing import Paired, dialogues_needed, interval
+from pytest_dstfuzz.gate.pairing import PairedViolations, dialogues_needed, interval
 from pytest_dstfuzz.gate.verdict import DEFAULT_MAX_REGRESSION, judge_difference
 
 Floats = npt.NDArray[np.float64]
@@ -46,7 +46,7 @@ class Campaigns:
 
     def draw(
         self, count: int, turns: int, shift: float, rng: np.random.Generator
-    ) -> Iterator[Paired]:
+    ) -> Iterator[PairedViolations]:
         """Yield ``count`` pairs of builds, the second worse by ``shift`` in expectation."""
         factor = self._factor(shift)
         for _ in range(count):
@@ -58,7 +58,7 @@ class Campaigns:
             chances = np.concatenate([self._chances[number] for number in drawn])
             before = rng.binomial(VARIANTS, chances)
             after = rng.binomial(VARIANTS, special.expit(special.logit(chances) + factor))
-            yield Paired(
+            yield PairedViolations(
                 np.bincount(place, weights=before),
                 np.bincount(place, weights=after),
                 sizes.astype(np.float64) * VARIANTS,
@@ -210,19 +210,19 @@ def _truth(shift: float) -> str:
     return f"worse by {100 * shift:g} points" if shift else "equal"
 
 
-def _resampled(pair: Paired, rng: np.random.Generator) -> Floats:
+def _resampled(pair: PairedViolations, rng: np.random.Generator) -> Floats:
     size = len(pair.variants)
     weights = rng.multinomial(size, np.full(size, 1 / size), size=2_000).astype(np.float64)
     rates: Floats = weights @ (pair.after - pair.before) / (weights @ pair.variants)
     return rates
 
 
-def _percentile(pair: Paired, rng: np.random.Generator) -> tuple[float, float]:
+def _percentile(pair: PairedViolations, rng: np.random.Generator) -> tuple[float, float]:
     low, high = np.percentile(_resampled(pair, rng), [2.5, 97.5])
     return float(low), float(high)
 
 
-def _accelerated(pair: Paired, rng: np.random.Generator) -> tuple[float, float]:
+def _accelerated(pair: PairedViolations, rng: np.random.Generator) -> tuple[float, float]:
     rates, changes = _resampled(pair, rng), pair.after - pair.before
     below = np.mean(rates < pair.difference) + np.mean(rates == pair.difference) / 2
     bias = stats.norm.ppf(np.clip(below, 1e-4, 1 - 1e-4))

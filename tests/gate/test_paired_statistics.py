@@ -18,7 +18,7 @@ from pytest_dstfuzz.gate.baseline import Tally
 from pytest_dstfuzz.gate.pairing import (
     POWER,
     RESAMPLES,
-    Paired,
+    PairedViolations,
     dialogues_needed,
     fewest_dialogues,
     interval,
@@ -34,8 +34,8 @@ ROWS = st.lists(ROW, min_size=2, max_size=9)
 FEW = st.lists(ROW, min_size=6, max_size=9)
 
 
-def paired(rows: list[tuple[int, int, int]]) -> Paired:
-    return Paired.of(Tally(count, before, after) for before, after, count in rows)
+def paired(rows: list[tuple[int, int, int]]) -> PairedViolations:
+    return PairedViolations.of(Tally(count, before, after) for before, after, count in rows)
 
 
 def rng() -> np.random.Generator:

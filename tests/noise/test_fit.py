@@ -13,7 +13,7 @@ from noisy_logs import clean_turns, noisy_turns
 from pytest_dstfuzz.noise.casual import count_habits, doubled_values, values_of
 from pytest_dstfuzz.noise.evidence import (
     Evidence,
-    Slipped,
+    SlipEvidence,
     Text,
     TextCounts,
     find,
@@ -40,7 +40,7 @@ WORDS = (
 )
 
 
-def drawn_slips(model: NoiseModel, count: int, name: str) -> list[Slipped]:
+def drawn_slips(model: NoiseModel, count: int, name: str) -> list[SlipEvidence]:
     """Return slips of letters that a model drew, of words that are equally frequent."""
     chance = stream(11, name)
     found = []
@@ -50,7 +50,7 @@ def drawn_slips(model: NoiseModel, count: int, name: str) -> list[Slipped]:
         slip = site.pick(float(chance.random()) * site.probability(1.0), 1.0)
         assert slip is not None
         typed = word[: slip.start] + slip.after + word[slip.end :]
-        found.append(Slipped(word, typed, f"d{number}"))
+        found.append(SlipEvidence(word, typed, f"d{number}"))
     return found
 
 
@@ -188,7 +188,7 @@ def test_the_words_beside_tell_which_word_is_meant():
 
 
 def test_a_dialogue_is_in_one_part():
-    slips = [Slipped("taxi", "txi", f"d{number}") for number in range(200)]
+    slips = [SlipEvidence("taxi", "txi", f"d{number}") for number in range(200)]
     evidence = Evidence(TextCounts(), slips, {}, {})
     parts = [evidence.part(number, 5) for number in range(5)]
     assert sorted(slip for _, held in parts for slip in held) == sorted(slips)
@@ -212,7 +212,7 @@ def test_a_dialogue_is_in_one_part():
 def test_what_happened(typing: NoiseModel, word: str, typed: str, what: str):
     if typed != "mtxi":
         assert happened(word, typed, typing.file.tables.keyboard) == what
-        (score,) = scores(typing, [Slipped(word, typed, "d")])
+        (score,) = scores(typing, [SlipEvidence(word, typed, "d")])
         assert score.what == what
         assert score.model < math.inf
         assert score.uniform > 5

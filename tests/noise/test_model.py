@@ -14,7 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.noise.model import MOST, SHIPPED, Change, Changes, Kept, NoiseModel, Site, Slip
+from pytest_dstfuzz.noise.model import (
+    MOST,
+    SHIPPED,
+    Change,
+    Changes,
+    ConditionalChanges,
+    NoiseModel,
+    Site,
+    Slip,
+)
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.seeding import stream
 
@@ -194,13 +203,13 @@ def test_the_same_in_another_process(model: NoiseModel):
     assert printed == f"{model.fingerprint} {model.draw(REQUEST, stream(5, 'x'), 0.9)}\n"
 
 
-def kept_of(allowed: Callable[[Change, int], bool], site: Site) -> list[Kept]:
+def kept_of(allowed: Callable[[Change, int], bool], site: Site) -> list[ConditionalChanges]:
     """Return what is allowed of the parts of a site."""
     found = []
     for at, part in site.parts:
         kept = tuple(change for change in part.changes if allowed(change, at))
         lost = tuple(change.weight for change in part.changes if not allowed(change, at))
-        found.append(Kept(Changes(part.text, kept), lost))
+        found.append(ConditionalChanges(Changes(part.text, kept), lost))
     return found
 
 

@@ -20,7 +20,7 @@ from pytest_dstfuzz.regressions.regression import (
     MOST_OF_ONE,
     Corpus,
     Regression,
-    Said,
+    SeenExchange,
     Status,
     accepted,
     accepted_weakness,
@@ -37,7 +37,7 @@ def entry(seen: str, turn: str = "t", status: Status = "open", reason: str = "")
     return Regression(
         turn=turn,
         relation="metamorphic",
-        exchanges=(Said("", "hello", seen),),
+        exchanges=(SeenExchange("", "hello", seen),),
         changed=(Difference("hotel-name", None, seen),),
         status=status,
         reason=reason,

@@ -20,7 +20,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.regressions.promote import promoted
 from pytest_dstfuzz.regressions.regression import Regression, is_kept
-from pytest_dstfuzz.relations.relation import Delta, Expected, Move, Relation
+from pytest_dstfuzz.relations.relation import Delta, Expectation, Move, Relation
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 TALK = Dialogue(
@@ -36,7 +36,7 @@ NEW = (Delta("train-day", "friday", Admissible(("sunday",))),)
 
 
 def variant(state: Mapping[str, str], deltas: tuple[Delta, ...] = NEW) -> VariantResult:
-    verdict = Expected(deltas).judge(CLEAN, BeliefState(state))
+    verdict = Expectation(deltas).judge(CLEAN, BeliefState(state))
     wanted = {delta.slot: delta.after for delta in deltas}
     return VariantResult(
         index=0,

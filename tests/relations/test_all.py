@@ -19,12 +19,12 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name, relations_named
 from pytest_dstfuzz.relations.relation import (
-    Begun,
     Delta,
     Inapplicable,
     Relation,
     Replacement,
     Scene,
+    TurnStart,
 )
 from pytest_dstfuzz.testing import check_relation
 
@@ -95,7 +95,7 @@ class Faulty(Relation):
     def __init__(self, fault: str = "") -> None:
         self.fault = fault
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Make one rewrite, or none."""
         self.asked += 1
         if self.fault == "reason":

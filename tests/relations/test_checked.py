@@ -15,15 +15,15 @@ from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.relations.checks import unsound
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.relations.relation import (
-    Begun,
     Delta,
-    Expected,
+    Expectation,
     Inapplicable,
     Move,
     Relation,
     Replacement,
     Rewrite,
     Scene,
+    TurnStart,
     Verdict,
     VerdictKind,
 )
@@ -50,7 +50,7 @@ def other_rounds(context: Context) -> Context:
         (lambda one: replace(one, reference=other_rounds(one.reference)), "not a clean context"),
         (lambda one: replace(one, separable=True), "the state of the turn must stay"),
         (
-            lambda one: replace(one, separable=True, reference=FIRST, expected=Expected()),
+            lambda one: replace(one, separable=True, reference=FIRST, expected=Expectation()),
             "the state of the turn must stay",
         ),
         (lambda one: replace(one, edits=()), "no edits and no moves"),
@@ -58,7 +58,7 @@ def other_rounds(context: Context) -> Context:
         (lambda one: replace(one, seen=SCENE.context), "edits do not turn the utterance"),
         (lambda one: replace(one, seen=other_rounds(one.seen)), "changes words outside the turn"),
         (
-            lambda one: replace(one, expected=Expected((Delta("hotel-area", "west", SOUTH),))),
+            lambda one: replace(one, expected=Expectation((Delta("hotel-area", "west", SOUTH),))),
             "hotel-area starts from west, but the value is north",
         ),
     ],
@@ -83,10 +83,13 @@ def test_rounds_that_moved_may_be_others() -> None:
         ("south", "it must return rewrites, BySearch or Inapplicable"),
         (3, "it must return rewrites, BySearch or Inapplicable"),
         (Inapplicable("why not"), "'why not': the reason must be one of because, or so"),
-        ([replace(SOUND, expected=Expected())], "has side = 'should-change'. Give scene.rewrite()"),
+        (
+            [replace(SOUND, expected=Expectation())],
+            "has side = 'should-change'. Give scene.rewrite()",
+        ),
     ],
 )
-def test_what_begin_returns_is_checked(begun: Begun, message: str) -> None:
+def test_what_begin_returns_is_checked(begun: TurnStart, message: str) -> None:
     class Toy(Relation):
         name = "toy"
         expects = "the area follows"
@@ -94,7 +97,7 @@ def test_what_begin_returns_is_checked(begun: Begun, message: str) -> None:
         side = "should-change"
         reasons = ("because", "or so")
 
-        def begin(self, scene: Scene) -> Begun:  # noqa: ARG002 - the same everywhere
+        def begin(self, scene: Scene) -> TurnStart:  # noqa: ARG002 - the same everywhere
             return begun
 
     with pytest.raises(UserError) as caught:

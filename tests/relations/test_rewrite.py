@@ -10,7 +10,7 @@ from scenes import labelled_talk, scene_of
 from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState, diff_states
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expected, Replacement
+from pytest_dstfuzz.relations.relation import UNCHANGED, Delta, Expectation, Replacement
 
 VALUES = st.sampled_from(["north", "south", "east", None])
 STATES = st.dictionaries(st.sampled_from("abcd"), VALUES).map(
@@ -19,7 +19,7 @@ STATES = st.dictionaries(st.sampled_from("abcd"), VALUES).map(
 
 
 @st.composite
-def expectations(draw: st.DrawFn) -> tuple[BeliefState, Expected]:
+def expectations(draw: st.DrawFn) -> tuple[BeliefState, Expectation]:
     """Return a state and what is to become of it."""
     before = draw(STATES)
     deltas = []
@@ -30,12 +30,12 @@ def expectations(draw: st.DrawFn) -> tuple[BeliefState, Expected]:
         else:
             others = draw(st.sets(VALUES.filter(lambda value, old=old: value != old), min_size=1))
             deltas.append(Delta(slot, old, Admissible(tuple(sorted(others, key=str)))))
-    return before, Expected(tuple(deltas))
+    return before, Expectation(tuple(deltas))
 
 
 @given(expectations(), STATES)
 def test_a_verdict_is_one_of_its_kinds(
-    expectation: tuple[BeliefState, Expected], found: BeliefState
+    expectation: tuple[BeliefState, Expectation], found: BeliefState
 ) -> None:
     before, expected = expectation
     verdict = expected.judge(before, found)
@@ -59,7 +59,7 @@ def test_without_deltas_the_state_is_to_stay(before: BeliefState, found: BeliefS
 
 
 @given(expectations())
-def test_the_expected_state_holds(expectation: tuple[BeliefState, Expected]) -> None:
+def test_the_expected_state_holds(expectation: tuple[BeliefState, Expectation]) -> None:
     before, expected = expectation
     state: dict[str, str | None] = dict(before)
     for delta in expected.deltas:
@@ -82,7 +82,7 @@ def test_the_expected_state_holds(expectation: tuple[BeliefState, Expected]) -> 
     ],
 )
 def test_how_a_rewrite_fails(found: dict[str, str], failure: str | None) -> None:
-    expected = Expected(
+    expected = Expectation(
         (
             Delta("a", "north", Admissible(("south",))),
             Delta("b", None, Admissible(("east",))),
@@ -98,7 +98,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         Delta("a", "north", Admissible(("south",), anything_but=True))
     one = Delta("a", "north", Admissible((None,)))
     with pytest.raises(ValueError, match="sorted by slot"):
-        Expected((one, one))
+        Expectation((one, one))
 
 
 def test_deltas_are_json() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.noise.evidence import Evidence, Slipped, Text, TextCounts, part_of
+from pytest_dstfuzz.noise.evidence import Evidence, SlipEvidence, Text, TextCounts, part_of
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.noise.tables import plain
 from tools.noise import blind, build
@@ -143,8 +143,8 @@ def test_the_model_knows_nothing_of_the_part_that_is_left_out():
     outside = [source for source in sources if source not in inside]
     texts = [Text(source, "a museum for tomorrow") for source in sources]
     slips = [
-        *(Slipped("museum", "musaeum", source) for source in inside),
-        *(Slipped("tomorrow", "tommorow", source) for source in outside),
+        *(SlipEvidence("museum", "musaeum", source) for source in inside),
+        *(SlipEvidence("tomorrow", "tommorow", source) for source in outside),
     ]
     evidence = Evidence(TextCounts.of(t.text for t in texts), slips, {}, {"m": "n"})
     forms = build.model_without(evidence, texts, blind.PART).file.tables.words["misspelling"]

@@ -10,7 +10,7 @@ from violations import edit, turn, violation
 
 from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
 from pytest_dstfuzz.dialogue.dialogues import Admissible, BeliefState
-from pytest_dstfuzz.relations.relation import Delta, Expected, Move
+from pytest_dstfuzz.relations.relation import Delta, Expectation, Move
 from pytest_dstfuzz.weaknesses.groups import (
     Key,
     find_weaknesses,
@@ -30,7 +30,7 @@ def broken(
     **given: object,
 ) -> TurnResult:
     """Return a turn with one rewrite that got this state for an answer."""
-    verdict = Expected(deltas).judge(BeliefState(CLEAN), BeliefState(state))
+    verdict = Expectation(deltas).judge(BeliefState(CLEAN), BeliefState(state))
     assert verdict.kind == "violation"
     wanted = {delta.slot: delta.after for delta in deltas}
     changed = tuple(replace(one, expected=wanted.get(one.slot)) for one in verdict.changes)

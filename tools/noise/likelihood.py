@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.noise.evidence import Slipped
+from pytest_dstfuzz.noise.evidence import SlipEvidence
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.noise.tables import Habits, letter_slips
 from pytest_dstfuzz.perturb.words import one_letter_away
@@ -37,7 +37,7 @@ class Score(NamedTuple):
     where: float
 
 
-def scores(model: NoiseModel, slips: Iterable[Slipped]) -> list[Score]:
+def scores(model: NoiseModel, slips: Iterable[SlipEvidence]) -> list[Score]:
     """Return what a model and uniform edits say of slips."""
     return [_score(model, slip.word, slip.typed) for slip in slips]
 

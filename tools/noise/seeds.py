@@ -21,18 +21,18 @@ from pytest_dstfuzz.campaign.figures import TURNS, has_expectation, turn_failure
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.gate.pairing import Paired, interval
+from pytest_dstfuzz.gate.pairing import PairedViolations, interval
 from pytest_dstfuzz.seeding import stream
 from tools.noise.command import run
 
 
-def compared(before: Sequence[TurnResult], after: Sequence[TurnResult]) -> Paired:
+def compared(before: Sequence[TurnResult], after: Sequence[TurnResult]) -> PairedViolations:
     """Pair two runs on the same turns by dialogue."""
     rows: dict[str, list[tuple[float, float]]] = {}
     for old, new in zip(before, after, strict=True):
         if has_expectation(old) and has_expectation(new):
             rows.setdefault(old.dialogue_id, []).append((turn_failures(old), turn_failures(new)))
-    return Paired.of_rows(
+    return PairedViolations.of_rows(
         (sum(old for old, _ in each), sum(new for _, new in each), len(each))
         for each in rows.values()
     )

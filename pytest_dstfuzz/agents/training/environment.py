@@ -252,7 +252,7 @@ HELD_OUT: Final = 0.2
 SECONDS_BETWEEN_LINES: Final = 15.0
 
 
-class Paced:
+class PacedOutput:
     """Passes on at most one line every ``seconds``. ``None`` means the default."""
 
     def __init__(self, say: Say, seconds: float | None = None) -> None:
@@ -353,7 +353,7 @@ def _has_labels(dialogue: Dialogue) -> bool:
 
 
 def _evaluated(tracker: Tracker, data: DialogueSet, batch_size: int, say: Say) -> Evaluation:
-    tell = Paced(say)
+    tell = PacedOutput(say)
     result = evaluate(
         tracker,
         data,

@@ -39,7 +39,7 @@ from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of
 
 SEED_BOUND: Final = 2**63
 #: Random generator of a dialogue in a round, and the number of transformations to combine.
-Scheduled = tuple[np.random.Generator, int]
+TurnDraw = tuple[np.random.Generator, int]
 
 
 def design_seed(seed: int, number: int) -> int:
@@ -49,7 +49,7 @@ def design_seed(seed: int, number: int) -> int:
 
 def scheduled(
     seed: int, number: int, keys: Iterable[int], ks: Sequence[int], first: int = 0
-) -> dict[int, Scheduled]:
+) -> dict[int, TurnDraw]:
     """Return the draws for dialogues of a round. ``first`` is the position of key 0."""
     episodes = {}
     for key in keys:
@@ -61,7 +61,7 @@ def scheduled(
 def decide(
     policy: Policy,
     observations: Mapping[int, Observation],
-    episodes: Mapping[int, Scheduled],
+    episodes: Mapping[int, TurnDraw],
     epsilon: float,
 ) -> dict[int, PolicyChoice]:
     """Choose an action for each dialogue. ``epsilon`` is the share of uniform ones."""
@@ -102,7 +102,7 @@ class PlayedMove(NamedTuple):
 def played_moves(
     environment: Environment,
     observations: Mapping[int, Observation],
-    episodes: Mapping[int, Scheduled],
+    episodes: Mapping[int, TurnDraw],
     reward: Callable[[AttemptOutcome], float],
     policy: Callable[[], Policy],
     epsilon: float,

@@ -104,13 +104,13 @@ def schema_guided(file: SourceFile, head: str) -> str:
     return "sgd" if _SGD_SERVICE.search(head) else "sharded"
 
 
-class _Logged(msgspec.Struct):
+class _LogTurn(msgspec.Struct):
     text: str
     metadata: dict[str, Any] | None = None
 
 
 class _Logs(msgspec.Struct):
-    log: list[_Logged]
+    log: list[_LogTurn]
 
 
 class _Domain(msgspec.Struct):
@@ -342,7 +342,7 @@ class _ServiceFrame(msgspec.Struct):
     service_results: list[dict[str, Any]] = []
 
 
-class _Spoken(msgspec.Struct):
+class _SpokenTurn(msgspec.Struct):
     utterance: str
     speaker: str
     frames: Any = ()
@@ -350,7 +350,7 @@ class _Spoken(msgspec.Struct):
 
 class _Conversation(msgspec.Struct):
     dialogue_id: str
-    turns: list[_Spoken]
+    turns: list[_SpokenTurn]
     services: list[str] = []
 
 

@@ -159,7 +159,7 @@ def _words(text: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedObject:
     """An object with a name and a description."""
 
     name: str
@@ -202,7 +202,7 @@ def _rows(words: list[str]) -> Array:
 
 
 @dataclass(frozen=True)
-class Slot(Described):
+class Slot(DescribedObject):
     """A parameter. Slots are equal if name, description, values and type are equal."""
 
     values: tuple[str, ...]
@@ -256,7 +256,7 @@ class Slot(Described):
 
 
 @dataclass(frozen=True)
-class ToolView(Described):
+class ToolView(DescribedObject):
     """One tool with its parameters, in the order of the schema."""
 
     slots: tuple[Slot, ...]
@@ -333,7 +333,7 @@ class EarlierValue(NamedTuple):
 
     text: str
     kind: str
-    source: Described
+    source: DescribedObject
     #: Name of the tool that returned it.
     tool: str
     #: Number of exchanges since the assistant named it. ``None`` means never.
@@ -458,14 +458,14 @@ class Memory:
         return None
 
 
-_KEYS: dict[str, Described] = {}
+_KEYS: dict[str, DescribedObject] = {}
 
 
-def _key(name: str) -> Described:
+def _key(name: str) -> DescribedObject:
     if name not in _KEYS:
         if len(_KEYS) > 4096:
             _KEYS.clear()
-        _KEYS[name] = Described(name, "")
+        _KEYS[name] = DescribedObject(name, "")
     return _KEYS[name]
 
 
@@ -786,7 +786,7 @@ def _candidates(
     return table
 
 
-def _about(slot: Slot, source: Described) -> float:
+def _about(slot: Slot, source: DescribedObject) -> float:
     other = source.about_vector if source.about else source.label_vector
     return float(slot.about_vector @ other)
 

@@ -65,7 +65,7 @@ def belief_words(state: Mapping[str, str]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class BeliefText:
     """The content of a generated belief."""
 
     values: Mapping[str, str]  #: Slot -> words of its value joined by spaces.
@@ -82,7 +82,7 @@ class BeliefParser:
         self._slots = {slot_words(slot): slot for slot in slots}
         self._longest = max((len(words) for words in self._slots), default=0)
 
-    def parse(self, parts: Sequence[Sequence[str]], *, ended: bool) -> Parsed:
+    def parse(self, parts: Sequence[Sequence[str]], *, ended: bool) -> BeliefText:
         """Parse a generated belief. ``parts`` are the words between separators, without marks.
 
         A part is malformed if it names no known slot, has no value, or repeats an earlier slot with
@@ -99,7 +99,7 @@ class BeliefParser:
                 places.setdefault(slot, place)
             else:
                 malformed.append(" ".join(part))
-        return Parsed(values, places, tuple(malformed))
+        return BeliefText(values, places, tuple(malformed))
 
     def _read(self, part: Sequence[str]) -> tuple[str, str]:
         """Return the longest known slot at the start of a part, and its value, or empty strings."""

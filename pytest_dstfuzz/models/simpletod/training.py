@@ -45,15 +45,15 @@ _UNSAID = frozenset({DONTCARE, "yes", "no"})
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class DialogueWords:
     """The words of a labelled dialogue. Turns are (system, user, slot -> words of its value)."""
 
     turns: tuple[tuple[Words, Words, Mapping[str, Words]], ...]
 
 
-def spoken(dialogue: Dialogue) -> Spoken:
+def spoken(dialogue: Dialogue) -> DialogueWords:
     """Return the words of a labelled dialogue."""
-    return Spoken(
+    return DialogueWords(
         tuple(
             (
                 utterance_words(turn.system, common=True),
@@ -75,7 +75,7 @@ class SlotValueAugmenter:
     ``share`` of the dialogues is changed.
     """
 
-    def __init__(self, dialogues: Sequence[Spoken], share: float) -> None:
+    def __init__(self, dialogues: Sequence[DialogueWords], share: float) -> None:
         found: defaultdict[str, set[Words]] = defaultdict(set)
         for dialogue in dialogues:
             for _, _, state in dialogue.turns:
@@ -84,7 +84,7 @@ class SlotValueAugmenter:
         self._values = {slot: sorted(values) for slot, values in sorted(found.items())}
         self._share = share
 
-    def __call__(self, dialogue: Spoken, rng: np.random.Generator) -> Spoken:
+    def __call__(self, dialogue: DialogueWords, rng: np.random.Generator) -> DialogueWords:
         """Return the dialogue, possibly with other values."""
         if rng.random() >= self._share:
             return dialogue
@@ -95,7 +95,7 @@ class SlotValueAugmenter:
         }
         if not swaps:
             return dialogue
-        return Spoken(
+        return DialogueWords(
             tuple(
                 (
                     _replaced(system, swaps),
@@ -107,7 +107,7 @@ class SlotValueAugmenter:
         )
 
 
-def _exchangeable(dialogue: Spoken) -> dict[Words, str]:
+def _exchangeable(dialogue: DialogueWords) -> dict[Words, str]:
     """Return the values of a dialogue that may be replaced, each with its first slot."""
     slots: dict[Words, set[str]] = {}
     for _, _, state in dialogue.turns:
@@ -167,7 +167,7 @@ class Encoder:
         self._positions = positions
         self._known: dict[str, list[int]] = {}
 
-    def encode(self, dialogue: Spoken) -> TreeSequence:
+    def encode(self, dialogue: DialogueWords) -> TreeSequence:
         """Return the sequence of a labelled dialogue."""
         context = self._tokens(OPENING)
         beliefs: list[tuple[int, list[int]]] = []
@@ -407,7 +407,7 @@ def _reading(train: DialogueSet) -> SimpleTodReading:
     )
 
 
-def _lines(dialogues: Iterable[Spoken]) -> Iterator[str]:
+def _lines(dialogues: Iterable[DialogueWords]) -> Iterator[str]:
     """Yield the texts for learning subwords: utterances, and the last belief of each dialogue."""
     for dialogue in dialogues:
         for system, user, _ in dialogue.turns:

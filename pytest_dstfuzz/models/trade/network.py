@@ -165,7 +165,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedHistories:
     """Encoded histories: ``outputs [B, T, H]``, ``final [B, H]``, ``padding [B, T]`` (bool)."""
 
     outputs: Tensor
@@ -253,7 +253,7 @@ class TradeNetwork(nn.Module):
         keep = torch.rand(values.shape, generator=self.generator, device=values.device)
         return values * (keep >= self.dropout) / (1 - self.dropout)
 
-    def encode(self, words: Tensor, lengths: Tensor) -> Encoded:
+    def encode(self, words: Tensor, lengths: Tensor) -> EncodedHistories:
         """Encode histories ``words [B, T]`` (padded on the right) of ``lengths [B]``."""
         size = self.shape.hidden
         half = self.fast and self.training
@@ -268,14 +268,14 @@ class TradeNetwork(nn.Module):
             both, inverse, lengths, self.encoder, self.encoder_bias, half=half
         )
         padding = torch.arange(words.shape[1], device=words.device) >= lengths[:, None]
-        return Encoded(self._drop(outputs), self._drop(final), padding)
+        return EncodedHistories(self._drop(outputs), self._drop(final), padding)
 
     def slot_inputs(self) -> Tensor:
         """Return the decoder's first input for each slot, ``[S, E]``."""
         domains, names = self.slot_index.unbind(1)  # type: ignore[operator]
         return self.domain_embedding[domains] + self.name_embedding[names]
 
-    def first_step(self, encoded: Encoded, inputs: Tensor) -> FirstStep:
+    def first_step(self, encoded: EncodedHistories, inputs: Tensor) -> FirstStep:
         """Run the decoder's first step for the slots with the inputs ``[S, E]``."""
         slots = len(inputs)
         x = at_least(self._drop(inputs)) @ self.decoder_in + self.decoder_in_bias
@@ -333,7 +333,7 @@ MAX_STEPS = 12
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedValues:
     """The decoded values of ``B`` histories and ``S`` slots."""
 
     gates: Tensor  #: Class of each slot, ``[B, S]``.
@@ -342,7 +342,7 @@ class Decoded:
     impurities: Tensor  #: Mean Gini impurity of a slot's gate and word distributions, ``[B, S]``.
 
 
-def decode(network: TradeNetwork, words: Tensor, copies: Tensor, lengths: Tensor) -> Decoded:
+def decode(network: TradeNetwork, words: Tensor, copies: Tensor, lengths: Tensor) -> DecodedValues:
     """Decode histories ``words [B, T]`` with ``copies [B, T]`` of ``lengths [B]``."""
     encoded = network.encode(words, lengths)
     inputs = network.slot_inputs()
@@ -353,16 +353,16 @@ def decode(network: TradeNetwork, words: Tensor, copies: Tensor, lengths: Tensor
     pairs = (gates == GATE_POINTER).nonzero()
     if not len(pairs):
         empty = pairs.new_zeros(0, MAX_STEPS)
-        return Decoded(gates, pairs, empty, impurity_sum)
+        return DecodedValues(gates, pairs, empty, impurity_sum)
     generated, sums, counts = _generate(network, encoded, first, inputs, pairs, words, copies)
     row, slot = pairs.unbind(1)
     impurity_sum[row, slot] = (impurity_sum[row, slot] + sums) / (1 + counts)
-    return Decoded(gates, pairs, generated, impurity_sum)
+    return DecodedValues(gates, pairs, generated, impurity_sum)
 
 
 def _generate(
     network: TradeNetwork,
-    encoded: Encoded,
+    encoded: EncodedHistories,
     first: FirstStep,
     inputs: Tensor,
     pairs: Tensor,
@@ -421,7 +421,7 @@ def gini_rows(distributions: Tensor) -> Tensor:
 
 
 def _attend(
-    network: TradeNetwork, encoded: Encoded, hidden: Tensor, row: Tensor
+    network: TradeNetwork, encoded: EncodedHistories, hidden: Tensor, row: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Attend with states ``[N, H]`` of sorted rows, with one product per row."""
     starts = torch.searchsorted(row, row)

@@ -26,7 +26,7 @@ from pytest_dstfuzz.models.trade.files import MODEL_FILE, fingerprint, folder_of
 from pytest_dstfuzz.models.trade.network import (
     GATE_DONTCARE,
     LEAST_ROWS,
-    Decoded,
+    DecodedValues,
     TradeNetwork,
     decode,
 )
@@ -147,7 +147,9 @@ class TradeTracker:
         padded = pad([np.array(row) for row in rows], fill, least=_LEAST_WORDS)
         return torch.from_numpy(padded).to(self.device)
 
-    def _states(self, decoded: Decoded, local: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    def _states(
+        self, decoded: DecodedValues, local: Sequence[Sequence[str]]
+    ) -> list[dict[str, str]]:
         """Return raw states. An empty value counts as absent."""
         slots = self.vocabulary.slots
         states: list[dict[str, str]] = [{} for _ in local]

@@ -24,8 +24,8 @@ from pytest_dstfuzz.models.trade.network import (
     GATE_DONTCARE,
     GATE_NONE,
     GATE_POINTER,
-    Decoded,
-    Encoded,
+    DecodedValues,
+    EncodedHistories,
     FirstStep,
     TradeNetwork,
     decode,
@@ -179,7 +179,11 @@ def batch_loss(network: TradeNetwork, batch: TurnBatch, words: Tensor) -> tuple[
 
 
 def _target_log_probability(
-    network: TradeNetwork, batch: TurnBatch, encoded: Encoded, first: FirstStep, inputs: Tensor
+    network: TradeNetwork,
+    batch: TurnBatch,
+    encoded: EncodedHistories,
+    first: FirstStep,
+    inputs: Tensor,
 ) -> Tensor:
     """Return ``log p`` of every target word ``[M]`` under the copy mixture."""
     pair, step, row, place = batch.tokens.unbind(1)
@@ -240,7 +244,7 @@ def row_accuracy(
     return joint / len(rows), slots / (len(rows) * len(rows[0].gates))
 
 
-def _wrong_slots(decoded: Decoded, rows: Sequence[LabelledTurn]) -> list[int]:
+def _wrong_slots(decoded: DecodedValues, rows: Sequence[LabelledTurn]) -> list[int]:
     """Return the number of wrong slots for each row."""
     gates = decoded.gates.cpu().numpy()
     values: dict[tuple[int, int], list[int]] = {}

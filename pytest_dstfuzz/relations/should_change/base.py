@@ -21,17 +21,17 @@ from pytest_dstfuzz.kinds.tool_calls import (
     spoken_value,
 )
 from pytest_dstfuzz.relations.relation import (
-    Begun,
     Delta,
-    Expected,
+    EarlierResult,
+    Expectation,
     Inapplicable,
     Relation,
     Replacement,
     Rewrite,
     Scene,
-    Shown,
     Side,
     TurnRelation,
+    TurnStart,
     proposed,
 )
 from pytest_dstfuzz.relations.should_change.sites import ValueSite, asked_for, sites_of, spoken
@@ -181,7 +181,9 @@ class CallScene(Scene):
         stated = made.expected.deltas
         exact = [_exact(self, delta, alone=len(stated) == 1) for delta in stated]
         by_path = {one.slot: one for delta in exact for one in delta}
-        expected = Expected(tuple(by_path[path] for path in sorted(by_path)) if all(exact) else ())
+        expected = Expectation(
+            tuple(by_path[path] for path in sorted(by_path)) if all(exact) else ()
+        )
         about = made.about
         for old, new in zip(stated, exact, strict=True):
             about = about.replace(str(old), ", ".join(map(str, shortly(new))))
@@ -338,9 +340,9 @@ NOT_EXACT: Final = "the effect on the call is uncertain"
 #: Reasons of every relation on tool calls.
 OF_CALLS: Final = (NO_CALL, NOT_EXACT)
 #: Rewrites for one slot, at least one, or the reason why there are none.
-Made = Iterable[Rewrite] | str
+RewritesOrReason = Iterable[Rewrite] | str
 #: The result of such a relation on a turn.
-Edited = list[Rewrite] | TurnRelation | Inapplicable
+EditedTurn = list[Rewrite] | TurnRelation | Inapplicable
 
 
 class ShouldChange(Relation):
@@ -355,7 +357,7 @@ class ShouldChange(Relation):
     side: ClassVar[Side] = "should-change"
     english: ClassVar[bool] = True
 
-    def begin(self, scene: Scene) -> Begun:
+    def begin(self, scene: Scene) -> TurnStart:
         """Return the result on a turn with a belief state or with tool calls."""
         if not scene.kind.has_tools:
             return self.edited(scene)
@@ -364,10 +366,10 @@ class ShouldChange(Relation):
         return self.of_calls(scene)
 
     @abstractmethod
-    def edited(self, scene: Scene) -> Edited:
+    def edited(self, scene: Scene) -> EditedTurn:
         """Return the result on a turn with a belief state."""
 
-    def of_calls(self, scene: Scene) -> Begun:
+    def of_calls(self, scene: Scene) -> TurnStart:
         """Return the result on a turn with tool calls."""
         begun = self.edited(CallScene.of(scene))
         if isinstance(begun, Inapplicable):
@@ -378,8 +380,8 @@ class ShouldChange(Relation):
 
 
 def from_sites(
-    relation: ShouldChange, scene: Scene, make: Callable[[Scene, ValueSite], Made]
-) -> Edited:
+    relation: ShouldChange, scene: Scene, make: Callable[[Scene, ValueSite], RewritesOrReason]
+) -> EditedTurn:
     """Return the rewrites that ``make`` creates for the sites of a turn."""
     sites = sites_of(scene)
     if not sites.found:
@@ -387,7 +389,7 @@ def from_sites(
     return in_turn(relation, scene, [make(scene, site) for site in sites.found])
 
 
-def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[Made]) -> Edited:
+def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[RewritesOrReason]) -> EditedTurn:
     """Return the rewrites of several slots: the first of each in random order, then the second.
 
     If there are none, the turn is counted under the last reason in the order of the checks.
@@ -417,7 +419,7 @@ class Lazily(TurnRelation):
         self._rewrites = rewrites
         self._made: list[Rewrite] = []
 
-    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:  # noqa: ARG002 - does not look
+    def propose(self, number: int, draw: int, seen: Sequence[EarlierResult]) -> Rewrite | None:  # noqa: ARG002 - does not look
         """Return rewrite ``number``."""
         while len(self._made) <= number:
             written = next(self._rewrites, None)

@@ -23,21 +23,21 @@ from pytest_dstfuzz.perturb.values import spelled
 from pytest_dstfuzz.perturb.words import match_case, word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import (
-    Begun,
     Delta,
-    Expected,
+    Expectation,
     Inapplicable,
     Move,
     Replacement,
     Rewrite,
     Scene,
+    TurnStart,
 )
 from pytest_dstfuzz.relations.should_change.base import (
     OF_CALLS,
     CallScene,
-    Edited,
+    EditedTurn,
     Lazily,
-    Made,
+    RewritesOrReason,
     ShouldChange,
     from_sites,
     gone,
@@ -170,12 +170,12 @@ class ValueSwap(ShouldChange):
         """Return an error text if no slot has two known values, else ``""``."""
         return needs_values(self.name, data)
 
-    def edited(self, scene: Scene) -> Edited:
+    def edited(self, scene: Scene) -> EditedTurn:
         """Return up to 8 rewrites for each slot that the turn gives."""
         return from_sites(self, scene, _swaps)
 
 
-def _swaps(scene: Scene, site: ValueSite) -> Made:
+def _swaps(scene: Scene, site: ValueSite) -> RewritesOrReason:
     return some(islice(_swapped(scene, site), _MOST_SWAPS)) or why_none(scene, site)
 
 
@@ -217,14 +217,14 @@ class TurnBack(ShouldChange):
         """Return an error text if no slot has two known values, else ``""``."""
         return needs_values(self.name, data)
 
-    def edited(self, scene: Scene) -> Edited:
+    def edited(self, scene: Scene) -> EditedTurn:
         """Return the rewrites of each slot that the turn gives, in both forms."""
         if not scene.given:
             return Inapplicable(GIVES_NOTHING)
         return in_turn(self, scene, [_turned(scene, slot) for slot in scene.given])
 
 
-def _turned(scene: Scene, slot: str) -> Made:
+def _turned(scene: Scene, slot: str) -> RewritesOrReason:
     old, label = scene.now[slot], scene.label
     kind = scene.table.kinds.get(slot, "yes-no")
     # It would be unclear whether the other members of a list should stay.
@@ -303,7 +303,7 @@ def _both_forms(scene: Scene, name: str, delta: Delta) -> Iterator[Rewrite]:
     own_turn = Rewrite(
         seen=scene.context.going_on(ACKNOWLEDGED, sentence),
         reference=scene.context,
-        expected=Expected((delta,)),
+        expected=Expectation((delta,)),
         moves=(Move("add", scene.index + 1, scene.index),),
         about=f"{delta}: {sentence}",
     )
@@ -331,12 +331,12 @@ class Removal(ShouldChange):
     expects = "the slot has its earlier value or is empty, and all others stay"
     reasons = (*REASONS, NEEDED, NOTHING_LEFT, POINTED_AT, *OF_CALLS)
 
-    def edited(self, scene: Scene) -> Edited:
+    def edited(self, scene: Scene) -> EditedTurn:
         """Return one rewrite for each slot whose phrase can be left out."""
         return from_sites(self, scene, _removed)
 
 
-def _removed(scene: Scene, site: ValueSite) -> Made:
+def _removed(scene: Scene, site: ValueSite) -> RewritesOrReason:
     phrase = phrase_of(scene, site)
     if phrase is None:
         return NEEDED
@@ -422,7 +422,7 @@ class RoleSwap(ShouldChange):
                 return ""
         return "it needs two slots for the ends of a journey, or for leaving and arriving"
 
-    def edited(self, scene: Scene) -> Edited:
+    def edited(self, scene: Scene) -> EditedTurn:
         """Return a rewrite that exchanges the ends, and one for each time with a role."""
         sites = sites_of(scene)
         if not sites.found:
@@ -546,12 +546,12 @@ class ConfusingEntity(ShouldChange):
                 return needs_values(self.name, data)
         return "it needs two slots of the same type"
 
-    def edited(self, scene: Scene) -> Edited:
+    def edited(self, scene: Scene) -> EditedTurn:
         """Return a rewrite for each slot that the turn gives and each confusing value."""
         return from_sites(self, scene, _confused)
 
 
-def _confused(scene: Scene, site: ValueSite) -> Made:
+def _confused(scene: Scene, site: ValueSite) -> RewritesOrReason:
     if any(word.lower == "same" for word in scene.parts.words):
         return SAME
     table = scene.table
@@ -637,7 +637,7 @@ class Negation(ShouldChange):
     expects = "the slot does not keep the rejected value, and all others stay"
     reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB, *OF_CALLS)
 
-    def edited(self, scene: Scene) -> Edited:
+    def edited(self, scene: Scene) -> EditedTurn:
         """Return a rewrite for each slot whose value is alone in its clause."""
         flags, sites = flags_of(scene), sites_of(scene)
         made = [_negated(scene, flag.unwanted, flag.first, flag.last) for flag in flags.found]
@@ -764,7 +764,7 @@ class Antonym(ShouldChange):
         flags = any("yes-no" in table.kinds.values() for table in tables_of(data))
         return "" if flags else NO_FLAG
 
-    def edited(self, scene: Scene) -> Edited:
+    def edited(self, scene: Scene) -> EditedTurn:
         """Return a rewrite for each yes/no slot that follows a word with an opposite."""
         flags = flags_of(scene)
         rewrites = [
@@ -832,12 +832,12 @@ class Repair(ShouldChange):
         """Return an error text if no slot has two known values, else ``""``."""
         return needs_values(self.name, data)
 
-    def edited(self, scene: Scene) -> Edited:
+    def edited(self, scene: Scene) -> EditedTurn:
         """Return up to 4 rewrites for each slot that the turn gives."""
         return from_sites(self, scene, _repaired)
 
 
-def _repaired(scene: Scene, site: ValueSite) -> Made:
+def _repaired(scene: Scene, site: ValueSite) -> RewritesOrReason:
     if site.mention.first != site.mention.last and site.kind != "time":
         return TOO_LONG
     return some(islice(_repairs(scene, site), _MOST_REPAIRS)) or why_none(scene, site)
@@ -878,7 +878,7 @@ class RandomInput(ShouldChange):
         *OF_CALLS,
     )
 
-    def edited(self, scene: Scene) -> Edited:
+    def edited(self, scene: Scene) -> EditedTurn:
         """Return 4 random texts with as many words as the turn."""
         changes = diff_states(scene.before, scene.now)
         if not scene.parts.words:
@@ -896,7 +896,7 @@ class RandomInput(ShouldChange):
         table = scene.table
         return Lazily(_drawn(scene, deltas, table) for _ in range(_DRAWS))
 
-    def of_calls(self, scene: Scene) -> Begun:
+    def of_calls(self, scene: Scene) -> TurnStart:
         """Return 4 random texts, which must remove the new calls."""
         if not scene.parts.words:
             return Inapplicable(NO_WORD)

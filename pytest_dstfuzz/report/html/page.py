@@ -34,7 +34,7 @@ from pytest_dstfuzz.report.charts import (
     Chart,
     ChartLine,
     DotPanel,
-    Rated,
+    RateWithInterval,
     dot_panels,
     line_charts,
 )
@@ -508,7 +508,7 @@ def _moment(text: str) -> str:
 
 
 def _transformation_plot(rows: Sequence[RateRow]) -> str:
-    valid: list[Rated] = [(row.counts.valid_rate, row.valid_interval) for row in rows]
+    valid: list[RateWithInterval] = [(row.counts.valid_rate, row.valid_interval) for row in rows]
     failure = [_failure(row) for row in rows]
     return dot_panels(
         [row.name for row in rows],
@@ -534,7 +534,7 @@ def _edit_rate_plot(series: Mapping[str, Mapping[str, RateRow]]) -> str:
     )
 
 
-def _failure(row: RateRow | None) -> Rated:
+def _failure(row: RateRow | None) -> RateWithInterval:
     return (None, None) if row is None else (row.counts.failure_rate, row.failure_interval)
 
 

@@ -182,7 +182,7 @@ _ABOUT: Final[Mapping[str, tuple[Any, str]]] = {
     "repeatable": (bool, "false if the same dialogue may get different answers, else true"),
 }
 #: A tracker's answer to one context of several. An error gives the reason for no answer.
-Answered: TypeAlias = Prediction | Mapping[str, str] | str | TrackerError
+ServiceAnswer: TypeAlias = Prediction | Mapping[str, str] | str | TrackerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +318,9 @@ def answer_json(
     return answer
 
 
-def answers_json(answers: Iterable[Answered], outcome: OutcomeKind = "state") -> dict[str, Any]:
+def answers_json(
+    answers: Iterable[ServiceAnswer], outcome: OutcomeKind = "state"
+) -> dict[str, Any]:
     """Return the body of the answer to a request for several contexts."""
     return {
         "answers": [

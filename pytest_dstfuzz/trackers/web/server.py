@@ -32,7 +32,7 @@ from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import as_list, check_prediction, describe_error
 from pytest_dstfuzz.trackers.web import contract
-from pytest_dstfuzz.trackers.web.contract import About, Answered, ContractError
+from pytest_dstfuzz.trackers.web.contract import About, ContractError, ServiceAnswer
 
 #: How long an incomplete batch waits for its next request, as a share of the time for the last
 #: batch. The first value applies if more callers are expected, the second otherwise. For most
@@ -48,10 +48,10 @@ class _Request:
 
     def __init__(self, contexts: Sequence[Context]) -> None:
         self.contexts = contexts
-        self.future: Future[list[Answered]] = Future()
-        self._answers: dict[int, Answered] = {}
+        self.future: Future[list[ServiceAnswer]] = Future()
+        self._answers: dict[int, ServiceAnswer] = {}
 
-    def settle(self, place: int, answer: Answered) -> None:
+    def settle(self, place: int, answer: ServiceAnswer) -> None:
         """Store an answer. The last answer completes the request."""
         self._answers[place] = answer
         if len(self._answers) == len(self.contexts):
@@ -84,7 +84,7 @@ class Batcher:
         self._thread = threading.Thread(target=self._run, name="dstfuzz-tracker", daemon=True)
         self._thread.start()
 
-    def submit(self, contexts: Sequence[Context]) -> Future[list[Answered]]:
+    def submit(self, contexts: Sequence[Context]) -> Future[list[ServiceAnswer]]:
         """Ask for the contexts of one request. If the tracker fails, the answer is an error."""
         request = _Request(contexts)
         self._waiting.put(request)
@@ -147,7 +147,7 @@ class Batcher:
             except TrackerError as error:
                 item.request.settle(item.place, _failure(error))
             else:
-                item.request.settle(item.place, cast("Answered", answer))
+                item.request.settle(item.place, cast("ServiceAnswer", answer))
 
 
 def _failure(error: BaseException) -> TrackerError:

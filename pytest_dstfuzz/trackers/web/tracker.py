@@ -21,7 +21,7 @@ from pytest_dstfuzz.errors import (
 )
 from pytest_dstfuzz.trackers.adapting import taker_of
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
-from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
+from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Prediction
 from pytest_dstfuzz.trackers.web import contract
 from pytest_dstfuzz.trackers.web.contract import (
     REPLIES,
@@ -115,8 +115,8 @@ class WebTracker:
         try:
             jobs = [partial(ask, group) for group in groups]
             found = dict(enumerate(self.transport.map(jobs, take)))
-        except Interrupted as stopped:
-            found, stop = stopped.answers, Interrupted(answers)
+        except BatchInterrupt as stopped:
+            found, stop = stopped.answers, BatchInterrupt(answers)
         for number, result in found.items():
             if isinstance(result, list):
                 answers.update(zip(groups[number], result, strict=True))

@@ -30,7 +30,7 @@ from pytest_dstfuzz.json_data import each_key_once
 from pytest_dstfuzz.printable import counted, describe, shortened
 from pytest_dstfuzz.trackers.adapting import EventLoop
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
-from pytest_dstfuzz.trackers.tracker import Interrupted
+from pytest_dstfuzz.trackers.tracker import BatchInterrupt
 from pytest_dstfuzz.trackers.web.secrets import Secrets, header_values, secrets_of
 
 __all__ = ["MalformedReply", "Reply", "ServiceError", "Transport"]
@@ -66,7 +66,7 @@ _WINDOWS: Final = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
 
 
 @dataclass(eq=False, repr=False)
-class Failed(Exception):  # noqa: N818 - the result of an attempt
+class FailedAttempt(Exception):  # noqa: N818 - the result of an attempt
     """A failed attempt."""
 
     #: Description of the failure. Its subject is "the service".
@@ -95,7 +95,7 @@ async def read_body(parts: AsyncGenerator[bytes], headers: Mapping[str, str]) ->
         async for part in parts:
             content += part
             if len(content) > LONGEST:
-                raise Failed(_TOO_LONG, tries=1)
+                raise FailedAttempt(_TOO_LONG, tries=1)
     return decompressed(bytes(content), headers.get("content-encoding", ""))
 
 
@@ -112,7 +112,7 @@ def decompressed(body: bytes, encodings: str) -> bytes:
             continue
         if name not in _WINDOWS:
             what = f"answered with a body in the encoding {name[:20]!r} instead of {ACCEPTED}"
-            raise Failed(what, tries=1)
+            raise FailedAttempt(what, tries=1)
         body = _inflated(body, name)
     return body
 
@@ -125,10 +125,10 @@ def _inflated(body: bytes, name: str) -> bytes:
         except zlib.error:
             continue
         if len(plain) > LONGEST:
-            raise Failed(_TOO_LONG, tries=1)
+            raise FailedAttempt(_TOO_LONG, tries=1)
         if inflater.eof:
             return plain
-    raise Failed(f"answered with a body that is cut off or not valid {name}")
+    raise FailedAttempt(f"answered with a body that is cut off or not valid {name}")
 
 
 #: Characters of a web page, and of a refusal, that a message shows.
@@ -279,17 +279,17 @@ def retry_after(value: str, now: datetime | None = None) -> float:
     return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
 
 
-def refusal(reply: Reply, phrase: str, text: str) -> Failed:
+def refusal(reply: Reply, phrase: str, text: str) -> FailedAttempt:
     """Return the failure for an error status. ``text`` is the body without credentials."""
     head = shortened(" ".join(text.split()), _SHOWN_REFUSAL)
     what = " ".join(f"answered {reply.status} {phrase}".split()) + (f" ({head})" if head else "")
     if (reply.status < 500 and reply.status not in _LATER) or reply.status == _NEVER:
-        return Failed(what, status=reply.status, text=text, tries=1)
+        return FailedAttempt(what, status=reply.status, text=text, tries=1)
     after = retry_after(reply.headers.get("retry-after", ""))
     if after > _HOPELESS:
         what += f" and asked for a pause of {after:,.0f} s"
-        return Failed(what, status=reply.status, text=text, tries=1)
-    return Failed(what, status=reply.status, text=text, after=min(after, _LONGEST_WAIT))
+        return FailedAttempt(what, status=reply.status, text=text, tries=1)
+    return FailedAttempt(what, status=reply.status, text=text, after=min(after, _LONGEST_WAIT))
 
 
 T = TypeVar("T")
@@ -350,7 +350,7 @@ class Transport:
         is dead, the remaining jobs get such an error too.
 
         Raises:
-            Interrupted: Ctrl-C was pressed. The exception has the results so far.
+            BatchInterrupt: Ctrl-C was pressed. The exception has the results so far.
         """
         results: dict[int, T | TrackerError] = {}
 
@@ -376,7 +376,7 @@ class Transport:
             over = GivenUpError(self._over())
             return [results.get(place, over) for place in range(len(jobs))]
         except KeyboardInterrupt:
-            raise Interrupted(results) from None
+            raise BatchInterrupt(results) from None
         return [results[place] for place in range(len(jobs))]
 
     async def ask(
@@ -408,7 +408,7 @@ class Transport:
             try:
                 reply = await self._attempt(method, path, content, worth)
                 return self._read(reply, read)
-            except Failed as error:
+            except FailedAttempt as error:
                 failure = error.with_traceback(None)
             last = failure.what
             self._refuse_if_over(last)
@@ -448,7 +448,7 @@ class Transport:
             raise GivenUpError(over + shown)
 
     async def _attempt(self, method: str, path: str, content: bytes | None, worth: int) -> Reply:
-        """Send one request once. Raise `Failed` unless the status of the answer is below 300."""
+        """Send one request. Raise `FailedAttempt` unless the status is below 300."""
         headers = {} if content is None else {"Content-Type": "application/json"}
         granted = min(self._service.timeout * worth, self._service.deadline.left)
         # httpx applies its timeouts to each read or write. They never catch a service that sends a
@@ -465,13 +465,13 @@ class Transport:
                 parts = cast("AsyncGenerator[bytes]", response.aiter_raw())
                 body = await read_body(parts, response.headers)
         except (httpx.TimeoutException, TimeoutError):
-            raise Failed(f"did not answer within {granted:.4g} s") from None
+            raise FailedAttempt(f"did not answer within {granted:.4g} s") from None
         except (httpx.TransportError, OSError) as error:
             # These errors occur after the service accepted the request, so it was available.
             broken = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
             what = "closed the connection" if broken else "cannot be reached"
-            raise Failed(f"{what}: {_reason(error)}") from None
-        except Failed as error:
+            raise FailedAttempt(f"{what}: {_reason(error)}") from None
+        except FailedAttempt as error:
             error.status = response.status_code
             raise
         finally:
@@ -484,7 +484,7 @@ class Transport:
         return reply
 
     def _read(self, reply: Reply, read: Callable[[Reply], T]) -> T:
-        """Return the result of ``read``, or raise `Failed` with a message without credentials.
+        """Return the result of ``read``. A `FailedAttempt` shows no credentials.
 
         A message may show the beginning of a text, and `Secrets` cannot find half a credential.
         Therefore a malformed reply is redacted and read again, for the message.
@@ -502,7 +502,9 @@ class Transport:
         tries = math.inf if malformed.passing else ONCE_MORE
         if unreadable := malformed.unreadable:
             tries = 1
-        raise Failed(what, status=reply.status, text=clean.text, tries=tries, unreadable=unreadable)
+        raise FailedAttempt(
+            what, status=reply.status, text=clean.text, tries=tries, unreadable=unreadable
+        )
 
     def _url_of(self, path: str) -> httpx.URL:
         below, _, query = path.partition("?")

@@ -22,9 +22,9 @@ from pytest_dstfuzz.models.simpletod.texts import (  # noqa: E402
 )
 from pytest_dstfuzz.models.simpletod.training import (  # noqa: E402  # noqa: E402
     IGNORED,
+    DialogueWords,
     Encoder,
     SlotValueAugmenter,
-    Spoken,
     TreeSequence,
     batches,
     collate,
@@ -119,8 +119,8 @@ def test_exchanged_values_are_said_as_the_state_has_them(number: int, seed: int)
 
 
 def test_values_are_exchanged_everywhere_and_from_the_same_slot() -> None:
-    other = Spoken(((("",), ("x",), {"hotel-area": ("south",), "train-area": ("ely",)}),))
-    first = Spoken(
+    other = DialogueWords(((("",), ("x",), {"hotel-area": ("south",), "train-area": ("ely",)}),))
+    first = DialogueWords(
         (
             ((), ("in", "the", "north"), {"hotel-area": ("north",)}),
             (("north", "it", "is"), ("yes",), {"hotel-area": ("north",)}),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.relations.checks import veto
 from pytest_dstfuzz.relations.paraphrase import PlugIn
-from pytest_dstfuzz.relations.relation import Rewrite, Shown, TurnRelation
+from pytest_dstfuzz.relations.relation import EarlierResult, Rewrite, TurnRelation
 
 if TYPE_CHECKING:
     from conftest import SceneOf
@@ -45,7 +45,7 @@ def test_then_the_place_where_the_tracker_wavered_most(scene_of: SceneOf):
     found = [search.propose(number, 0, ()) for number in range(3)]
     impurities = [0.1, 0.4, 0.2]
     seen = [
-        Shown(rewrite, answered=True, impurity=impurity)
+        EarlierResult(rewrite, answered=True, impurity=impurity)
         for rewrite, impurity in zip(found, impurities, strict=True)
         if rewrite
     ]

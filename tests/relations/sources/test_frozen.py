@@ -22,9 +22,9 @@ from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.relation import Inapplicable, Scene, Scenes, begin
 from pytest_dstfuzz.relations.sources import (
     SCHEMA,
-    Frozen,
     FrozenFile,
     FrozenRow,
+    FrozenWording,
     broken_lock,
     candidate_rows,
     read_frozen,
@@ -91,7 +91,7 @@ def test_only_what_a_person_keeps_and_no_lock_breaks_is_used(tmp_path: Path) -> 
         row("Two people, a hotel in the north.", lock="number"),
         FrozenRow(KEY, SAID, "A hotel in the north for 2 people, now.", "mine"),
     )
-    (found,) = begin(Frozen(), scene(data))  # type: ignore[misc]  # rewrites
+    (found,) = begin(FrozenWording(), scene(data))  # type: ignore[misc]  # rewrites
     assert found.seen.user == OTHER
     assert found.expected.deltas == ()
     assert not found.separable
@@ -100,15 +100,17 @@ def test_only_what_a_person_keeps_and_no_lock_breaks_is_used(tmp_path: Path) -> 
 
 def test_locks_of_the_run_hold_whatever_the_file_says(tmp_path: Path) -> None:
     data = frozen(tmp_path, row("A hotel for 2 people."))
-    assert begin(Frozen(), scene(data)) == Inapplicable(Frozen.reasons[1])
+    assert begin(FrozenWording(), scene(data)) == Inapplicable(FrozenWording.reasons[1])
     no_row = Scenes(data, load_lexicon(), Locks(load_lexicon()), 0).labelled("frozen", DIALOGUE, 1)
-    assert begin(Frozen(), no_row) == Inapplicable(Frozen.reasons[0])
+    assert begin(FrozenWording(), no_row) == Inapplicable(FrozenWording.reasons[0])
 
 
 def test_without_rows_it_is_impossible(tmp_path: Path) -> None:
-    assert "--dst-relation=frozen:FILE" in Frozen().impossible(DATA)
-    assert "no variant of a turn" in Frozen().impossible(frozen(tmp_path, row(OTHER, "changes")))
-    assert Frozen().impossible(frozen(tmp_path, row(OTHER))) == ""
+    assert "--dst-relation=frozen:FILE" in FrozenWording().impossible(DATA)
+    assert "no variant of a turn" in FrozenWording().impossible(
+        frozen(tmp_path, row(OTHER, "changes"))
+    )
+    assert FrozenWording().impossible(frozen(tmp_path, row(OTHER))) == ""
 
 
 def test_a_campaign_reads_the_file_of_the_settings(tmp_path: Path) -> None:
@@ -121,7 +123,7 @@ def test_a_campaign_reads_the_file_of_the_settings(tmp_path: Path) -> None:
     settings = Settings.of(frozen=path, relation="frozen")
     first, second = list(Campaign(track, DATA, settings))
     assert [v.outcome for v in first.variants][:1] == ["violation"]
-    assert second.reason == Frozen.reasons[0]
+    assert second.reason == FrozenWording.reasons[0]
 
 
 def test_what_was_read_stays_as_it_is(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.plugin.items import properties
-from pytest_dstfuzz.relations.relation import Delta, Expected, Move
+from pytest_dstfuzz.relations.relation import Delta, Expectation, Move
 from pytest_dstfuzz.report.explain import move_texts, shown_rounds
 from pytest_dstfuzz.report.github import markdown_text, violation_commands
 from pytest_dstfuzz.report.html.page import html_text, page_data
@@ -34,7 +34,7 @@ NAMED = "metamorphic,duplicate,value-swap"
 def variant(state: Mapping[str, str], new: str | None, index: int = 0) -> VariantResult:
     """Return a rewrite with this answer: ``new`` is what the day was to become."""
     deltas = (Delta("train-day", "friday", Admissible((new,))),) if new else ()
-    verdict = Expected(deltas).judge(CLEAN, BeliefState(state))
+    verdict = Expectation(deltas).judge(CLEAN, BeliefState(state))
     wanted = {delta.slot: delta.after for delta in deltas}
     edits = (Edit("value-swap", "value", 11, 17, "friday", new),) if new else ()
     return VariantResult(

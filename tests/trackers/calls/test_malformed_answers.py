@@ -15,7 +15,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Exchange, Turn
 from pytest_dstfuzz.errors import MalformedAnswerError, UserError
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.trackers.calls import as_caller
-from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
+from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Prediction
 from pytest_dstfuzz.trackers.validation import ask_malformed_again, preflight
 
 WHOLE, HALF = '{"people": 2}', '{"people": 2'
@@ -62,10 +62,10 @@ def test_an_interrupt_keeps_what_could_be_read() -> None:
     class Stopped:
         def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
             assert list(contexts) == CONTEXTS[1:]
-            raise Interrupted({0: "late"})
+            raise BatchInterrupt({0: "late"})
 
     given = ["one", MalformedAnswerError("no"), MalformedAnswerError("no")]
-    with pytest.raises(Interrupted) as stopped:
+    with pytest.raises(BatchInterrupt) as stopped:
         ask_malformed_again(Stopped(), CONTEXTS, given)  # type: ignore[arg-type]
     assert stopped.value.answers == {0: "one", 1: "late"}
 

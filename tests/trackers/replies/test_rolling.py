@@ -12,7 +12,7 @@ from pytest_dstfuzz.dialogue.dialogues import Again, Context, Exchange
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.rolling import RollingReplies
-from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction, Usage, notes_of, usage_of
+from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Prediction, Usage, notes_of, usage_of
 from pytest_dstfuzz.trackers.validation import check_prediction
 
 
@@ -30,7 +30,7 @@ class Bot:
         for context in contexts:
             self.asked.append(context)
             if "stop" in context.user:
-                raise Interrupted(dict(enumerate(answers)))
+                raise BatchInterrupt(dict(enumerate(answers)))
             answers.append(self._reply(context))
         return answers
 
@@ -112,7 +112,7 @@ def test_a_system_that_gives_up_is_not_asked_on() -> None:
 
 def test_an_interrupt_loses_no_reply_that_is_there() -> None:
     bot = Bot()
-    with pytest.raises(Interrupted) as stopped:
+    with pytest.raises(BatchInterrupt) as stopped:
         RollingReplies(bot).predict([context("a"), context("b", "c"), context("b", "stop")])
     assert {place: str(said) for place, said in stopped.value.answers.items()} == {
         0: "a",

@@ -21,7 +21,7 @@ from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.web.secrets import Secrets
 from pytest_dstfuzz.trackers.web.transport import (
     LONGEST,
-    Failed,
+    FailedAttempt,
     Reply,
     ServiceError,
     Transport,
@@ -78,7 +78,7 @@ def test_bodies_are_decompressed(encoding: str, pack: Callable[[bytes], bytes]) 
     "body", [b"nothing", gzip.compress(b"x" * 9999)[:-9]], ids=["none", "half"]
 )
 def test_a_body_that_is_none_may_be_an_accident(body: bytes) -> None:
-    with pytest.raises(Failed, match="cut off or not valid gzip") as caught:
+    with pytest.raises(FailedAttempt, match="cut off or not valid gzip") as caught:
         decompressed(body, "gzip")
     assert caught.value.tries > 1
 

@@ -23,7 +23,7 @@ from loopback import FAULTS, Asked, Says, Service, asking, send
 from pytest_dstfuzz.config import Header
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
-from pytest_dstfuzz.trackers.tracker import Interrupted
+from pytest_dstfuzz.trackers.tracker import BatchInterrupt
 from pytest_dstfuzz.trackers.web.transport import (
     MalformedReply,
     Reply,
@@ -287,7 +287,7 @@ def test_an_interrupt_keeps_the_answers_that_came(serve: Serve) -> None:
         partial(ask, body=2),
         interrupt,
     ]
-    with pytest.raises(Interrupted) as caught:
+    with pytest.raises(BatchInterrupt) as caught:
         transport.map([*jobs, *[partial(ask, body=3)] * 50])
     assert caught.value.answers[0] == {}
     assert 1 not in caught.value.answers

@@ -16,7 +16,7 @@ from loopback import FAULTS, Asked, Says, Service
 from test_web_tracker import context, echo, web
 
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.trackers.tracker import Interrupted
+from pytest_dstfuzz.trackers.tracker import BatchInterrupt
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
 Answer = Callable[[Asked], Says]
@@ -185,6 +185,6 @@ def test_an_interrupt_keeps_the_answers_of_groups_and_of_single_requests(serve: 
 
     service = serve(grouping(4, together, alone))
     tracker = web(service, concurrency=1)
-    with pytest.raises(Interrupted) as caught:
+    with pytest.raises(BatchInterrupt) as caught:
         tracker.predict([context(f"user {number}") for number in range(8)])
     assert sorted(caught.value.answers) == [0, 1, 2, 3, 4, 5]

@@ -13,7 +13,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange, Ontology
 from pytest_dstfuzz.errors import MissingExtraError, UserError
 from pytest_dstfuzz.trackers.registry import tracker_for
-from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction, Tracker
+from pytest_dstfuzz.trackers.tracker import BatchInterrupt, Prediction, Tracker
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
 DATA = DialogueSet("d", "test", (), Ontology({"hotel-area": ("north",)}))
@@ -66,7 +66,7 @@ def test_a_context_that_fails_is_a_failure_of_its_own(serve: Serve) -> None:
 def test_an_interrupt_loses_no_answer() -> None:
     class Stopped:
         def predict(self, _: object) -> list[Prediction]:
-            raise Interrupted({1: {"hotel-area": "north"}})
+            raise BatchInterrupt({1: {"hotel-area": "north"}})
 
     predictor = Predictor(Stopped())
     contexts = [context("a"), context("bb"), context("ccc")]
