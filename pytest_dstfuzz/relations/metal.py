@@ -149,7 +149,7 @@ class MetalTypos(Metal):
     """A letter of a word is deleted, doubled, swapped with the next one or mistyped."""
 
     name = "metal-typos"
-    none = "no word of the question has three letters"
+    none = "every word of the question has fewer than three letters"
 
     def places(self, scene: Scene) -> Sequence[Word]:
         """Return the words with three or more letters."""

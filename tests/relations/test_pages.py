@@ -18,9 +18,9 @@ HEADINGS = ["Edits", "Expects", "Does not apply", "Example", "Words"]
 def test_a_page_says_what_a_relation_does(name: str) -> None:
     relation = relation_by_name(name)
     text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
-    side, unit = relation.side.replace("-", " ").capitalize(), relation.unit
-    edited = "whole dialogues" if unit == "dialogue" else "turns"
-    assert f"# {name}\n\n{side}; edits {edited}." in text
+    side = relation.side.replace("-", " ")
+    unit = "whole dialogues" if relation.unit == "dialogue" else "single turns"
+    assert f"# {name}\n\nThe bot's answer {side}. The relation tests {unit}." in text
     assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == HEADINGS
     assert [reason for reason in relation.reasons if f"- {reason}" not in text] == []
     assert relation.source in text
