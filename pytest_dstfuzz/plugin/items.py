@@ -12,7 +12,13 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult, turn_id
 from pytest_dstfuzz.comparisons.registry import as_comparison
-from pytest_dstfuzz.config import Settings, build_settings, check_variant, shard_text
+from pytest_dstfuzz.config import (
+    Settings,
+    VariantSettings,
+    build_settings,
+    check_variant,
+    shard_text,
+)
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -26,7 +32,7 @@ from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.relations.relation import Side
 from pytest_dstfuzz.report.explain import keyword, unlike
 from pytest_dstfuzz.report.redact import KEPT_BACK
-from pytest_dstfuzz.search.registry import as_search
+from pytest_dstfuzz.search.registry import as_search, default_search
 
 
 class TurnParam(NamedTuple):
@@ -66,6 +72,7 @@ def parametrise(metafunc: pytest.Metafunc, values: Mapping[str, Any], context: R
     params: list[Any] = []
     if context.mistake is None and context.stored is None:
         if values:
+            values = {**_search_of(values, settings), **values}
             settings = build_settings(values, settings)
             context.check(settings)
         suite = SUITES[settings.reply.outcome] if is_own(metafunc.definition) else {}
@@ -76,6 +83,18 @@ def parametrise(metafunc: pytest.Metafunc, values: Mapping[str, Any], context: R
         # For a test without items, pytest may report an error, depending on the ini file.
         params, ids = [pytest.param(None, marks=pytest.mark.skip(reason=told))], ["none"]
     metafunc.parametrize("dst_turn", params, ids=ids, indirect=True)
+
+
+def _search_of(values: Mapping[str, Any], session: Settings) -> dict[str, Any]:
+    """Return the search of a test whose marker names another profile, if that changes the default.
+
+    The default search of a profile with a noise model cannot run in another profile.
+    """
+    plain = session.replace_options(search=VariantSettings().search)
+    if "validity" not in values or default_search(plain) != session.variant.search:
+        return {}
+    own = default_search(build_settings({"validity": values["validity"]}, plain))
+    return {} if own == session.variant.search else {"search": own}
 
 
 def _why_none(settings: Settings, context: RunContext) -> str:

@@ -323,7 +323,9 @@ class BotKind:
     def run_options(self, bot: str = "") -> tuple[str, ...]:
         """Return the options of a run of the weak bot, or of the one with this name."""
         model = f"--dst-model={self.module}:{bot or self.weak}"
-        return (model, f"--dst-data={self.data}", *self.options)
+        # One search makes all variants, whatever the default is.
+        search = "--dst-search=random"
+        return (model, f"--dst-data={self.data}", search, *self.options)
 
 
 STATES = BotKind("state", "statebot", "fragile", "forgetful", "stays.jsonl")

@@ -259,10 +259,24 @@ def test_page_and_summary_are_made_again_from_the_report(done: Done) -> None:
 
 def test_the_terminal_has_the_figures(done: Done, report: Any) -> None:
     summary = report["summary"]
-    assert f"{100 * summary['failure_rate']:.2f} %" in done.printed
+    broken, tested = summary["turns_broken"], summary["turns_tested"]
+    assert f"verdict       {broken} of {tested} tested turns" in done.printed
     for weakness in report["weaknesses"]:
         assert weakness["description"].split(":")[0].split()[0] in done.printed
     assert re.search(rf"\b{summary['turns_broken']} failed\b", done.printed)
+
+
+def test_by_default_a_sample_estimates_and_a_search_finds(kind: BotKind, folder: Path) -> None:
+    options = [one for one in kind.run_options() if "search" not in one]
+    done = run_pytest(folder, *options, "--dst-report=report.json", "--dst-variants=10")
+    report = done.json()
+    assert report["settings"]["search"] == "noise+random"
+    found = [variant for _, variant in variants(report)]
+    sample = [variant for variant in found if variant["weight"] is not None]
+    assert 0 < len(sample) < len(found)
+    assert report["summary"]["expected_failures"] is not None
+    screen = done.printed[done.printed.rindex(" dstfuzz ==") :]
+    assert len(screen.splitlines()) <= 30
 
 
 def test_batches_of_another_size_give_the_same_bytes(kind: BotKind, done: Done) -> None:

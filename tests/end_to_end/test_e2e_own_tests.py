@@ -116,7 +116,7 @@ def test_each(dst_turn):
 
 def test_each_bot_has_figures_of_its_own(fresh: Path) -> None:
     (fresh / "test_two.py").write_text(TWO_BOTS, encoding="utf-8")
-    done = run_pytest(fresh, *DATA, "--dst-max-failure-rate=10%")
+    done = run_pytest(fresh, *DATA, "--dst-max-failure-rate=10%", "--dst-search=random")
     models = {model["name"]: model for model in done.json()["models"]}
     rates = [models[name]["summary"]["failure_rate"] for name in sorted(models)]
     assert rates == [0.2, 0.0]
@@ -201,10 +201,11 @@ def test_a_rule_says_when_arguments_are_the_same(folder: Path, rule: str, violat
 
 def test_options_may_stand_in_a_file(fresh: Path) -> None:
     lines = ("dst_model = statebot:fragile", "dst_data = stays.jsonl", "dst_suite = yes")
+    lines = ("dst_search = random", *lines)
     (fresh / "pytest.ini").write_text("\n".join(["[pytest]", *lines, ""]), encoding="utf-8")
     done = run_pytest(fresh, "--dst-report=report.json")
     assert (done.status, len(violations(done.json()))) == (1, 15)
-    (fresh / "pytest.ini").write_text("\n".join(["[pytest]", *lines[:2], ""]), encoding="utf-8")
+    (fresh / "pytest.ini").write_text("\n".join(["[pytest]", *lines[:3], ""]), encoding="utf-8")
     assert run_pytest(fresh).status == 5
 
 
