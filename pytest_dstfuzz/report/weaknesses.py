@@ -128,17 +128,17 @@ _T = TypeVar("_T")
 _UNKNOWN: Final = "under edits of which nobody knows how often people make them"
 #: Ranking -> its description.
 _RANKED: Final[dict[Ranking, str]] = {
-    "expected failures": "by the failures that they cause in 1,000 user turns",
+    "expected failures": "by expected failures and turns broken",
     "turns": "by the turns that they break",
 }
 
 
 class RankedList(NamedTuple, Generic[_T]):
-    """Weaknesses ranked by one figure, worst first."""
+    """Weaknesses in one order, worst first."""
 
     #: The difference to the list before, in words; ``""`` for the first list.
     kind: str
-    #: The ranking figure, in words.
+    #: The ranking figures, in words.
     how: str
     weaknesses: tuple[_T, ...]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -202,8 +203,8 @@ def _edits(clean: str, seen: str) -> Iterator[Edit]:
         yield Edit("", "", start, end, clean[start:end], seen[start : len(seen) - tail])
 
 
-#: The figure that ranks weaknesses: expected failures in 1,000 user turns, or, if no sample of a
-#: noise model estimates them, turns broken.
+#: The figures that rank weaknesses: expected failures together with turns broken, or, if no sample
+#: of a noise model estimates failures, turns broken alone. See `worst_first`.
 Ranking = Literal["expected failures", "turns"]
 _T = TypeVar("_T")
 #: Maximum number of words and slots in a report.
@@ -311,18 +312,42 @@ class WeaknessTally:
 
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:
-        """The weaknesses, worst first: by estimated rate, then by the number of broken turns.
-
-        Weaknesses without an estimate come last, see `ranked`.
-        """
+        """The weaknesses, worst first, see `worst_first`."""
         figure = self._expected.expected
-        found = [group.weakness(key, figure) for key, group in self._groups.items()]
-        return tuple(sorted(found, key=_rank))
+        return worst_first(
+            [(group.weakness(key, figure), group.own_turns) for key, group in self._groups.items()]
+        )
 
 
 def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
     """Return the weaknesses of a run, worst first; the order of the results does not matter."""
     return tallied(WeaknessTally(), results).weaknesses
+
+
+def worst_first(found: Sequence[tuple[Weakness, int]]) -> tuple[Weakness, ...]:
+    """Return weaknesses, worst first, and those without an estimate last, see `ranked`.
+
+    The order is that of the mean of two shares: the share in the expected failures of all
+    weaknesses, and the share in the turns that they break. In other words, each estimate is shrunk
+    halfway towards the share of broken turns. The estimate of a single weakness rests on the few
+    failing variants of the sample. The broken turns rest on all variants, but a search finds some
+    weaknesses more easily than users meet them. Without an estimate the broken turns decide.
+
+    Args:
+        found: each weakness with the number of turns that it breaks, without those that break
+            because of earlier turns alone. Like the estimate, they count where the slip is.
+    """
+    known = [one for one in found if one[0].expected is not None]
+    failures = math.fsum(one.expected or 0.0 for one, _ in known) or 1.0
+    broken = sum(turns for _, turns in known) or 1
+
+    def place(one: tuple[Weakness, int]) -> tuple[bool, float, int, str]:
+        weakness, turns = one
+        if weakness.expected is None:
+            return True, -float(turns), -weakness.turns, weakness.id
+        return False, -weakness.expected / failures - turns / broken, -weakness.turns, weakness.id
+
+    return tuple(weakness for weakness, _ in sorted(found, key=place))
 
 
 def ranked(
@@ -346,6 +371,8 @@ class _Group:
         self._example, self._plainness = first, _plainness(first)
         self._count = 0
         self._turns = DistinctCount()
+        #: Turns that do not break because of earlier turns alone.
+        self._own_turns = DistinctCount()
         self._words: Counter[str] = Counter()
         self._slots: Counter[str] = Counter()
         self._places: list[_Place] = []
@@ -359,6 +386,8 @@ class _Group:
             self._example, self._plainness = member, plainness
         self._count += 1
         self._turns.add(turn.id)
+        if variant.cause != "context":
+            self._own_turns.add(turn.id)
         self._words.update(filter(None, reading.words))
         if reading.slot:
             self._slots[reading.slot] += 1
@@ -369,6 +398,11 @@ class _Group:
         self._known = self._known or turn.noise is not None
         if has_expectation(turn):
             self._weights.add(weight_of(turn, variant))
+
+    @property
+    def own_turns(self) -> int:
+        """The number of turns that do not break because of earlier turns alone."""
+        return self._own_turns.value
 
     def weakness(self, key: Key, figure: ExpectedFailures | None) -> Weakness:
         """Return the weakness, with the figure of the run if there is one."""
@@ -389,11 +423,6 @@ class _Group:
     def _drop_places(self) -> None:
         self._places.sort()
         del self._places[MOST_MEMBERS:]
-
-
-def _rank(weakness: Weakness) -> tuple[bool, float, int, str]:
-    figure = weakness.expected
-    return (figure is None, -(figure or 0.0), -weakness.turns, weakness.id)
 
 
 def _place(member: Member) -> _Place:

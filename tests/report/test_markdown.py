@@ -91,7 +91,7 @@ def test_weaknesses_come_before_violations(sampled: list[TurnResult]) -> None:
     lines = markdown_text(views_of(report)).splitlines()
     place = lines.index("### Weaknesses")
     assert place < lines.index("### The plainest violations")
-    assert lines[place + 2].endswith("ranked by the failures that they cause in 1,000 user turns.")
+    assert lines[place + 2].endswith("ranked by expected failures and turns broken.")
     assert html.unescape(lines[place + 6]) == (
         "| Cue misspelt, value wrong (cue-misspelt-value-wrong) "
         "| about 2 of 1,000 user turns | 2 violations in 2 turns "

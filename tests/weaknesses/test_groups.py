@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,9 +18,10 @@ from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
+from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.weaknesses.groups import (
     Key,
-    figures_of,
+    Weakness,
     find_weaknesses,
     member_id,
     ranked,
@@ -48,6 +50,10 @@ def track(context: Context) -> dict[str, str]:
         if "the" in words[:-1]:
             state["hotel-area"] = words[words.index("the") + 1]
     return state
+
+
+def listed(found: tuple[Weakness, ...]) -> tuple[tuple[str, tuple[Weakness, ...]], ...]:
+    return ranked(found, lambda one: one.expected)
 
 
 @cache
@@ -123,29 +129,8 @@ def test_without_a_noise_model_the_turns_broken_rank() -> None:
         "cue misspelt, value wrong",
     ]
     assert [(one.turns, one.count) for one in found] == [(2, 2), (1, 3)]
-    assert ranked(found, figures_of) == (("turns", found),)
-    assert {one.expected for one in found} == {one.mass for one in found} == {None}
-
-
-def test_with_a_noise_model_ranks_what_people_type() -> None:
-    likely, unlikely = math.log(0.01), math.log(0.001)
-    variants = [
-        violation(TEXT, [TYPO], LOST, log_probability=likely),
-        violation(TEXT, [SWAP], LOST, index=1, log_probability=unlikely),
-    ]
-    often = turn(TEXT, {}, *variants)
-    others = [
-        turn(TEXT, {}, violation(TEXT, [DROP], LOST, log_probability=unlikely), dialogue=name)
-        for name in ("a", "b")
-    ]
-    results = [replace(one, noise=NOISE) for one in (often, *others)]
-    found = find_weaknesses(results)
-    assert ranked(found, figures_of) == (("failing mass", found),)
-    assert [one.mass for one in found] == pytest.approx([11 / 3, 2 / 3])
-    assert [one.key.mechanism for one in found] == [
-        "cue misspelt, value wrong",
-        "filler misspelt, value lost",
-    ]
+    assert listed(found) == (("turns", found),)
+    assert {one.expected for one in found} == {None}
 
 
 def sampled() -> Iterator[TurnResult]:
@@ -165,13 +150,51 @@ def test_expected_failures_of_weaknesses_add_up_to_those_of_the_run() -> None:
     found = find_weaknesses(results)
     figure = summarise(results).expected_failures
     assert figure is not None
-    assert ranked(found, figures_of) == (("expected failures", found),)
+    assert listed(found) == (("expected failures", found),)
     assert math.fsum(one.expected or 0.0 for one in found) == pytest.approx(figure.per_1000)
-    assert [(one.key.id, one.mass) for one in found] == [
-        (Key("cue misspelt, value wrong").id, None),
-        (Key("filler misspelt, value lost").id, None),
+    assert [one.key for one in found] == [
+        Key("cue misspelt, value wrong"),
+        Key("filler misspelt, value lost"),
     ]
     assert [one.expected for one in found] == pytest.approx([30.0, 20.0])
+
+
+#: Words whose misspellings are two weaknesses: a cue beside the value, and a filler.
+CUE, FILLER = [TYPO], [DROP]
+
+
+def broken_by(words: list[Edit], count: int, **options: Any) -> VariantResult:
+    return violation(TEXT, words, LOST, index=count, **options)
+
+
+def order_of(*turns: Sequence[VariantResult]) -> list[str]:
+    """Return the first words of the weaknesses of turns that are followed by many sound ones."""
+    noise = replace(NOISE, sampled=True)
+    sound = replace(violation(TEXT, [SWAP], {}, weight=0.02), outcome="held", changed_slots=())
+    made = [turn(TEXT, {}, *each, dialogue=f"d{number}") for number, each in enumerate(turns)]
+    rest = [turn(TEXT, {}, sound, dialogue=f"e{number}") for number in range(40)]
+    found = find_weaknesses([replace(one, noise=noise) for one in (*made, *rest)])
+    assert all(one.expected is not None for one in found)
+    return [one.description.split()[0] for one in found]
+
+
+def test_both_the_estimate_and_the_turns_broken_rank() -> None:
+    drawn = broken_by(CUE, 0, weight=0.03)
+    # All of the estimate, and one turn of two: three quarters of both shares.
+    assert order_of([drawn], [broken_by(FILLER, 1)]) == ["cue", "filler"]
+    # A third of the estimate, and one turn of five.
+    more = [[broken_by(FILLER, 1)] for _ in range(3)]
+    assert order_of([drawn], [broken_by(FILLER, 0, weight=0.06)], *more) == ["filler", "cue"]
+    # The estimate alone would rank the cue first, the turns alone would rank the filler first.
+    assert order_of([drawn], [broken_by(FILLER, 0, weight=0.02)], *more) == ["filler", "cue"]
+    assert order_of([drawn], [broken_by(FILLER, 0, weight=0.001)], more[0]) == ["cue", "filler"]
+
+
+def test_turns_that_earlier_turns_break_do_not_rank() -> None:
+    drawn = [broken_by(CUE, 0, weight=0.02), broken_by(FILLER, 1, weight=0.02)]
+    carried = [[broken_by(FILLER, 1, cause="context")] for _ in range(3)]
+    own = [broken_by(CUE, 0)]
+    assert order_of(drawn, own, *carried) == ["cue", "filler"]
 
 
 def test_the_example_is_the_plainest() -> None:
@@ -205,4 +228,4 @@ def test_the_example_was_right_before_the_edit_where_labels_know() -> None:
 
 def test_nothing_found() -> None:
     assert find_weaknesses([]) == ()
-    assert ranked((), figures_of) == ()
+    assert listed(()) == ()

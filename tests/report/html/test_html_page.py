@@ -204,7 +204,7 @@ def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
     text = html_text(report)
     for found in (
         '<a href="#weaknesses">1 weakness</a>',
-        "ranked by the failures that they cause in 1,000 user turns",
+        "ranked by expected failures and turns broken",
         "1. Cue misspelt, value wrong",
         "about 2 of 1,000 user turns",
         "<bdi>leaving</bdi>",
