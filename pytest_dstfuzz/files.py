@@ -25,7 +25,7 @@ __all__ = [
     "check_writable",
     "digest_of",
     "is_pickled",
-    "locked",
+    "lock_file",
     "read_json",
     "read_table",
     "read_text",
@@ -310,7 +310,7 @@ def _unwritable(path: Path, error: Exception) -> UserError:
 
 
 @contextmanager
-def locked(path: Path, wait: float = 60.0) -> Iterator[None]:
+def lock_file(path: Path, wait: float = 60.0) -> Iterator[None]:
     """Hold an exclusive lock on a file while it is read, changed and written.
 
     The lock is on the folder, which is created if needed, since writing replaces the file. It

@@ -140,7 +140,7 @@ def _built(kind: type[Any], data: object) -> object:
     return kind(msgspec.convert(data, dict[str, str]))
 
 
-def shown_value(value: object) -> str:
+def shorten_value(value: object) -> str:
     """Return a value for a message, cut if it is long."""
     return shorten(reprlib.repr(value), _LONGEST, placeholder="...")
 
@@ -158,7 +158,7 @@ def _in_words(message: str, data: object) -> str:
 
     def expected(kinds: re.Match[str]) -> str:
         try:
-            shown = shown_value(_at(data, place))
+            shown = shorten_value(_at(data, place))
         except (LookupError, TypeError):
             shown = with_article(kinds[2].split(" | "))
         return f"{shown} instead of {with_article(kinds[1].split(' | '))}"

@@ -63,10 +63,10 @@ class Trace:
         scaled = max(-1.0, min(impurity * IMPURITY_SCALE, 1.0))
         self.impurities.append(scaled)
         self.changed += changes > 0
-        self.touched[list(touched_words(source, variant))] = True
+        self.touched[list(find_edited_words(source, variant))] = True
 
 
-def touched_words(source: Source, variant: Variant) -> tuple[int, ...]:
+def find_edited_words(source: Source, variant: Variant) -> tuple[int, ...]:
     """Return the indices of the clean utterance's words that a variant edits, sorted."""
     starts = source.parts.starts
     found: set[int] = set()

@@ -117,7 +117,7 @@ class AgentTurn:
         return self._task.proposal(choice.action)
 
 
-def named_policy(name: str) -> SavedPolicy:
+def find_policy(name: str) -> SavedPolicy:
     """Return the policy of the search called ``agent``, ``agent:TRACKER`` or ``agent:PATH``."""
     wanted = SHIPPED_FOR[0] if name == _AGENT else name.removeprefix(_AGENT_PREFIX)
     if not wanted:
@@ -215,7 +215,7 @@ class BanditTurn(TurnSearch):
 def chances_of_new(scorer: Scorer, view: SlotView, attempts: Sequence[ScoredAttempt]) -> Floats:
     """Return the probability that a candidate changes a slot not broken yet: [candidates]."""
     chances = scorer.chances(view, attempts)
-    chances[broken_slots(view, attempts)] = 0.0
+    chances[find_broken_slots(view, attempts)] = 0.0
     return chance_of_any(chances)
 
 
@@ -289,7 +289,7 @@ def attempts_of(seen: Sequence[Feedback]) -> list[ScoredAttempt]:
     ]
 
 
-def broken_slots(view: SlotView, attempts: Sequence[ScoredAttempt]) -> npt.NDArray[np.bool_]:
+def find_broken_slots(view: SlotView, attempts: Sequence[ScoredAttempt]) -> npt.NDArray[np.bool_]:
     """Return which slots changed in an attempt that violated the relation: [slots]."""
     found = np.zeros(len(view.slots), bool)
     for one in attempts:
@@ -298,7 +298,7 @@ def broken_slots(view: SlotView, attempts: Sequence[ScoredAttempt]) -> npt.NDArr
     return found
 
 
-def named_scorer(name: str) -> SavedScorer:
+def find_scorer(name: str) -> SavedScorer:
     """Return the scorer of the search called ``bandit`` or ``bandit:PATH``."""
     if name == _BANDIT:
         return load_scorer(SHIPPED_SCORER)
@@ -316,12 +316,12 @@ class AgentFamily(SearchFamily):
 
     def make(self, name: str, *, seed: int, k: int) -> Search:
         """Build the search of a policy."""
-        saved = named_policy(name)
+        saved = find_policy(name)
         return AgentSearch(saved.policy, seed, k, saved.about.order)
 
     def find_training(self, name: str) -> TrainingRecord:
         """Return the origin of a policy."""
-        policy = named_policy(name)
+        policy = find_policy(name)
         about = policy.about
         origin = about.tracker, about.data, about.held_out
         rest = about.validity, about.seed, about.calls
@@ -335,11 +335,11 @@ class BanditFamily(SearchFamily):
 
     def make(self, name: str, *, seed: int, k: int) -> Search:  # noqa: ARG002 - see below
         """Build the search of a scorer. It ignores ``k``, and makes as many edits as allowed."""
-        return BanditSearch(named_scorer(name).scorer, seed)
+        return BanditSearch(find_scorer(name).scorer, seed)
 
     def find_training(self, name: str) -> TrainingRecord:
         """Return the origin of a scorer."""
-        scorer = named_scorer(name)
+        scorer = find_scorer(name)
         of = scorer.about
         rest = of.validity, of.seed, of.calls
         return TrainingRecord(

@@ -289,7 +289,7 @@ def count_asked(contexts: Collection[Context], answers: Mapping[Context, Answer]
     return sum(answer is not None and getattr(answer, "asked", True) for answer in found)
 
 
-def malformed_answers(asked: Iterable[Context], answers: Mapping[Context, Answer]) -> int:
+def count_malformed(asked: Iterable[Context], answers: Mapping[Context, Answer]) -> int:
     """Return how many answers to some contexts could not be parsed, retries included.
 
     Answers from a cache count as 0.

@@ -49,7 +49,7 @@ from pytest_dstfuzz.trackers.tracker import Prediction
 __all__ = ["Attempt", "TurnAttempts", "attempt_turn", "begin_turn", "lock_values"]
 
 
-def folded_label(
+def fold_label(
     folding: Folding, label: Outcome, clean: Outcome, found: Outcome, asked: Context
 ) -> Outcome:
     """Return a label whose texts are replaced by texts of two answers if they agree.
@@ -84,7 +84,7 @@ def folded_label(
 def judge_by_label(label: Outcome, changes: Iterable[Difference]) -> tuple[Difference, ...]:
     """Return the changes with the comparison of their values with the label.
 
-    The label must be in the wording of both answers, see `folded_label`.
+    The label must be in the wording of both answers, see `fold_label`.
 
     >>> label = Outcome({"area": "north", "food": "thai"})
     >>> changes = [Difference("area", "south", "north"), Difference("food", "thai", None)]
@@ -250,7 +250,7 @@ class TurnAttempts:
         label = rules.kind.label(self.dialogue, len(reference.exchanges) - 1)
         if label is None:
             return None
-        return folded_label(rules.folding, label, clean, found, reference)
+        return fold_label(rules.folding, label, clean, found, reference)
 
     @property
     def to_run(self) -> tuple[Attempt, ...]:

@@ -176,7 +176,7 @@ class Vote:
 
     def clean_outcome(self, context: Context, answers: Answers, folding: Folding) -> Outcome:
         """Return the majority answer to a clean turn, whose first answer must not be a failure."""
-        return settled_clean(context, answers, folding)
+        return settle_clean(context, answers, folding)
 
     def sides(
         self,
@@ -198,7 +198,7 @@ class Vote:
             expected: the expected changes. A vote counts any other value as a change. A test
                 ignores it and calls the relation.
         """
-        return Sides(*settled(clean, context, answers, expected, turn.rules.folding))
+        return Sides(*settle_sides(clean, context, answers, expected, turn.rules.folding))
 
     def wanted(
         self, turn: AskedTurn, attempt: Any, answers: Answers, outcome: VariantOutcome
@@ -574,7 +574,7 @@ def variant_wanted(
     return wanted
 
 
-def settled_clean(
+def settle_clean(
     context: Context, answers: Mapping[Context, Answer], folding: Folding = AS_GIVEN
 ) -> Outcome:
     """Return the state of a clean turn: for each slot the majority value, or else the first one."""
@@ -598,7 +598,7 @@ def _compare_sides(
 
     The clean side is the recorded answer if the relation compares with that one.
     """
-    before = settled_clean(clean, answers, folding)
+    before = settle_clean(clean, answers, folding)
     of_clean = expected.against(before)
     found, given = all_answers(clean, answers), all_answers(context, answers)
     votes = folding.to_clean(given, found, before, clean, of_clean, context)
@@ -613,7 +613,7 @@ def _compare_sides(
     return recorded, votes, expected.against(recorded)
 
 
-def settled(
+def settle_sides(
     clean: Context,
     context: Context,
     answers: Mapping[Context, Answer],

@@ -18,8 +18,8 @@ from pytest_dstfuzz.campaign.answers import (
     all_answers,
     all_asked,
     count_asked,
+    count_malformed,
     kinds_of_answers,
-    malformed_answers,
 )
 from pytest_dstfuzz.campaign.attempts import (
     Attempt,
@@ -34,8 +34,8 @@ from pytest_dstfuzz.campaign.judge import (
     JudgedVariant,
     breaks,
     changes_before,
+    give_feedback,
     judge_attempt,
-    seen,
     turn_outcome,
     with_cause,
 )
@@ -571,7 +571,7 @@ class _DialogueSteps:
             result = judge_attempt(turn, attempt, self._answers, before)
             self._judged[place][number] = result
             if self._rules.learns:
-                turn.seen[number] = seen(turn, attempt, result, self._answers)
+                turn.seen[number] = give_feedback(turn, attempt, result, self._answers)
 
     def _doubtful(self, numbers: Sequence[int], done: int) -> _Requests:
         """Yield the next requests for variants whose votes are open."""
@@ -651,7 +651,7 @@ class _DialogueSteps:
             minimiser_calls=smaller.calls,
             noise=attempts.noise,
             clean_votes=kinds_of_answers(context, answers, folding),
-            malformed=malformed_answers(all_asked(asked, answers), answers),
+            malformed=count_malformed(all_asked(asked, answers), answers),
             repeat_calls=count_asked({c for one in repeats for c in one.wanted}, answers),
             own=folding.spread(all_answers(context, answers), context),
             right=right,
@@ -679,7 +679,7 @@ def _passes(rules: CampaignSpec, *, one_by_one: bool) -> list[range]:
     return [range(number, number + 1) for number in numbers] if learns or one_by_one else [numbers]
 
 
-def unanswered(rules: CampaignSpec, dialogue: Dialogue, last: int) -> list[TurnResult]:
+def skip_dialogue(rules: CampaignSpec, dialogue: Dialogue, last: int) -> list[TurnResult]:
     """Return the results of a dialogue that was not run before the end of the budget."""
     return [_skipped(rules, dialogue, i, calls=0) for i in range(rules.first_of(last), last + 1)]
 

@@ -19,7 +19,7 @@ import numpy as np
 from pytest_dstfuzz.campaign.answers import Answer, OptionalRequest, PatientRequest, TrackerFailure
 from pytest_dstfuzz.campaign.cache import PredictionCache, restarts
 from pytest_dstfuzz.campaign.deciding import decider_of
-from pytest_dstfuzz.campaign.dialogue_run import Answers, DialogueRun, run_dialogue, unanswered
+from pytest_dstfuzz.campaign.dialogue_run import Answers, DialogueRun, run_dialogue, skip_dialogue
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import (
     CampaignFinished,
@@ -102,7 +102,7 @@ class ResultCache:
         return ["results", self._scope, dialogue.id, last]
 
 
-def kept_results(
+def open_result_cache(
     cache: PredictionCache | None, rules: CampaignSpec, lexicon: Lexicon
 ) -> ResultCache | None:
     """Return the cache for the results of a campaign, or ``None`` if they must not be cached.
@@ -409,7 +409,7 @@ class CampaignEngine:
         )
         # A search object of the caller may behave differently next time.
         cache = self._predictor.cache if search is None else None
-        self._kept = kept_results(cache, self._rules, lexicon)
+        self._kept = open_result_cache(cache, self._rules, lexicon)
         self._listener = listener or ignore
         self._window = window
         self._ahead = ahead
@@ -493,7 +493,7 @@ class CampaignEngine:
         ]
         stopped = self._predictor.stopped()
         if stopped and not self._scheduler.windows():
-            self._keep({here: unanswered(self._rules, *self._plan[here]) for here in waiting})
+            self._keep({here: skip_dialogue(self._rules, *self._plan[here]) for here in waiting})
             return
         patient = bool(waiting) and not stopped and self._may_wait()
         ahead = self._ahead and self._results and not self._predictor.budget.limited

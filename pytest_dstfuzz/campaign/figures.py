@@ -23,7 +23,7 @@ __all__ = [
     "interval_name",
     "ratio",
     "ratio_interval",
-    "tallied",
+    "tally_results",
 ]
 
 
@@ -37,7 +37,7 @@ class ResultTally(Protocol):
 _Tally = TypeVar("_Tally", bound=ResultTally)
 
 
-def tallied(tally: _Tally, results: Iterable[TurnResult]) -> _Tally:
+def tally_results(tally: _Tally, results: Iterable[TurnResult]) -> _Tally:
     """Return ``tally`` after adding all results, in any order."""
     for turn in results:
         tally.add(turn)
@@ -431,7 +431,7 @@ class LedgerTally:
 
 def ledger(results: Iterable[TurnResult]) -> Ledger:
     """Return the ledger of a campaign."""
-    return tallied(LedgerTally(), results).ledger
+    return tally_results(LedgerTally(), results).ledger
 
 
 def ratio(part: int, whole: int) -> float | None:

@@ -21,7 +21,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Difference
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-__all__ = ["JudgedVariant", "changes_before", "judge_attempt", "seen"]
+__all__ = ["JudgedVariant", "changes_before", "give_feedback", "judge_attempt"]
 
 
 #: Why a variant has no verdict if its answers vary.
@@ -124,7 +124,7 @@ def _without_verdict(attempt: Attempt, answer: Answer) -> VariantResult:
     return replace(_result(attempt, "unstable", UNDECIDED), state=answer.state)
 
 
-def seen(
+def give_feedback(
     turn: TurnAttempts, attempt: Attempt, judged: JudgedVariant, answers: Mapping[Context, Answer]
 ) -> Feedback:
     """Return the feedback on an attempt for an adaptive search or relation."""

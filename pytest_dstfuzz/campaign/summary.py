@@ -22,7 +22,7 @@ from pytest_dstfuzz.campaign.figures import (
     column,
     ratio,
     ratio_interval,
-    tallied,
+    tally_results,
 )
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, faults
 from pytest_dstfuzz.dialogue.calls import AnswerPath
@@ -485,7 +485,7 @@ class SummaryTally:
 
 def summarise(results: Iterable[TurnResult]) -> Summary:
     """Return the figures of ``results``, whose order does not matter."""
-    return tallied(SummaryTally(), results).summary
+    return tally_results(SummaryTally(), results).summary
 
 
 class YieldsTally:

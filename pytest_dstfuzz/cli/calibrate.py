@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from pytest_dstfuzz.cli.command import Command, ProgressLine, given_settings
+from pytest_dstfuzz.cli.command import Command, ProgressLine, build_given_settings
 from pytest_dstfuzz.config import ADAPTER, REPLY, Settings
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import TrackerError, UserError
@@ -46,7 +46,7 @@ def _calibrate(given: Namespace) -> None:
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
 
     given.outcome = REPLY
-    settings = given_settings(given, (*_READ, "outcome"))
+    settings = build_given_settings(given, (*_READ, "outcome"))
     # Allow every distance, because this command only measures them.
     reply = replace(settings.reply, threshold=2.0)
     settings = replace(settings, reply=reply)

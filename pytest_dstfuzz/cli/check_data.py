@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from pytest_dstfuzz.cli.command import Command, given_settings, print_page, terminal_page
+from pytest_dstfuzz.cli.command import Command, build_given_settings, print_page, terminal_page
 from pytest_dstfuzz.config import TOOL_CALLS
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import percent
@@ -30,9 +30,9 @@ No assistant is called."""
 
 def _options(parser: Parser) -> None:
     # Imported late, as below.
-    from pytest_dstfuzz.dialogue.readers.registry import forms, known_readers  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.readers.registry import find_readers, forms  # noqa: PLC0415
 
-    listed = "\n".join(f"  {line}" for line in forms(known_readers()))
+    listed = "\n".join(f"  {line}" for line in forms(find_readers()))
     parser.description = f"{parser.description}\n\nknown layouts:\n{listed}"
     parser.add_argument(
         "file", nargs="?", metavar="FILE", help="file of dialogues; the same as --data"
@@ -48,7 +48,7 @@ def _check(given: Namespace) -> None:
 
     given.data = given.file or given.data
     given.outcome = given.outcome or TOOL_CALLS
-    settings = given_settings(given, _READ)
+    settings = build_given_settings(given, _READ)
     how, outcome = settings.data, settings.reply.outcome
     read = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
     data = with_slots(read, how.slots)
@@ -94,7 +94,7 @@ def _dialogues(page: TerminalPage, data: DialogueSet) -> None:
 
 def _speakers(page: TerminalPage, data: DialogueSet) -> None:
     """Add the number of messages by role. The user speaks at each turn."""
-    from pytest_dstfuzz.dialogue.messages import decoded  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.dialogue.messages import decode_message  # noqa: PLC0415 - as above
 
     roles: Counter[str] = Counter({"user": data.turn_count()})
     for dialogue in data.dialogues:
@@ -103,7 +103,7 @@ def _speakers(page: TerminalPage, data: DialogueSet) -> None:
                 roles["assistant"] += bool(turn.system)
         blocks = (turn.recorded or () for turn in dialogue.turns)
         for text in chain(*blocks, dialogue.closing):
-            message = decoded(text)
+            message = decode_message(text)
             kind = " with calls" if message.calls else ""
             roles[f"{message.role}{kind}" if message.role != "user" else "user without text"] += 1
     said = ", ".join(f"{role} {count:,}" for role, count in roles.items() if count)
@@ -118,10 +118,12 @@ def _speakers(page: TerminalPage, data: DialogueSet) -> None:
 
 def _tools(page: TerminalPage, data: DialogueSet) -> None:
     # Imported late, as above.
-    from pytest_dstfuzz.dialogue.ontology import recorded  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.ontology import iterate_recorded_calls  # noqa: PLC0415
 
     tools = {tool.name: tool for tool in data.tools}
-    calls = Counter(call.name for dialogue in data.dialogues for call in recorded(dialogue))
+    calls = Counter(
+        call.name for dialogue in data.dialogues for call in iterate_recorded_calls(dialogue)
+    )
     without = sum(not dialogue.tools for dialogue in data.dialogues)
     if not tools and not calls:
         _field(page, "tools", "none: the assistant uses its own tools")

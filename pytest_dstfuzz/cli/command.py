@@ -22,7 +22,7 @@ __all__ = [
     "Command",
     "EstimateLine",
     "ProgressLine",
-    "given_settings",
+    "build_given_settings",
     "print_page",
     "say",
     "terminal_page",
@@ -65,7 +65,7 @@ class Command:
         return self.work(given) or 0
 
 
-def given_settings(given: Namespace, names: Sequence[str]) -> Settings:
+def build_given_settings(given: Namespace, names: Sequence[str]) -> Settings:
     """Return the settings from those shared options that have a value."""
     values = {name: getattr(given, name) for name in names}
     return build_settings(

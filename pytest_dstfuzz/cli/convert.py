@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Final
 
-from pytest_dstfuzz.cli.command import Command, given_settings
+from pytest_dstfuzz.cli.command import Command, build_given_settings
 from pytest_dstfuzz.config import TOOL_CALLS
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.files import check_apart, check_writable, write_lines
@@ -30,7 +30,7 @@ def _convert(given: Namespace) -> None:
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
 
     given.outcome = given.outcome or TOOL_CALLS
-    settings = given_settings(given, _READ)
+    settings = build_given_settings(given, _READ)
     how, path = settings.data, Path(given.output)
     check_writable(path)
     check_apart({"--output": path}, {"--data": how.data, "--tools": how.tools})

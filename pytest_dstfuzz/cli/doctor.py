@@ -29,7 +29,7 @@ from typing import Any
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli.command import Command, print_page
-from pytest_dstfuzz.config import MASK, masked, masked_words
+from pytest_dstfuzz.config import MASK, mask_command_line, mask_credentials
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import read_table, read_text
@@ -114,10 +114,10 @@ def examine(folder: Path) -> dict[str, Any]:
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "platform": platform.platform(),
         "paths": {
-            "python": abbreviated(sys.executable),
-            "package": abbreviated(str(package)),
-            "data_sets": abbreviated(str(cache)) if cache else "unknown",
-            "working_folder": abbreviated(str(folder)),
+            "python": abbreviate_home(sys.executable),
+            "package": abbreviate_home(str(package)),
+            "data_sets": abbreviate_home(str(cache)) if cache else "unknown",
+            "working_folder": abbreviate_home(str(folder)),
         },
         "data_sets": sorted(path.name for path in cache.iterdir())
         if cache and cache.is_dir()
@@ -192,7 +192,7 @@ def _resources(package: Path, problems: list[str]) -> list[dict[str, Any]]:
         try:
             files |= _DATA_FILES.find(name)
         except UserError as error:
-            problems.append(abbreviated(str(error)))
+            problems.append(abbreviate_home(str(error)))
     found, missing = [], []
     for name, path in sorted(files.items()):
         if not path.is_file():
@@ -244,7 +244,7 @@ def _registered(problems: list[str]) -> list[dict[str, str]]:
                     raise
                 # Show messages of import errors only. Messages of other errors may contain secrets.
                 said = f": {error}" if isinstance(error, ImportError | AttributeError) else ""
-                problem = abbreviated(f"{type(error).__name__}{said}{raised_at(error)}")
+                problem = abbreviate_home(f"{type(error).__name__}{said}{raised_at(error)}")
                 problems.append(f"{kind}: {point.name} ({point.value}) cannot be loaded: {problem}")
             brought = _named(point.dist) if point.dist else ""
             item = {"group": kind, "name": point.name, "value": point.value, "from": brought}
@@ -252,7 +252,7 @@ def _registered(problems: list[str]) -> list[dict[str, str]]:
     return found
 
 
-def abbreviated(text: str) -> str:
+def abbreviate_home(text: str) -> str:
     """Return a text with ``~`` in place of the home directory."""
     for home in {str(Path.home()), os.path.realpath(Path.home())} - {os.sep}:
         text = re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
@@ -272,11 +272,11 @@ def find_config(folder: Path, problems: list[str]) -> dict[str, Any]:
             try:
                 keys = _keys(path)
             except DataError as error:
-                problems.append(abbreviated(str(error)))
+                problems.append(abbreviate_home(str(error)))
                 continue
             except configparser.Error as error:
                 # The message of this error may repeat a line of the file.
-                problems.append(abbreviated(f"{path} cannot be read: {type(error).__name__}"))
+                problems.append(abbreviate_home(f"{path} cannot be read: {type(error).__name__}"))
                 continue
             if keys is not None:
                 settings = {
@@ -285,7 +285,7 @@ def find_config(folder: Path, problems: list[str]) -> dict[str, Any]:
                 if added := _of_ours(keys.get("addopts", "")):
                     settings["addopts"] = added
                 table = _table(place / "pyproject.toml", problems)
-                return {"file": abbreviated(str(path)), "settings": settings, "table": table}
+                return {"file": abbreviate_home(str(path)), "settings": settings, "table": table}
     return {"file": None, "settings": {}, "table": _table(folder / "pyproject.toml", problems)}
 
 
@@ -317,7 +317,7 @@ def _table(path: Path, problems: list[str]) -> Any:
     try:
         return _shown("", read_table(path, "[tool.dstfuzz]") if path.exists() else {})
     except DataError as error:
-        if (problem := abbreviated(str(error))) not in problems:
+        if (problem := abbreviate_home(str(error))) not in problems:
             problems.append(problem)
         return {}
 
@@ -330,7 +330,7 @@ def _of_ours(addopts: object) -> list[str]:
         return [MASK]
     if not any("dst" in word for word in words):
         return []
-    return [_masked(word) for word in masked_words(words)]
+    return [_masked(word) for word in mask_command_line(words)]
 
 
 def _shown(name: str, value: Any) -> Any:
@@ -343,16 +343,16 @@ def _shown(name: str, value: Any) -> Any:
         return value if isinstance(value, bool | int | float | None) else str(value)
     if name == "dst_tracker":
         # Show the key, and show the value only if it names an environment variable.
-        return masked_words(["--dst-tracker", value])[1]
+        return mask_command_line(["--dst-tracker", value])[1]
     table, _, key = name.rpartition(".")
     if table.rpartition(".")[2] == "tracker":
-        value = masked_words(["--dst-tracker", f"{key}={value}"])[1].partition("=")[2]
+        value = mask_command_line(["--dst-tracker", f"{key}={value}"])[1].partition("=")[2]
     return MASK if _GUARDED_NAME.search(name) else _masked(value)
 
 
 def _masked(text: str) -> str:
-    text = re.sub(r"\S+", lambda word: masked(word[0]), text)
-    return abbreviated(_GUARDED_TEXT.sub(rf"\1{MASK}", text))
+    text = re.sub(r"\S+", lambda word: mask_credentials(word[0]), text)
+    return abbreviate_home(_GUARDED_TEXT.sub(rf"\1{MASK}", text))
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_dstfuzz.cli.command import Command, given_settings
+from pytest_dstfuzz.cli.command import Command, build_given_settings
 from pytest_dstfuzz.config import parsers
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
@@ -74,7 +74,7 @@ def _freeze(given: Namespace) -> None:
         read_frozen,
     )
 
-    settings = given_settings(given, _READ)
+    settings = build_given_settings(given, _READ)
     how, seed = settings.data, settings.variant.seed
     there = read_frozen(given.output) if given.output.exists() else FrozenFile()
     source = _source(given)

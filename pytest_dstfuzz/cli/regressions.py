@@ -133,10 +133,10 @@ def _promote(given: Namespace) -> None:
 def _add(output: Path, chosen: Sequence[Regression]) -> None:
     """Add tests to a file. Other commands may add to it at the same time."""
     # Imported late, as above.
-    from pytest_dstfuzz.files import locked, read_text, write_text  # noqa: PLC0415
+    from pytest_dstfuzz.files import lock_file, read_text, write_text  # noqa: PLC0415
     from pytest_dstfuzz.regressions.promote import promoted_all  # noqa: PLC0415
 
-    with locked(output):
+    with lock_file(output):
         existing = read_text(output, "file of tests") if output.exists() else ""
         try:
             text = promoted_all(chosen, existing)

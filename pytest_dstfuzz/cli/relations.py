@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pytest_dstfuzz.cli.command import Command, given_settings, print_page, terminal_page
+from pytest_dstfuzz.cli.command import Command, build_given_settings, print_page, terminal_page
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.options import OUTCOMES
 from pytest_dstfuzz.config.parsers import percent
@@ -56,7 +56,7 @@ def _show(given: Namespace) -> None:
     # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.relations.registry import RELATIONS, relations_named  # noqa: PLC0415
 
-    settings = given_settings(given, _READ)
+    settings = build_given_settings(given, _READ)
     if given.name is not None:
         settings = settings.replace_options(relation=given.name)
         given.name = settings.variant.relation

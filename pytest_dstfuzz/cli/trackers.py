@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_dstfuzz.cli.command import (
     Command,
     ProgressLine,
-    given_settings,
+    build_given_settings,
     print_page,
     terminal_page,
 )
@@ -158,7 +158,7 @@ def _evaluate(given: Namespace) -> None:
         preflight,
     )
 
-    settings = given_settings(given, _EVALUATED)
+    settings = build_given_settings(given, _EVALUATED)
     data = _dialogues(settings, layout=given.layout, normalisation=given.normalisation)
     deadline = Deadline()
     with bounded(deadline, settings.budget.preflight_seconds):
@@ -203,7 +203,7 @@ def _check(given: Namespace) -> int:
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
     from pytest_dstfuzz.trackers.tracker import notes_of  # noqa: PLC0415
 
-    settings = given_settings(given, _CHECKED)
+    settings = build_given_settings(given, _CHECKED)
     data, how = _dialogues(settings, given.turns), settings.tracker
     tracker = tracker_for(settings, data)
     with closing(ProgressLine("contexts predicted")) as progress:

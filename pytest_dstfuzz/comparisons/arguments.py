@@ -52,7 +52,7 @@ UNKNOWN: Final = ArgumentKind()
 Same = Callable[[object, object, ArgumentKind], bool]
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text without differences that do not distinguish values.
 
     Removes differences in case, blanks, final punctuation, and the encoding of quotes, dashes and
@@ -129,7 +129,7 @@ def same_number(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> boo
 def same_folded(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
     """Return whether two values are the same text except for case and blanks; "2" equals 2."""
     del kind
-    return folded(_text(one)) == folded(_text(other))
+    return fold_text(_text(one)) == fold_text(_text(other))
 
 
 def same_instant(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:

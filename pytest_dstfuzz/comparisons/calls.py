@@ -29,7 +29,7 @@ from pytest_dstfuzz.dialogue.calls import (
     CallTree,
     Outcome,
     Tree,
-    assigned,
+    assign_columns,
     by_tool,
     calls_of_outcome,
     canonical,
@@ -177,7 +177,7 @@ class ToolCallComparison(Comparison):
                 found[mine[0]] = theirs[0]
             elif theirs:
                 gains = [[self._gain(one, clean, two, given) for two in theirs] for one in mine]
-                columns = assigned(gains)
+                columns = assign_columns(gains)
                 found.update(
                     (call, theirs[at])
                     for call, at in zip(mine, columns, strict=True)

@@ -272,7 +272,7 @@ class OwnFunction(Comparison):
         if isinstance(answer, bool):
             return ComparisonResult(answer)
         if isinstance(answer, ComparisonResult):
-            return checked(answer, self._called)
+            return check_result(answer, self._called)
         if not isinstance(answer, Real):
             raise UserError(
                 f"the comparison {self._called!r} returned {_show(answer)}: it must return True "
@@ -287,7 +287,7 @@ class OwnFunction(Comparison):
             )
         allowed = f"{distance:.2f} apart, {self._threshold:g} allowed"
         same = distance <= self._threshold
-        return checked(ComparisonResult(same, distance, "" if same else allowed), self._called)
+        return check_result(ComparisonResult(same, distance, "" if same else allowed), self._called)
 
 
 class CheckedComparison(Comparison):
@@ -343,10 +343,10 @@ class CheckedComparison(Comparison):
                 f"compare() of the comparison {self._name!r} returned {_show(answer)}: "
                 "it must return a ComparisonResult"
             )
-        return checked(answer, self._name)
+        return check_result(answer, self._name)
 
 
-def checked(answer: ComparisonResult, called: str) -> ComparisonResult:
+def check_result(answer: ComparisonResult, called: str) -> ComparisonResult:
     """Return a result after a check of its distance."""
     distance = answer.distance
     if distance is not None and not (math.isfinite(distance) and 0 <= distance <= FARTHEST):

@@ -25,7 +25,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.seeding import stream
 
-__all__ = ["NUMBER", "shipped_vectors"]
+__all__ = ["NUMBER", "load_shipped_vectors"]
 
 
 Vector = np.ndarray[Any, np.dtype[np.float32]]
@@ -207,7 +207,7 @@ class WordVectors:
 
 
 @cache
-def shipped_vectors() -> WordVectors:
+def load_shipped_vectors() -> WordVectors:
     """Return the shipped vectors."""
     file = resources.files("pytest_dstfuzz") / "resources" / "similarity" / "vectors.npz"
     return WordVectors.read(file.read_bytes())
@@ -236,14 +236,14 @@ class Embedding(Protocol):
 
 
 class ShippedEmbedding:
-    """The small shipped embedding, see `shipped_vectors`."""
+    """The small shipped embedding, see `load_shipped_vectors`."""
 
     name = SHIPPED
 
     @property
     def digest(self) -> str:
         """The digest of its file."""
-        return shipped_vectors().digest
+        return load_shipped_vectors().digest
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Do nothing, since each comparison is fast."""
@@ -312,12 +312,12 @@ def meaning_shift(before: str, after: str) -> float:
 
 def eps() -> float:
     """Return the maximum distance of equivalent replies for the shipped embedding."""
-    return shipped_vectors().eps
+    return load_shipped_vectors().eps
 
 
 @lru_cache(maxsize=1 << 12)
 def _parts(text: str) -> TextVectors:
-    return shipped_vectors().parts(text)
+    return load_shipped_vectors().parts(text)
 
 
 #: Maximum number of pairs of replies to different questions.

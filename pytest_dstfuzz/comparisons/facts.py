@@ -202,7 +202,7 @@ class SameIds(Comparison):
 
 @lru_cache(maxsize=1 << 14)
 def _compare_names(before: str, found: str) -> ComparisonResult:
-    left, right = unnamed(before, found)
+    left, right = find_missing_names(before, found)
     if not left and not right:
         return ComparisonResult(same=True)
     return ComparisonResult(
@@ -210,7 +210,7 @@ def _compare_names(before: str, found: str) -> ComparisonResult:
     )
 
 
-def unnamed(before: str, found: str) -> tuple[list[str], list[str]]:
+def find_missing_names(before: str, found: str) -> tuple[list[str], list[str]]:
     """Return the names in each text that are missing in the other, in reading order.
 
     >>> unnamed("Ada curated it.", "It was curated by Grace Hopper.")
@@ -329,7 +329,7 @@ class SameEntities(Comparison):
 def _compare_entities(before: str, found: str) -> ComparisonResult:
     told = (
         _unsaid(_ADDRESS, before, found),
-        unnamed(before, found),
+        find_missing_names(before, found),
         _unsaid(_LABEL, before, found),
     )
     for left, right in told:

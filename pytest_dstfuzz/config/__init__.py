@@ -24,14 +24,14 @@ from pytest_dstfuzz.config.parsers import SPLIT_ALIASES as SPLIT_ALIASES
 from pytest_dstfuzz.config.parsers import SPLITS as SPLITS
 from pytest_dstfuzz.config.parsers import Option as Option
 from pytest_dstfuzz.config.parsers import canonical_split as canonical_split
-from pytest_dstfuzz.config.parsers import masked_words as masked_words
+from pytest_dstfuzz.config.parsers import mask_command_line as mask_command_line
 from pytest_dstfuzz.config.parsers import shard_text as shard_text
 from pytest_dstfuzz.config.secret import MASK as MASK
 from pytest_dstfuzz.config.secret import Address as Address
 from pytest_dstfuzz.config.secret import Header as Header
 from pytest_dstfuzz.config.secret import OwnKey as OwnKey
-from pytest_dstfuzz.config.secret import masked as masked
-from pytest_dstfuzz.config.secret import revealed as revealed
+from pytest_dstfuzz.config.secret import mask_credentials as mask_credentials
+from pytest_dstfuzz.config.secret import reveal_credentials as reveal_credentials
 from pytest_dstfuzz.config.settings import NAMED as NAMED
 from pytest_dstfuzz.config.settings import NO_CACHE as NO_CACHE
 from pytest_dstfuzz.config.settings import BudgetSettings as BudgetSettings
@@ -57,7 +57,7 @@ __all__ = [
     "TrackerSettings",
     "VariantSettings",
     "canonical_split",
-    "masked_words",
+    "mask_command_line",
     "names_of",
     "parse_option",
     "settings_json",

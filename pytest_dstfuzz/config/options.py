@@ -25,7 +25,7 @@ from pytest_dstfuzz.config.parsers import (
     prices,
     text,
 )
-from pytest_dstfuzz.config.secret import Address, masked
+from pytest_dstfuzz.config.secret import Address, mask_credentials
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.transformations import ALL, EXTRA, TRANSFORMATIONS
@@ -816,7 +816,7 @@ _VARIANT = (
     ),
     _decides(
         "transformations",
-        Value(parsers.associated, "K", int),
+        Value(parsers.parse_associated, "K", int),
         "number of transformations that one variant combines, from 1 to "
         f"{len(TRANSFORMATIONS)}, or higher if other transformations are added (default: 3)",
     ),
@@ -1027,4 +1027,4 @@ def parse_option(name: str, value: str, shown_as: str) -> Any:
     except UserError as error:
         raise UserError(f"{shown_as}: {error}") from None
     except ValueError as error:
-        raise UserError(f"{shown_as}: {masked(value)!r} {error}") from None
+        raise UserError(f"{shown_as}: {mask_credentials(value)!r} {error}") from None

@@ -12,8 +12,8 @@ from pytest_dstfuzz.config.secret import (
     MASK,
     Header,
     OwnKey,
-    masked,
-    shown_value,
+    mask_credentials,
+    mask_value,
     without_credentials,
 )
 from pytest_dstfuzz.errors import UserError, unknown_name
@@ -352,7 +352,7 @@ def is_word(name: str) -> bool:
     return re.fullmatch(r"[\w-]+", name) is not None
 
 
-def unquoted(value: str) -> str:
+def unquote_value(value: str) -> str:
     """Return a value without surrounding double quotes."""
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
 
@@ -392,20 +392,20 @@ def once(listed: Sequence[str]) -> str:
     """Join entries ``NAME`` or ``NAME:...``. Raise a ``ValueError`` if a name occurs twice."""
     names = [entry_parts(entry)[0] for entry in listed]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise ValueError(f"names {masked(twice[0])!r} twice")
+        raise ValueError(f"names {mask_credentials(twice[0])!r} twice")
     return ",".join(listed)
 
 
 def noise_models(value: str) -> tuple[str, ...]:
     """Parse names of noise models with commas between them. Each may have a weight."""
     for part in (found := entries(value)):
-        weighed(part)
+        parse_weight(part)
     if not found:
         raise ValueError("contains no name: leave the option out to use typing and casual")
     return tuple(found)
 
 
-def weighed(text: str) -> tuple[str, float]:
+def parse_weight(text: str) -> tuple[str, float]:
     """Return name and weight of ``NAME:WEIGHT``. The default weight is 1.
 
     >>> weighed("typing:3"), weighed("C:/noise.json"), weighed('"a:1,b.json":2')
@@ -414,8 +414,8 @@ def weighed(text: str) -> tuple[str, float]:
     name, parted, weight = text.rpartition(":")
     # A colon after a drive letter or inside quotes is not a separator.
     if not parted or any(sign in weight for sign in '/\\"'):
-        return unquoted(text), 1.0
-    return unquoted(name), positive("shares of the slips")(weight)
+        return unquote_value(text), 1.0
+    return unquote_value(name), positive("shares of the slips")(weight)
 
 
 def reports(value: str) -> tuple[str, ...]:
@@ -493,7 +493,7 @@ def count(low: int, high: int | None = None) -> Value:
     return Value(integer(low, high), "N", int)
 
 
-def associated(value: str) -> int:
+def parse_associated(value: str) -> int:
     """Parse a number of transformations, at most as many as exist."""
     known = len(TRANSFORMATIONS)
     number = integer(1)(value) if value.isdecimal() and int(value) else 0
@@ -605,7 +605,7 @@ _HARMLESS = frozenset(
 )
 
 
-def masked_words(words: Sequence[str]) -> list[str]:
+def mask_command_line(words: Sequence[str]) -> list[str]:
     """Mask the credentials in the words of a command line, for a report."""
     shown: list[str] = []
     before = ""
@@ -616,7 +616,7 @@ def masked_words(words: Sequence[str]) -> list[str]:
         elif option is not None:
             shown.append(option[1] + _masked_value(option[2], option[3]))
         else:
-            shown.append(masked(word))
+            shown.append(mask_credentials(word))
         before = word
     return shown
 
@@ -630,7 +630,7 @@ def _masked_value(option: str, text: str) -> str:
 
 def _masked_part(part: str) -> str:
     # The closing quote of a value is not part of an address in it.
-    return masked(part.removesuffix('"')) + '"' * part.endswith('"')
+    return mask_credentials(part.removesuffix('"')) + '"' * part.endswith('"')
 
 
 def _masked_headers(text: str) -> str:
@@ -653,6 +653,6 @@ def _masked_keys(text: str) -> str:
         if plain == "header":
             value = _masked_headers(value)
         elif plain not in _HARMLESS:
-            value = shown_value(value) if sign else ""
-        shown.append(f"{name}{sign}{masked(value)}" if sign else MASK)
+            value = mask_value(value) if sign else ""
+        shown.append(f"{name}{sign}{mask_credentials(value)}" if sign else MASK)
     return "\n".join(shown)

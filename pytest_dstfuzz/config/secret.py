@@ -1,7 +1,7 @@
 """Texts that contain a credential but show themselves masked: addresses and headers.
 
 Every output has the masked form: an `Address` is a masked text, and a `Header` shows only its name.
-The code that needs the full form asks for it (`revealed`, ``Header.value``).
+The code that needs the full form asks for it (`reveal_credentials`, ``Header.value``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _IN_ENVIRONMENT = re.compile(r"(?:[A-Za-z]+ )?\$(?:\w+|\{\w+\})")
 
 
-def masked(text: str) -> str:
+def mask_credentials(text: str) -> str:
     """Mask the credentials of an address in a text.
 
     The credentials are user and password, every value of the query, and the fragment.
@@ -49,7 +49,7 @@ class Address(str):
 
     def __new__(cls, full: str) -> Address:
         """Mask the credentials of ``full``."""
-        made = super().__new__(cls, masked(full))
+        made = super().__new__(cls, mask_credentials(full))
         made.full = full
         return made
 
@@ -59,10 +59,10 @@ class Address(str):
 
 def without_credentials(name: str) -> str:
     """Return the name of a tracker. If it is an address, return an `Address`."""
-    return Address(revealed(name)) if "://" in name else name
+    return Address(reveal_credentials(name)) if "://" in name else name
 
 
-def revealed(text: str) -> str:
+def reveal_credentials(text: str) -> str:
     """Return an `Address` with its credentials. Any other text is returned unchanged."""
     return text.full if isinstance(text, Address) else text
 
@@ -79,7 +79,7 @@ class Header:
     value: str = field(repr=False)
 
     def __str__(self) -> str:
-        return f"{self.name}: {shown_value(self.value)}"
+        return f"{self.name}: {mask_value(self.value)}"
 
     @classmethod
     def parse(cls, text: str) -> Header:
@@ -104,7 +104,7 @@ class OwnKey:
     value: str = field(repr=False)
 
     def __str__(self) -> str:
-        return f"{self.name}={shown_value(self.value)}"
+        return f"{self.name}={mask_value(self.value)}"
 
     def read(self) -> str:
         """Return the value, resolved if it names an environment variable."""
@@ -128,6 +128,6 @@ def from_environment(text: str, who: str) -> str:
         ) from None
 
 
-def shown_value(value: str) -> str:
+def mask_value(value: str) -> str:
     """Mask a value that may be a credential, unless it names an environment variable."""
     return value if _IN_ENVIRONMENT.fullmatch(value) else MASK

@@ -20,8 +20,14 @@ from pytest_dstfuzz.config.options import (
     refuse_without_replies,
     rule_lines,
 )
-from pytest_dstfuzz.config.parsers import QUOTES, entries, entry_parts, unquoted
-from pytest_dstfuzz.config.secret import Address, Header, OwnKey, masked, without_credentials
+from pytest_dstfuzz.config.parsers import QUOTES, entries, entry_parts, unquote_value
+from pytest_dstfuzz.config.secret import (
+    Address,
+    Header,
+    OwnKey,
+    mask_credentials,
+    without_credentials,
+)
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
@@ -350,13 +356,13 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
         given = []
         if "" in known:
             head = name
-            given = [(known[""], unquoted(value))] if value else []
+            given = [(known[""], unquote_value(value))] if value else []
         elif '"' in head:
             raise UserError(f"--dst-{owner}: {name} takes no value in double quotes")
         for key in keys:
             called, _, said = key.partition("=")
             found = known.get(called.replace("_", "-"))
-            said = unquoted(said)
+            said = unquote_value(said)
             if found is None:
                 # Do not repeat the key, which may be part of a password in the address.
                 called = "" if "://" in entry else called
@@ -365,7 +371,7 @@ def split_named(owner: str, text: str) -> tuple[str, dict[str, str]]:
             listed = found.value.separator == ","
             given.append((found, said.replace("+", ",") if listed else said))
         if head in names:
-            raise UserError(f"--dst-{owner} names {masked(head)!r} twice: name it once")
+            raise UserError(f"--dst-{owner} names {mask_credentials(head)!r} twice: name it once")
         for found, said in given:
             if texts.setdefault(found.name, said) != said:
                 raise UserError(

@@ -14,7 +14,7 @@ import msgspec
 
 from pytest_dstfuzz.dialogue.calls import canonical
 from pytest_dstfuzz.dialogue.messages import PROMPTS, Json, Message, of_json, text_of_content
-from pytest_dstfuzz.dialogue.readers.source import Oddities, checked
+from pytest_dstfuzz.dialogue.readers.source import Oddities, convert_checked
 from pytest_dstfuzz.errors import DataError, TrackerError
 from pytest_dstfuzz.printable import describe
 
@@ -77,15 +77,15 @@ def chat_messages(entry: Mapping[str, Any], place: str, odd: Oddities) -> list[J
     """Convert the messages of an entry to OpenAI's form, with the system prompt first."""
     found: list[Json] = []
     if entry.get("system") is not None:
-        prompt = checked(_Prompt, {"system": entry["system"]}, place)
+        prompt = convert_checked(_Prompt, {"system": entry["system"]}, place)
         found.append({"role": "system", "content": text_of_content(prompt.system)})
-    listed = checked(_ListedMessages, {"messages": entry["messages"]}, place).messages
+    listed = convert_checked(_ListedMessages, {"messages": entry["messages"]}, place).messages
     for number, message in enumerate(listed):
         content, where = message.get("content"), f"{place}: messages[{number}]"
         if not isinstance(content, list):
             found.append(message)
             continue
-        blocks = checked(_Blocks, {"content": content}, where).content
+        blocks = convert_checked(_Blocks, {"content": content}, where).content
         if message.get("role") == "assistant":
             found.append(_assistant(blocks, where, odd))
         else:
@@ -129,7 +129,7 @@ def _user(message: Json, where: str, odd: Oddities) -> Iterator[Json]:
 
 def _block(kind: type[Any], block: dict[str, Any], place: str) -> Any:
     try:
-        return checked(kind, block, place)
+        return convert_checked(kind, block, place)
     except DataError as error:
         raise DataError(f"{error}; the form of calls and results is {_BLOCK_FORM}") from None
 

@@ -113,13 +113,13 @@ def members_of(text: str) -> tuple[str, ...]:
     >>> members_of('["wifi", "window"]'), members_of("wifi"), members_of("[wifi]")
     (('wifi', 'window'), ('wifi',), ('[wifi]',))
     """
-    found = parsed_list(text)
+    found = parse_list(text)
     if found is None or not all(isinstance(one, str) for one in found):
         return (text,)
     return tuple(map(str, found))
 
 
-def parsed_list(text: str) -> list[object] | None:
+def parse_list(text: str) -> list[object] | None:
     """Parse a text as a JSON list. Return ``None`` if it is not one."""
     if not (text[:1] == "[" and text[-1:] == "]"):
         return None
@@ -130,7 +130,7 @@ def parsed_list(text: str) -> list[object] | None:
     return found if isinstance(found, list) else None
 
 
-def shown_value(value: str | None) -> str:
+def format_value(value: str | None) -> str:
     """Format a value for people: lists with commas, and ``none`` for no value.
 
     >>> shown_value('["wifi", "window"]'), shown_value(None), shown_value("none")
@@ -424,7 +424,7 @@ def calls_of_outcome(
     return calls, others
 
 
-def made_calls(outcome: Mapping[str, str] | Mapping[AnswerPath, str]) -> tuple[ToolCall, ...]:
+def list_calls(outcome: Mapping[str, str] | Mapping[AnswerPath, str]) -> tuple[ToolCall, ...]:
     """Return the calls of an outcome in order. The inverse of `calls_outcome`.
 
     An argument whose name has a dot or bracket may come back as an object or list with the same
@@ -475,7 +475,7 @@ def _paths(path: AnswerPath, tree: Tree) -> Iterator[tuple[str, str]]:
             yield from _paths(AnswerPath((*path, step)), part)
 
 
-def assigned(gains: Sequence[Sequence[int]]) -> list[int | None]:
+def assign_columns(gains: Sequence[Sequence[int]]) -> list[int | None]:
     """Return the column assigned to each row so that the total gain is largest.
 
     Uses the Hungarian method with potentials (Kuhn 1955, Munkres 1957) on a square of costs, in

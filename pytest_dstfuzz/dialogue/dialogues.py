@@ -18,9 +18,9 @@ from pytest_dstfuzz.dialogue.calls import (
     ToolCall,
     Transcript,
     canonical,
-    shown_value,
+    format_value,
 )
-from pytest_dstfuzz.dialogue.messages import Json, MessageCall, decoded
+from pytest_dstfuzz.dialogue.messages import Json, MessageCall, decode_message
 
 __all__ = [
     "DONTCARE",
@@ -84,7 +84,7 @@ class ToolParaphrase:
 
     def message(self, recorded: str) -> str:
         """Return a recorded JSON message with the new names in its calls and results."""
-        message = decoded(recorded)
+        message = decode_message(recorded)
         calls = tuple(map(self._renamed_call, message.calls))
         more = message.more
         if message.role == "tool" and more.get("name") in self.tools:
@@ -175,7 +175,7 @@ class Admissible:
     def __str__(self) -> str:
         return self.told()
 
-    def told(self, show: Callable[[str | None], str] = shown_value) -> str:
+    def told(self, show: Callable[[str | None], str] = format_value) -> str:
         """Describe the accepted values, each formatted by ``show``.
 
         >>> Admissible(("north",), anything_but=True, or_no_call=True).told()
@@ -233,7 +233,7 @@ class Difference:
         """
 
         def shown(value: str | None) -> str:
-            return show(shown_value(value)) if value else "none"
+            return show(format_value(value)) if value else "none"
 
         text = f"{self.slot}: {shown(self.before)} -> {shown(self.after)}"
         if self.expected is None:

@@ -30,7 +30,7 @@ from pytest_dstfuzz.dialogue.ontology import (
     read_ontology,
     with_call_values,
 )
-from pytest_dstfuzz.dialogue.readers.registry import READERS, known_readers
+from pytest_dstfuzz.dialogue.readers.registry import READERS, find_readers
 from pytest_dstfuzz.dialogue.readers.source import (
     ARCHIVES,
     HALF,
@@ -47,7 +47,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     shape_of,
 )
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
-from pytest_dstfuzz.dialogue.sampling import gathered
+from pytest_dstfuzz.dialogue.sampling import gather_dialogues
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.garbage import gc_paused
 
@@ -296,7 +296,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     return folder
 
 
-def fetched(name: str) -> tuple[Path, ...] | None:
+def find_fetched(name: str) -> tuple[Path, ...] | None:
     """Return the folders of data set ``name`` if all its files are in the cache.
 
     The second folder, if any, has the lists of its splits. Files are not hashed again, because
@@ -308,7 +308,7 @@ def fetched(name: str) -> tuple[Path, ...] | None:
         return None
     if dataset.lists_from is None:
         return (folder,)
-    lists = fetched(dataset.lists_from)
+    lists = find_fetched(dataset.lists_from)
     return None if lists is None else (folder, *lists)
 
 
@@ -327,7 +327,7 @@ def split_of(file: SourceFile) -> str | None:
     return None
 
 
-def listed_split(file: SourceFile) -> str | None:
+def split_of_list(file: SourceFile) -> str | None:
     """Return the split whose dialogue ids ``file`` lists (``testListFile.txt``), if any."""
     match = _LIST_NAME.match(file.stem)
     return canonical_split(match[1]) if match else None
@@ -341,7 +341,7 @@ def classify(file: SourceFile, readers: Sequence[Reader], least: float = _SURE) 
     typical content, so they must be named ``<stem>.ontology.json`` or ``ontology*.json``
     (MultiWOZ: ``ontology-modified.json``).
     """
-    if listed_split(file):
+    if split_of_list(file):
         return "list"
     name = file.name.rsplit("/", 1)[-1].lower()
     if name.endswith(".ontology.json"):
@@ -405,7 +405,7 @@ def catalogue(source: Path, lists: Path | None = None, layout: str | None = None
 
     Only lists of dialogue ids are taken from the folder ``lists``.
     """
-    readers = known_readers(layout)
+    readers = find_readers(layout)
     files = list_files(source)
     single = source.is_file() and source.suffix.lower() not in ARCHIVES
     pairs = [(kind, file) for file in files if (kind := classify(file, readers))]
@@ -417,7 +417,7 @@ def catalogue(source: Path, lists: Path | None = None, layout: str | None = None
         neighbours = ((classify(file, readers), file) for file in beside(source))
         pairs += [(kind, file) for kind, file in neighbours if kind in _EXTRAS]
     if lists is not None:
-        pairs += [("list", file) for file in list_files(lists) if listed_split(file)]
+        pairs += [("list", file) for file in list_files(lists) if split_of_list(file)]
     return Catalogue(source, tuple(pairs), single, readers)
 
 
@@ -490,7 +490,7 @@ def _of_layout(files: Catalogue, split: str, reader: Reader) -> SplitFiles | Non
     if named:
         return SplitFiles(reader, named)
     unnamed = tuple(pair for pair in pairs if split_of(pair[1]) is None)
-    lists = {listed_split(file): file for _, file in files.of("list")}
+    lists = {split_of_list(file): file for _, file in files.of("list")}
     if unnamed and lists:
         return _of_lists(reader, unnamed, split, lists)
     return None if len(unnamed) < len(pairs) else _of_unnamed(files.source, reader, pairs, split)
@@ -568,7 +568,7 @@ def locate(source: str | Path) -> Location:
     if text and path.exists():
         return Location(path, _name_of(path))
     if text in DATASETS:
-        folders = fetched(text)
+        folders = find_fetched(text)
         if folders is not None:
             return Location(folders[0], text, folders[1] if len(folders) > 1 else None)
         raise DataError(
@@ -647,7 +647,7 @@ def load_dialogues(
     schemas = _schemas(files, choice, wanted)
     how = ReadOptions(rules, outcome, told.append, files.source, tuple(schemas))
     read = _with_tools(_read(choice, how), tools, told.append)
-    dialogues = gathered(read)
+    dialogues = gather_dialogues(read)
     if not dialogues:
         raise DataError(f"{location.path} has no dialogues of the split {wanted!r}")
     known, notes = _ontology(files, choice, ontology, how)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mcp import Client, StdioServerParameters, stdio_client
 
-from pytest_dstfuzz.config import MASK, masked
+from pytest_dstfuzz.config import MASK, mask_credentials
 from pytest_dstfuzz.errors import UserError
 
 #: The keys of a tool that are kept, as an assistant gets them.
@@ -47,7 +47,7 @@ def list_tools(server: str, seconds: float) -> list[dict[str, Any]]:
         why = f"cannot be started: there is no program {_program(server)!r}"
     else:
         told = str(first) or type(first).__name__
-        why = f"failed to list its tools: {masked(' '.join(told.split()))}"
+        why = f"failed to list its tools: {mask_credentials(' '.join(told.split()))}"
     raise UserError(
         f"the MCP server {shown!r} {why}. Give the command that starts it, in quotes, such as "
         "'python server.py', or its address, http://..."
@@ -60,7 +60,7 @@ def _shown(server: str) -> str:
     Keys may occur in arguments in too many ways to mask them alone.
     """
     if _ADDRESS.match(server):
-        return masked(server)
+        return mask_credentials(server)
     program = _program(server)
     return program if server.strip() == program else f"{program} ..."
 

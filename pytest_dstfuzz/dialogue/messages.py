@@ -1,9 +1,9 @@
 """Typed messages of chat APIs: conversion from and to OpenAI's JSON, and the calls in answers.
 
-A recorded dialogue stores messages as texts, see `Turn.recorded`. `decoded` parses such a text and
-`Message.encoded` writes it. Calls in them have an id and arguments as a JSON text, and the result
-of each call has the id of the call: `readers.messages` checks this when it reads a file. Unknown
-keys are kept unchanged.
+A recorded dialogue stores messages as texts, see `Turn.recorded`. `decode_message` parses such a
+text and `Message.encoded` writes it. Calls in them have an id and arguments as a JSON text, and the
+result of each call has the id of the call: `readers.messages` checks this when it reads a file.
+Unknown keys are kept unchanged.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def calling(said: str | None, calls: Iterable[ToolCall], ids: Iterable[str]) -> 
     return Message("assistant", said, tuple(made))
 
 
-def decoded(text: str) -> Message:
+def decode_message(text: str) -> Message:
     """Parse a message written by `Message.encoded`."""
     return of_json(json.loads(text))
 
@@ -151,7 +151,7 @@ def arguments_of(text: str) -> Json | None:
     return found if isinstance(found, dict) else None
 
 
-def recorded_calls(messages: Iterable[Message]) -> list[ToolCall] | None:
+def find_recorded_calls(messages: Iterable[Message]) -> list[ToolCall] | None:
     """Return the calls in the answer to a user, or ``None`` if they cannot be known.
 
     Consecutive assistant messages are one answer, because some recordings have a separate message

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from pytest_dstfuzz.dialogue.calls import list_text, members_of, parsed_list, plain_marks
+from pytest_dstfuzz.dialogue.calls import list_text, members_of, parse_list, plain_marks
 from pytest_dstfuzz.dialogue.dates import WEEKDAYS, hour_of_day
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState
 from pytest_dstfuzz.dialogue.number_words import digits_up_to
@@ -79,7 +79,7 @@ def slot_kind(slot: str) -> str:
     return KINDS.get(name, "name")
 
 
-def closed_values(slot: str) -> tuple[str, ...]:
+def values_of_closed_slot(slot: str) -> tuple[str, ...]:
     """Return all possible values of a closed slot, sorted. Empty for open slots."""
     values = _CLOSED.get(slot_kind(slot), ())
     return tuple(sorted({*values, "0"} if slot == "hotel-stars" else values))
@@ -299,9 +299,9 @@ def _listed(value: str) -> list[str] | None:
     """Parse a text as a JSON list. Return ``None`` if it is not a list of values."""
     if "[" not in value:
         return None
-    found = parsed_list(value.strip())
+    found = parse_list(value.strip())
     if found is None:
-        found = parsed_list(_clean(value))
+        found = parse_list(_clean(value))
     try:
         return None if found is None else [_scalar_text("", one) for one in found]
     except DataError:

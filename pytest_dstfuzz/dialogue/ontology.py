@@ -24,12 +24,12 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Ontology,
     Turn,
 )
-from pytest_dstfuzz.dialogue.messages import MessageCall, decoded
+from pytest_dstfuzz.dialogue.messages import MessageCall, decode_message
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.corpora import schema_values
-from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, convert_checked
 from pytest_dstfuzz.dialogue.readers.tools import enum_members
-from pytest_dstfuzz.dialogue.sampling import gathered
+from pytest_dstfuzz.dialogue.sampling import gather_dialogues
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.printable import counted
 
@@ -62,7 +62,9 @@ def complete_ontology(
     labels = _collect(pairs, normalisation, "the labels")
     values = dict(labels.values)
     for slot in normalise.SLOTS if normalisation == "multiwoz" else ():
-        values[slot] = tuple(sorted({*values.get(slot, ()), *normalise.closed_values(slot)}))
+        values[slot] = tuple(
+            sorted({*values.get(slot, ()), *normalise.values_of_closed_slot(slot)})
+        )
     if known is not None:
         values |= {
             slot: found or values.get(slot, ())
@@ -76,9 +78,9 @@ def complete_ontology(
 
 
 def _of_object(parsed: object, place: str) -> Iterator[tuple[str, object]]:
-    for slot, raw in checked(dict[str, Any], parsed, f"{place}: the ontology").items():
+    for slot, raw in convert_checked(dict[str, Any], parsed, f"{place}: the ontology").items():
         yield slot, ""  # Keep slots without known values.
-        for value in checked(list[Any], raw, f"{place}: the values of slot {slot!r}"):
+        for value in convert_checked(list[Any], raw, f"{place}: the values of slot {slot!r}"):
             yield slot, value
 
 
@@ -140,7 +142,7 @@ def with_slots(data: DialogueSet, names: Sequence[str]) -> DialogueSet:
         return turn if turn.state is None else replace(turn, state=BeliefState(kept))
 
     dialogues = (replace(each, turns=tuple(map(cut, each.turns))) for each in data.dialogues)
-    return replace(data, ontology=ontology, dialogues=gathered(dialogues))
+    return replace(data, ontology=ontology, dialogues=gather_dialogues(dialogues))
 
 
 def partial_labels(data: DialogueSet) -> str:
@@ -192,7 +194,7 @@ def call_ontology(data: DialogueSet) -> Ontology | None:
         for path, member in enum_members(tool):
             _enter(values, f"{tool.name}.{path}", member)
     for dialogue in data.dialogues:
-        for slot, value in recorded_values(dialogue):
+        for slot, value in iterate_recorded_values(dialogue):
             _enter(values, slot, value)
     if not values:
         return known
@@ -215,18 +217,20 @@ def _enter(values: dict[str, dict[str, None]], slot: str, value: object) -> None
         known[text] = None
 
 
-def recorded_values(dialogue: Dialogue) -> Iterator[tuple[str, object]]:
+def iterate_recorded_values(dialogue: Dialogue) -> Iterator[tuple[str, object]]:
     """Yield the arguments of all recorded calls with their JSON values.
 
     This includes calls in later messages of a turn, which respond to results and not to a user.
     """
     labels = (turn.calls for turn in dialogue.turns if turn.calls)
-    for calls in chain(labels, (calls_outcome([call]) for call in recorded(dialogue))):
+    for calls in chain(
+        labels, (calls_outcome([call]) for call in iterate_recorded_calls(dialogue))
+    ):
         for path, text in arguments_in(calls):
             yield path.part[1], value_of(text)
 
 
-def recorded(dialogue: Dialogue) -> Iterator[ToolCall]:
+def iterate_recorded_calls(dialogue: Dialogue) -> Iterator[ToolCall]:
     """Yield all calls in the messages of a dialogue whose arguments are valid JSON."""
     for made in _made(dialogue):
         if (call := made.call) is not None:
@@ -242,10 +246,10 @@ def _made(dialogue: Dialogue) -> Iterator[MessageCall]:
     blocks = [turn.recorded or () for turn in dialogue.turns]
     for text in chain(*blocks, dialogue.closing):
         if '"tool_calls"' in text:  # Fast path: most messages make no calls.
-            yield from decoded(text).calls
+            yield from decode_message(text).calls
 
 
-def spelled(name: str) -> str:
+def spell_name(name: str) -> str:
     """Return the name of a tool or an argument as ordinary words.
 
     >>> spelled("guests.numberOfSeats"), spelled("pick_up_date")
@@ -259,9 +263,9 @@ def with_call_values(data: DialogueSet) -> DialogueSet:
     ontology = call_ontology(data)
     slots = ontology.slots if ontology is not None else ()
     arguments = [slot for slot in slots if "." in slot]
-    words = {word for slot in arguments for word in spelled(slot).split()} - _NO_CUES
+    words = {word for slot in arguments for word in spell_name(slot).split()} - _NO_CUES
     cues = (word for word in sorted(words) if word.isalpha() and len(word) > 2)
-    phrases = {slot: spelled(slot.rpartition(".")[2]) for slot in arguments}
+    phrases = {slot: spell_name(slot.rpartition(".")[2]) for slot in arguments}
     return replace(
         data,
         ontology=ontology,

@@ -11,7 +11,7 @@ from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, ToolParaphrase
 from pytest_dstfuzz.dialogue.load import classify, split_of
 from pytest_dstfuzz.dialogue.readers.corpora import paraphrase
-from pytest_dstfuzz.dialogue.readers.registry import known_readers
+from pytest_dstfuzz.dialogue.readers.registry import find_readers
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, list_files
 from pytest_dstfuzz.dialogue.readers.tools import read_tool_words
 from pytest_dstfuzz.errors import DataError
@@ -33,7 +33,7 @@ def sgd_paraphrases(source: str | Path, split: str = "test") -> tuple[ToolParaph
         DataError: If a schema is missing, or is not a paraphrase of the original.
     """
     wanted = canonical_split(split)
-    readers = known_readers()
+    readers = find_readers()
     schemas = [
         file
         for file in list_files(Path(source), _DEPTH)

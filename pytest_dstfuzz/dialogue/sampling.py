@@ -33,7 +33,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Turn,
     domains_of_slots,
 )
-from pytest_dstfuzz.dialogue.messages import decoded
+from pytest_dstfuzz.dialogue.messages import decode_message
 from pytest_dstfuzz.dialogue.readers.source import HALF
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.seeding import derive
@@ -45,7 +45,7 @@ __all__ = ["in_shard"]
 IN_MEMORY: Final = 2_000
 
 
-def gathered(dialogues: Iterable[Dialogue]) -> Sequence[Dialogue]:
+def gather_dialogues(dialogues: Iterable[Dialogue]) -> Sequence[Dialogue]:
     """Return dialogues with unique ids as a tuple, or spooled to a file if there are many.
 
     Raises:
@@ -350,7 +350,7 @@ def sample_set(
     """Return a data set with only the turns that `sample_turns` draws."""
     drawn = sample_turns(dialogues, count, seed, domains)
     cut = (replace(dialogue, turns=dialogue.turns[: last + 1]) for dialogue, last in drawn)
-    return replace(dialogues, dialogues=gathered(cut))
+    return replace(dialogues, dialogues=gather_dialogues(cut))
 
 
 def domains_of(dialogue: Dialogue) -> frozenset[str]:
@@ -473,19 +473,19 @@ def _loosely(value: object) -> object:
     return value
 
 
-def rolled_out(data: DialogueSet) -> DialogueSet:
+def roll_out(data: DialogueSet) -> DialogueSet:
     """Return data for full rollouts.
 
     The label of a turn becomes the end state of the recording before the next utterance, and each
     dialogue stores the results of its tool calls.
     """
-    return replace(data, dialogues=gathered(map(_rolled_out, data.dialogues)))
+    return replace(data, dialogues=gather_dialogues(map(_rolled_out, data.dialogues)))
 
 
 def with_history(data: DialogueSet, settings: ReplySettings) -> DialogueSet:
     """Return data for full rollouts if the settings use the system's own history."""
     rolls = settings.outcome == TOOL_CALLS and settings.history == "own"
-    return rolled_out(data) if rolls else data
+    return roll_out(data) if rolls else data
 
 
 def _rolled_out(dialogue: Dialogue) -> Dialogue:
@@ -511,7 +511,7 @@ def _called(block: Iterable[str]) -> Iterator[tuple[ToolCall, str | None]]:
     results: dict[int, str] = {}
     # A later call may reuse an id after the earlier call has its result.
     waiting: dict[str, int] = {}
-    for message in map(decoded, block):
+    for message in map(decode_message, block):
         if message.role == "tool":
             place = waiting.pop(message.answers or "", None)
             if place is not None:

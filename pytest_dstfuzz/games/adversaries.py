@@ -768,12 +768,12 @@ class LookaheadAdversary(LookingAdversary):
             answer = answers[place]
             if answer is not None and chance[place] < 1:
                 talk = [*said, (False, pool[place]), (True, answer)]
-                more = max(later[place], float(expected(view, talk, pool).max()))
+                more = max(later[place], float(expect_advantage(view, talk, pool).max()))
                 values[place] = chance[place] * at_once[place] + (1 - chance[place]) * more
         return values
 
 
-def expected(view: TargetView, said: TalkMessages, utterances: Sequence[str]) -> np.ndarray:
+def expect_advantage(view: TargetView, said: TalkMessages, utterances: Sequence[str]) -> np.ndarray:
     """Return ``[utterances]``: the expected advantage if the talk ends after the answer."""
     chance, at_once, later, _ = _outcomes(view, said, utterances)
     found: np.ndarray = chance * at_once + (1 - chance) * later
@@ -803,7 +803,7 @@ def _improved(
     """Return an utterance with at most two replaced words, and its expected advantage."""
 
     def losses(utterances: Sequence[str]) -> np.ndarray:
-        return -expected(view, said, utterances)
+        return -expect_advantage(view, said, utterances)
 
     talks = partial(view.talks, said)
     found = Rewriter(view, fluency).rewritten(said, text, losses, talks, -view.game.most_score)

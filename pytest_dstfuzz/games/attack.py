@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.files import locked, read_versioned, write_json
+from pytest_dstfuzz.files import lock_file, read_versioned, write_json
 from pytest_dstfuzz.games.adversaries import (
     ADVERSARIES,
     GameAdversary,
@@ -158,7 +158,7 @@ class GameReport:
         The file is JSON and written atomically. `replay` plays its games again.
         """
         target = Path(path)
-        with locked(target):
+        with lock_file(target):
             entries = _entries(target) if target.exists() else []
             known = {repr(_key(entry)) for entry in entries}
             new = []

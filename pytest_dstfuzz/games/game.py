@@ -162,7 +162,9 @@ def check_utterance(text: object, who: str) -> str:
     return text
 
 
-def scored(game: Game, scenario: Scenario, selection: GoalSelection, who: str) -> GameScores:
+def score_selection(
+    game: Game, scenario: Scenario, selection: GoalSelection, who: str
+) -> GameScores:
     """Return the scores of a selection after a check of both.
 
     Raises:

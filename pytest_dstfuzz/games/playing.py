@@ -19,7 +19,7 @@ from pytest_dstfuzz.games.game import (
     check_game,
     check_utterance,
     name_of,
-    scored,
+    score_selection,
 )
 from pytest_dstfuzz.printable import counted, shortened
 
@@ -69,7 +69,7 @@ def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speake
     said: list[tuple[bool, str]] = []
 
     def selected(answer: GoalSelection) -> PlayedGame:
-        scores = scored(game, scenario, answer, who)
+        scores = score_selection(game, scenario, answer, who)
         return PlayedGame(scenario, tuple(said), answer, scores)
 
     def seen() -> list[TalkLine]:

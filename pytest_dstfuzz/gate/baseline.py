@@ -159,7 +159,7 @@ class TurnOutcomes:
             dialogue=turn.dialogue_id,
             turn=turn.turn_index,
             key=key,
-            state=None if turn.clean_state is None else kept_state(turn.clean_state, hidden),
+            state=None if turn.clean_state is None else make_kept_state(turn.clean_state, hidden),
             variants=tuple(sorted(ComparedVariant.of(turn, one) for one in turn.variants)),
             failures=failures_of(turn),
             own=OwnAnswers.of(turn),
@@ -273,7 +273,7 @@ def group_name(name: str, relation: str) -> str:
     return name if relation == _DEFAULT or name.endswith(own) else f"{name}{own}"
 
 
-def named_groups(groups: Groups) -> Groups:
+def name_groups(groups: Groups) -> Groups:
     """Return groups of results under names that include their relation."""
     return {
         group_name(name, next(iter(turns)).relation) if turns else name: turns
@@ -301,7 +301,7 @@ def by_relation(groups: Mapping[str, _T]) -> dict[str, dict[str, _T]]:
     return found
 
 
-def kept_state(state: State, hidden: bool) -> dict[str, str]:
+def make_kept_state(state: State, hidden: bool) -> dict[str, str]:
     """Return a state in the form of a baseline, sorted by slot."""
     return {
         slot: _digest([slot, value]) if hidden else value for slot, value in sorted(state.items())
@@ -411,7 +411,7 @@ def make_baseline(
     """
     kept: dict[str, list[TurnOutcomes]] = {}
     tally, answers = WeaknessTally(), RepetitionTally()
-    for name, turns in sorted(named_groups(groups).items()):
+    for name, turns in sorted(name_groups(groups).items()):
         group = kept[name] = []
         for turn in turns:
             tally.add(turn)
@@ -822,7 +822,7 @@ class RelationGate:
         return None if self.must_change or whole is None else (self.part, whole)
 
 
-def tested_relations(session: Session, gates: Gates) -> list[RelationGate]:
+def list_tested_relations(session: Session, gates: Gates) -> list[RelationGate]:
     """Return the relations of a session in the order of their names in the options."""
     found = session.totals.in_order
     return [
@@ -835,7 +835,7 @@ def tested_relations(session: Session, gates: Gates) -> list[RelationGate]:
     ]
 
 
-def unapplied(name: str, said: str) -> LimitFinding:
+def report_unapplied(name: str, said: str) -> LimitFinding:
     """Return an inconclusive finding for a relation that applied to no turn."""
     return LimitFinding(Part("relation", name), "applies", None, "inconclusive", said)
 
@@ -858,7 +858,9 @@ def main_of(found: Sequence[RelationGate]) -> RelationGate | None:
     return next((one for one in found if not one.must_change), next(iter(found), None))
 
 
-def unjudged(every: Sequence[RelationGate], gates: Gates, *, compared: bool) -> tuple[str, ...]:
+def list_unjudged(
+    every: Sequence[RelationGate], gates: Gates, *, compared: bool
+) -> tuple[str, ...]:
     """Return the names of the relations without a limit; empty if there are no limits at all.
 
     ``compared``: there is a baseline, so relations that expect no change are always judged.
@@ -885,7 +887,7 @@ def idle(gates: Gates, found: Sequence[RelationGate]) -> LimitFinding:
     return LimitFinding(None, "max-failure-rate", None, "inconclusive", reason)
 
 
-def unnamed(gate: str, limit: float, found: Sequence[RelationGate]) -> LimitFinding:
+def report_unnamed(gate: str, limit: float, found: Sequence[RelationGate]) -> LimitFinding:
     """Return an inconclusive finding for a limit of the session that applies to no relation."""
     names = [one.name for one in found]
     each = names[0] if len(names) == 1 else f"each of {listed(names, _MOST_NAMES)}"

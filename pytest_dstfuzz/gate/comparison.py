@@ -20,7 +20,7 @@ from pytest_dstfuzz.gate.baseline import (
     changes,
     main_of,
     other_estimates,
-    unnamed,
+    report_unnamed,
 )
 from pytest_dstfuzz.gate.pairing import (
     DEFAULT_MAX_DRIFT,
@@ -429,7 +429,7 @@ def _judge_relations(
         if (limit := one.limit(whole, one.own.get("max_regression"))) is not None
     ]
     if given is not None and all(one.must_change for one in every) and not limits:
-        return {"": unnamed("max-regression", given, every)}
+        return {"": report_unnamed("max-regression", given, every)}
     level = 1 - (1 - LEVEL) / max(1, len(limits))
     found = {}
     for one, part, margin in limits:

@@ -12,12 +12,12 @@ from pytest_dstfuzz.gate.baseline import (
     RelationGate,
     Session,
     idle,
+    list_tested_relations,
+    list_unjudged,
     main_of,
-    named_groups,
-    tested_relations,
-    unapplied,
-    unjudged,
-    unnamed,
+    name_groups,
+    report_unapplied,
+    report_unnamed,
 )
 from pytest_dstfuzz.gate.verdict import (
     LIMITS,
@@ -50,7 +50,7 @@ def baseline_of(model: str, session: Session, baselines: Mapping[str, Baseline])
     """
     if model in baselines:
         return baselines[model]
-    own = named_groups(session.groups)
+    own = name_groups(session.groups)
     for one in baselines.values():
         if groups := {name: turns for name, turns in one.groups.items() if name in own}:
             if len(groups) == len(one.groups):
@@ -75,7 +75,7 @@ def judge(
     ``asked`` maps relations that the options name to the unit of their results.
     """
     troubles, missing = session.totals.troubles, session.missing
-    every = tested_relations(session, gates)
+    every = list_tested_relations(session, gates)
     unrun = no_result_text(missing) if missing else ""
     found = troubles.troubles(session.ended or unrun)
     gated = gates.given or baseline is not None
@@ -83,7 +83,7 @@ def judge(
     if baseline is not None and short and not found and not troubles.enough(missing):
         found, short = [short], ""
     figures = _judge_figures(session, gates, every)
-    left_out = unjudged(every, gates, compared=baseline is not None)
+    left_out = list_unjudged(every, gates, compared=baseline is not None)
     if baseline is None and gates.given and every and not (figures or found):
         figures = [idle(gates, every)]
     if baseline is None and len(left_out) == len(every):  # The finding above reports it.
@@ -94,7 +94,9 @@ def judge(
         if (unit := (asked or {}).get(one.name))
     }
     applied = {one.name for one in every if one.totals.applicable}
-    nowhere = [unapplied(name, text) for name, text in said.items() if text and name not in applied]
+    nowhere = [
+        report_unapplied(name, text) for name, text in said.items() if text and name not in applied
+    ]
     rates = (*judge_answers(session.totals), *nowhere, *figures)
     beside: dict[str, Any] = {
         "cut_short": short,
@@ -166,4 +168,4 @@ def _judge_rates(every: Sequence[RelationGate], gates: Gates) -> Iterator[LimitF
         part, most = limit
         yield judge_figure(_FAILURE_RATE, most, failure_rate(part, one.summary), part)
     if whole is not None and every and not judged:
-        yield unnamed("max-failure-rate", whole, every)
+        yield report_unnamed("max-failure-rate", whole, every)

@@ -46,8 +46,8 @@ from pytest_dstfuzz.gate.baseline import (
     by_relation,
     digest_of,
     failures_of,
-    kept_state,
-    named_groups,
+    make_kept_state,
+    name_groups,
     parts_of,
     same_names,
 )
@@ -641,7 +641,7 @@ def pair_up(
     clean turns; the answer of the first relation counts. If the builds share no relation, only the
     clean answers are compared. A reply that the comparison accepts counts as unchanged.
     """
-    before, after = by_relation(baseline.groups), by_relation(named_groups(groups))
+    before, after = by_relation(baseline.groups), by_relation(name_groups(groups))
     shared = tuple(name for name in after if name in before)
     joined = {new: old for old, new in zip(before, after, strict=False)}
     joined = {name: name for name in shared} or dict(list(joined.items())[:1])
@@ -859,8 +859,8 @@ def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair 
     if old.state is None or turn.clean_state is None:
         return None
     before: Mapping[str, str] = old.state
-    after: Mapping[str, str] = kept_state(turn.clean_state, how.hidden)
-    label = None if turn.label is None else kept_state(turn.label, how.hidden)
+    after: Mapping[str, str] = make_kept_state(turn.clean_state, how.hidden)
+    label = None if turn.label is None else make_kept_state(turn.label, how.hidden)
     if not how.folding.exact:
         asked = Context((Exchange(turn.system, turn.user),))
         said, right = Outcome(before), None if label is None else Outcome(label)

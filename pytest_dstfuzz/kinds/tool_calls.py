@@ -30,14 +30,14 @@ class CallArgument(NamedTuple):
     text: str
 
 
-def spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
+def list_spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
     """Return the arguments of tool calls that users can say, by slot.
 
     If a tool is called again, or a list has further members, the slot name gets a number.
     """
     found: dict[str, CallArgument] = {}
     for path, text in arguments_in(calls):
-        value = spoken_value(value_of(text))
+        value = spell_value(value_of(text))
         if value is None:
             continue
         slot = name = _slot_of(path)
@@ -49,7 +49,7 @@ def spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
     return found
 
 
-def spoken_value(value: object) -> str | None:
+def spell_value(value: object) -> str | None:
     """Return a JSON value in the spelling of users, or ``None`` if nobody would say it."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -107,7 +107,7 @@ class ToolCalls(AnswerKind):
 
     def slot_values(self, answer: Outcome) -> Mapping[str, str]:
         """Return the arguments of the calls."""
-        return {slot: one.value for slot, one in spoken_arguments(answer).items()}
+        return {slot: one.value for slot, one in list_spoken_arguments(answer).items()}
 
     def slot_rules(self, data: DialogueSet) -> Mapping[str, SlotRules]:
         """Return the rules of the tool schemas for arguments."""
@@ -119,9 +119,9 @@ class ToolCalls(AnswerKind):
             for argument, value in (*enum_members(tool), *product(flags, (True, False))):
                 path = AnswerPath.of(f"{tool.name}[0].{argument}")
                 rules = found.get(_slot_of(path), SlotRules(path, {}))
-                if (spoken := spoken_value(value)) is not None:
+                if (spoken := spell_value(value)) is not None:
                     rules.values.setdefault(spoken, text_of(value))
-                default = spoken_value(inner.get(argument, {}).get("default"))
+                default = spell_value(inner.get(argument, {}).get("default"))
                 found[_slot_of(path)] = rules._replace(
                     required=isinstance(needed, list) and argument in needed,
                     default=default or rules.default,

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pytest_dstfuzz.config.parsers import weighed
+from pytest_dstfuzz.config.parsers import parse_weight
 from pytest_dstfuzz.errors import UserError, nearest
 from pytest_dstfuzz.noise.casual import ANY_WORD, RESPELLED, Place, places, respelled, word_slips
 from pytest_dstfuzz.noise.tables import (
@@ -629,7 +629,7 @@ def load_models(names: tuple[str, ...]) -> NoiseModel:
     Raises:
         UserError: a model or a file does not exist, or a name is repeated.
     """
-    given = [weighed(text) for text in names]
+    given = [parse_weight(text) for text in names]
     for name, _ in given:
         if [other for other, _ in given].count(name) > 1:
             raise UserError(f"the noise model {name!r} is named twice")

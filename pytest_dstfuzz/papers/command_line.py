@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pytest_dstfuzz.config import ADAPTER, VALIDITIES, masked_words, parse_option
+from pytest_dstfuzz.config import ADAPTER, VALIDITIES, mask_command_line, parse_option
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.files import check_writable, write_text
@@ -118,7 +118,7 @@ def taken(given: dict[str, Any], kind: type) -> dict[str, Any]:
 
 def command_line(name: str, arguments: Sequence[str]) -> str:
     """Return the command line as typed, with secrets masked."""
-    return shlex.join(masked_words(["dstfuzz", "experiment", name, *arguments]))
+    return shlex.join(mask_command_line(["dstfuzz", "experiment", name, *arguments]))
 
 
 def output_folder(given: dict[str, Any], name: str) -> Path | None:

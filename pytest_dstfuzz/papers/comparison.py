@@ -22,8 +22,8 @@ from pytest_dstfuzz.agents.training.environment import (
     PacedOutput,
     RightDialogues,
     Say,
-    held_out,
-    joined,
+    hold_out,
+    join_splits,
     right_dialogues,
 )
 from pytest_dstfuzz.campaign.attempts import lock_values
@@ -714,7 +714,7 @@ def _begin(settings: Settings, splits: Sequence[str], ids: frozenset[str]) -> No
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parts = [load_dialogues(settings.data.data, split) for split in splits]
     kept = [dialogue for part in parts for dialogue in part.dialogues if dialogue.id in ids]
-    _bench.append(CampaignRunner(tracker_for(settings, parts[0]), joined(parts, kept)))
+    _bench.append(CampaignRunner(tracker_for(settings, parts[0]), join_splits(parts, kept)))
 
 
 def _work(settings: Settings) -> CampaignFigures:
@@ -880,7 +880,7 @@ def _unseen(
     named = [set(saved.held_out) & known for saved in policies.values()]
     unseen = [ids for ids in named if ids]
     if not unseen:
-        return right if config.all_right else held_out(right)[1]
+        return right if config.all_right else hold_out(right)[1]
     ids = set.intersection(*unseen)
     kept = tuple(dialogue for dialogue in right.dialogues if dialogue.id in ids)
     if not kept:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
-from pytest_dstfuzz.campaign.figures import ratio, tallied
+from pytest_dstfuzz.campaign.figures import ratio, tally_results
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import Settings
@@ -508,7 +508,7 @@ def _pooled(found: Iterable[FoundCheck], draws: Resamples) -> Rate:
 
 
 def _together(bot: BotResults, family: str) -> CaseFigures | None:
-    found = tallied(CasesTally(), bot.turns.get(family, [])).figures
+    found = tally_results(CasesTally(), bot.turns.get(family, [])).figures
     return found[-1] if found else None
 
 
@@ -532,7 +532,7 @@ def _contributions(bots: Sequence[BotResults]) -> list[str]:
     parts: dict[str, int] = {}
     whole = 0
     for bot in faulty:
-        for one in tallied(CasesTally(), bot.turns[MORTAR]).figures[:-1]:
+        for one in tally_results(CasesTally(), bot.turns[MORTAR]).figures[:-1]:
             parts[one.name] = parts.get(one.name, 0) + one.bugs
             whole += one.bugs
             for name, count in one.perturbations.items():

@@ -202,10 +202,10 @@ class RowPlayer:
 
     def _plain(self, target: str, name: str) -> PlayedRow:
         """Play the score-trained negotiator against the target. Both have to agree."""
-        from pytest_dstfuzz.games.negotiation.reinforce import played  # noqa: PLC0415 - torch
+        from pytest_dstfuzz.games.negotiation.reinforce import play_games  # noqa: PLC0415 - torch
 
         pair = self._agent("rl", 1).network, self._agent(target, 0).network
-        figures = played(*pair, self._games, self._seed)
+        figures = play_games(*pair, self._games, self._seed)
         return PlayedRow(target, name, figures, None, None, "", 0.0)
 
     def _row(
@@ -431,7 +431,7 @@ def measured(run: NegotiationRun) -> dict[str, object]:
     """Measure the negotiators on the test split, and in games against ``sv`` and themselves."""
     from pytest_dstfuzz.games.negotiation.corpus import load_negotiations  # noqa: PLC0415 - with it
     from pytest_dstfuzz.games.negotiation.network import load_network  # noqa: PLC0415 - torch
-    from pytest_dstfuzz.games.negotiation.reinforce import played  # noqa: PLC0415 - torch
+    from pytest_dstfuzz.games.negotiation.reinforce import play_games  # noqa: PLC0415 - torch
     from pytest_dstfuzz.games.negotiation.supervised import measure  # noqa: PLC0415 - torch
 
     rows = load_negotiations(run.data).test
@@ -440,7 +440,7 @@ def measured(run: NegotiationRun) -> dict[str, object]:
         network = load_network(run.model(name))
         fit = measure(network, rows)
         pairs = {
-            other: to_json(played(network, load_network(run.model(other)), run.games, run.seed))
+            other: to_json(play_games(network, load_network(run.model(other)), run.games, run.seed))
             for other in ("sv", name)
         }
         found[name] = {"test": fit._asdict(), "against": pairs}

@@ -31,7 +31,7 @@ from pytest_dstfuzz.config import (
     OutputSettings,
     Settings,
     VariantSettings,
-    masked_words,
+    mask_command_line,
     shard_text,
 )
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -545,7 +545,7 @@ class SessionEnd:
             notes=tuple(notes),
             ended=self._ended,
             command=shlex.join(
-                masked_words(["pytest", *self._context.config.invocation_params.args])
+                mask_command_line(["pytest", *self._context.config.invocation_params.args])
             ),
             started=self._started_at,
             seconds=own_seconds if found.seconds is None else found.seconds,

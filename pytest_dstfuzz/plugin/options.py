@@ -22,7 +22,7 @@ from pytest_dstfuzz.config import (
     OwnKey,
     Settings,
     build_settings,
-    masked_words,
+    mask_command_line,
     names_of,
     option,
     parse_option,
@@ -228,7 +228,7 @@ def repeat_options(config: pytest.Config, seed: int) -> str:
         if name not in (*session, "seed")
         for word in ("-o", f"dst_{name}={value}")
     ]
-    return shlex.join([*off, *masked_words([*words, *keys]), f"--dst-seed={seed}"])
+    return shlex.join([*off, *mask_command_line([*words, *keys]), f"--dst-seed={seed}"])
 
 
 def _overridden(config: pytest.Config) -> dict[str, str]:

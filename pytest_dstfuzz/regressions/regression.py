@@ -32,7 +32,7 @@ from pytest_dstfuzz.dialogue.calls import (
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Difference, Exchange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
-from pytest_dstfuzz.files import locked, read_text, write_text
+from pytest_dstfuzz.files import lock_file, read_text, write_text
 from pytest_dstfuzz.json_data import from_json, parse_json, to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.kinds.kind import AnswerKind
@@ -507,7 +507,7 @@ def read_corpus(path: Path) -> Corpus:
 
 def update_corpus(path: Path, change: Callable[[Corpus], Corpus]) -> tuple[Corpus, Corpus]:
     """Update a file under a lock; return its content before and after."""
-    with locked(path):
+    with lock_file(path):
         before = read_corpus(path)
         after = change(before)
         if after != before:

@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeVar, cast, get_args
 
 from pytest_dstfuzz.config import ReplySettings
-from pytest_dstfuzz.dialogue.calls import REPLY, AnswerPath, Outcome, OutcomeKind, shown_value
+from pytest_dstfuzz.dialogue.calls import REPLY, AnswerPath, Outcome, OutcomeKind, format_value
 from pytest_dstfuzz.dialogue.dialogues import (
     Admissible,
     Context,
@@ -97,12 +97,12 @@ class Delta:
     def __post_init__(self) -> None:
         if self.before in self.after:
             raise ValueError(
-                f"the delta of {self.slot} expects no change: {shown_value(self.before)} is "
+                f"the delta of {self.slot} expects no change: {format_value(self.before)} is "
                 f"already an expected value ({self.after})"
             )
 
     def __str__(self) -> str:
-        return f"{self.slot}: {shown_value(self.before)} -> {self.after}"
+        return f"{self.slot}: {format_value(self.before)} -> {self.after}"
 
 
 @dataclass(frozen=True, slots=True)

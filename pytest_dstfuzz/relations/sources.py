@@ -20,7 +20,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     diff_states,
     turn_keys,
 )
-from pytest_dstfuzz.dialogue.readers.source import checked
+from pytest_dstfuzz.dialogue.readers.source import convert_checked
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import read_text, write_text
 from pytest_dstfuzz.json_data import parse_json
@@ -119,7 +119,7 @@ def read_frozen(path: Path) -> FrozenFile:
         for number, line in enumerate(lines, 1)
         if line.strip()
     ]
-    head = checked(_Head, *parsed[0]) if parsed else None
+    head = convert_checked(_Head, *parsed[0]) if parsed else None
     if head is None or head.schema != SCHEMA:
         raise DataError(
             f"{path} is not a file of frozen variants: its first line must have the schema "
@@ -127,7 +127,7 @@ def read_frozen(path: Path) -> FrozenFile:
         )
     rows: dict[tuple[str, str], FrozenRow] = {}
     for value, place in parsed[1:]:
-        row = checked(FrozenRow, value, place)
+        row = convert_checked(FrozenRow, value, place)
         if row.verdict and not row.reviewer.strip():
             raise DataError(f"{place}: the verdict has no reviewer: write a name in 'reviewer'")
         if (row.key, row.text) in rows:

@@ -21,7 +21,7 @@ from pytest_dstfuzz.dialogue.calls import (
     canonical,
 )
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, ToolParaphrase
-from pytest_dstfuzz.dialogue.ontology import recorded, unread_tools
+from pytest_dstfuzz.dialogue.ontology import iterate_recorded_calls, unread_tools
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.perturb.words import word_list, word_set
 from pytest_dstfuzz.relations.registry import register_relation
@@ -241,7 +241,7 @@ def used_parameters(scene: Scene) -> frozenset[str]:
     """
     dialogue = scene.dialogue
     made = [turn.calls or Outcome() for turn in dialogue.turns]
-    made += (calls_outcome([call]) for call in recorded(dialogue))
+    made += (calls_outcome([call]) for call in iterate_recorded_calls(dialogue))
     used = chain.from_iterable(map(arguments_in, (scene.now, *made)))
     return frozenset(f"{path.tool}.{path[2]}" for path, _ in used)
 

@@ -14,7 +14,7 @@ from pytest_dstfuzz.dialogue.calls import (
     Outcome,
     ToolCall,
     canonical,
-    made_calls,
+    list_calls,
     place_of,
     value_of,
 )
@@ -75,7 +75,7 @@ def called_text(outcome: Mapping[str, str], longest: int = _LONGEST_CHANGED) -> 
     >>> called_text({})
     'nothing'
     """
-    return ", ".join(code_of(call, longest) for call in made_calls(outcome)) or "nothing"
+    return ", ".join(code_of(call, longest) for call in list_calls(outcome)) or "nothing"
 
 
 def code_of(call: ToolCall, longest: int = _LONGEST_CHANGED) -> str:
@@ -241,7 +241,7 @@ def _value(
         return _NONE
     if [name] == [path.argument for path in group]:
         return _code(value_of(known[group[0]]), longest)
-    (call,) = made_calls(known)
+    (call,) = list_calls(known)
     return ", ".join(_code(value, longest) for value in call.arguments.values())
 
 
@@ -263,7 +263,7 @@ def _in_order(told: _ComparedMessages) -> list[AnswerPath]:
 
 
 def _code_in(call: AnswerPath, message: Mapping[AnswerPath, str], told: _ComparedMessages) -> str:
-    (found,) = made_calls({path: text for path, text in message.items() if path.call == call})
+    (found,) = list_calls({path: text for path, text in message.items() if path.call == call})
     return code_of(found, LONGEST_ON_PAGE if told.page else _LONGEST)
 
 

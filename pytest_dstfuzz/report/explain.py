@@ -16,7 +16,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.config import Settings, VariantSettings
-from pytest_dstfuzz.dialogue.calls import Outcome, shown_value
+from pytest_dstfuzz.dialogue.calls import Outcome, format_value
 from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import counted, printable, without_commands
@@ -138,7 +138,7 @@ def slot_rows(variant: VariantResult) -> list[SlotRow]:
         else:
             # Without a delta or a miss, the slot is unchanged.
             before = deltas[slot].before if slot in deltas else found
-        expected = str(deltas[slot].after) if slot in deltas else shown_value(before)
+        expected = str(deltas[slot].after) if slot in deltas else format_value(before)
         wrong = ""
         if slot in missed:
             stuck = slot in deltas and before == found
@@ -160,7 +160,7 @@ def slot_table(variant: VariantResult, what: str = "slot") -> list[str]:
     cells = [(what, "before", "expected", "found", "")]
     for row in [*wrong, *fine[:_MOST_HELD]]:
         values = (
-            *(row.slot, shown_value(row.before), row.expected, shown_value(row.found)),
+            *(row.slot, format_value(row.before), row.expected, format_value(row.found)),
             row.wrong,
         )
         cells.append(tuple(shorten(value, _LONGEST) for value in values))  # type: ignore[arg-type]  # five of them
@@ -477,7 +477,7 @@ def _by_label(change: Difference, turn: TurnResult) -> str:
     verdict = BY_LABEL[change.by_label] if change.by_label else ""
     if change.by_label != "wrong-to-wrong" or turn.label is None:
         return verdict
-    return f"{verdict}: the label is {shown_value(turn.label.get(change.slot))}"
+    return f"{verdict}: the label is {format_value(turn.label.get(change.slot))}"
 
 
 def _headline(result: TurnResult) -> str:

@@ -13,7 +13,7 @@ from pytest_dstfuzz.campaign.deciding import Repeats, SequentialTest, decider_of
 from pytest_dstfuzz.campaign.summary import Noise
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.config.parsers import per_1000, percent, rise_per_1000
-from pytest_dstfuzz.dialogue.calls import shown_value
+from pytest_dstfuzz.dialogue.calls import format_value
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.page import Style
 from pytest_dstfuzz.totals.tallies import UNKNOWN
@@ -107,7 +107,7 @@ def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
         (
             str(answer["turn"]),
             ", ".join(
-                f"{item['slot']}: {shown_value(item['before'])} -> {shown_value(item['after'])}"
+                f"{item['slot']}: {format_value(item['before'])} -> {format_value(item['after'])}"
                 for item in answer["slots"]
             ),
         )

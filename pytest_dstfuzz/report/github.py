@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pytest_dstfuzz.campaign.figures import interval_name, tallied
+from pytest_dstfuzz.campaign.figures import interval_name, tally_results
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import GateSettings
@@ -362,7 +362,7 @@ def violation_commands(
     commands: list[str] = []
     if not most:
         return commands
-    for turn, variant in tallied(PlainestTally(most, each="turn"), results).pairs:
+    for turn, variant in tally_results(PlainestTally(most, each="turn"), results).pairs:
         lines = violation_lines(turn, variant)
         title = f"{note}{_place(turn, variant)}"
         place = (places or {}).get(turn.id)

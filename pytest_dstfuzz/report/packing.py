@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import utf8, write_named
-from pytest_dstfuzz.json_data import json_decoder, shown_value, with_article
+from pytest_dstfuzz.json_data import json_decoder, shorten_value, with_article
 
 __all__ = ["packed", "unpacked"]
 
@@ -606,5 +606,5 @@ def _message(error: Any) -> str:
     if rule == "required":
         return f"${place}: lacks {limit}"
     if rule == "type":
-        return f"${place}: {shown_value(value)} instead of {with_article(limit)}"
-    return f"${place}: {shown_value(value)} breaks {rule} {limit!r}"
+        return f"${place}: {shorten_value(value)} instead of {with_article(limit)}"
+    return f"${place}: {shorten_value(value)} breaks {rule} {limit!r}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import Minimal, Results, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings, settings_of_json
@@ -119,7 +119,7 @@ class View:
     def on_page(self) -> OnPage:
         """The violations that fit on the page."""
         members = [card.members for card in self.weaknesses.cards]
-        return tallied(OnPageTally(members), self.turns).chosen
+        return tally_results(OnPageTally(members), self.turns).chosen
 
     @cached_property
     def new_violations(self) -> list[tuple[TurnResult, VariantResult]]:

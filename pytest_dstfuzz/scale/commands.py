@@ -14,7 +14,7 @@ from pytest_dstfuzz.cli.command import (
     Command,
     EstimateLine,
     ProgressLine,
-    given_settings,
+    build_given_settings,
     print_page,
     terminal_page,
 )
@@ -22,7 +22,7 @@ from pytest_dstfuzz.config import (
     OPTIONS,
     OutputSettings,
     Settings,
-    masked_words,
+    mask_command_line,
     shard_text,
 )
 from pytest_dstfuzz.config.command_line import Parser
@@ -130,7 +130,7 @@ def _options(parser: Parser) -> None:
 
 def campaign_settings(given: Namespace) -> Settings:
     """Return the settings of a campaign; as in pytest, the tracker sets the default search."""
-    settings = given_settings(given, CAMPAIGN_OPTIONS)
+    settings = build_given_settings(given, CAMPAIGN_OPTIONS)
     from pytest_dstfuzz.search.registry import default_search  # noqa: PLC0415 - needs numpy
 
     if given.search is None:
@@ -178,7 +178,7 @@ def _merge_options(parser: Parser) -> None:
 
 
 def _merge(given: Namespace) -> int:
-    settings = given_settings(given, ("report", "redact"))
+    settings = build_given_settings(given, ("report", "redact"))
     check_outputs(settings, given.output)
     from pytest_dstfuzz.scale.results import (  # noqa: PLC0415
         ResultFolder,
@@ -191,7 +191,7 @@ def _merge(given: Namespace) -> int:
 
 def command_line() -> str:
     """Return the command line without credentials."""
-    return shlex.join(masked_words(["dstfuzz", *sys.argv[1:]]))
+    return shlex.join(mask_command_line(["dstfuzz", *sys.argv[1:]]))
 
 
 def check_outputs(settings: Settings, folder: Path) -> None:

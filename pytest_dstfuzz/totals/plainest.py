@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, Self
 
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.weaknesses.groups import member_id
 
@@ -90,7 +90,7 @@ class Novelty:
         """Return the simplest new violations."""
         if not self.new:
             return []
-        return tallied(PlainestTally(most, each="variant"), self.only_new(results)).pairs
+        return tally_results(PlainestTally(most, each="variant"), self.only_new(results)).pairs
 
     def _chosen(
         self, results: Iterable[TurnResult], wanted: Callable[[str], bool]

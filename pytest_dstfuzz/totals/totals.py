@@ -22,7 +22,7 @@ from pytest_dstfuzz.campaign.figures import (
     LedgerTally,
     ratio,
     ratio_interval,
-    tallied,
+    tally_results,
 )
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, SummaryTally, YieldsTally
@@ -274,7 +274,7 @@ class Totals:
         redact: Callable[[TurnResult], TurnResult] | None = None,
     ) -> Self:
         """Return the totals of results. For the arguments see `__init__`."""
-        return tallied(cls(facts, fallbacks, redact), results)
+        return tally_results(cls(facts, fallbacks, redact), results)
 
     def add(self, turn: TurnResult, group: str = "") -> None:
         """Add a result. ``group`` separates the results of several tests or trackers."""

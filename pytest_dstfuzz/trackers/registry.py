@@ -13,7 +13,14 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Final, cast
 
-from pytest_dstfuzz.config import TRACKER_KEYS, Address, Settings, TrackerSettings, masked, revealed
+from pytest_dstfuzz.config import (
+    TRACKER_KEYS,
+    Address,
+    Settings,
+    TrackerSettings,
+    mask_credentials,
+    reveal_credentials,
+)
 from pytest_dstfuzz.dialogue.calls import History, OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import (
@@ -78,7 +85,9 @@ def _import_module(module_name: str, whole: str, search_path: tuple[str, ...], k
         why = f"write {meant!r}, without .py"
     else:
         why = f"looked in {', '.join(search_path)} and on Python's path"
-    raise UserError(f"there is no module {missing!r} for the {kind} {masked(whole)!r} ({why})")
+    raise UserError(
+        f"there is no module {missing!r} for the {kind} {mask_credentials(whole)!r} ({why})"
+    )
 
 
 _SWITCH: Final = {"yes": True, "true": True, "no": False, "false": False}
@@ -220,7 +229,7 @@ def tracker_for(
             "no tracker is named: give a registered name such as 'trade', "
             "package.module:attribute, or the address of a service"
         )
-    name = revealed(settings.tracker.model)
+    name = reveal_credentials(settings.tracker.model)
     for option, owners in option_owners().items():
         given = settings.option(option) not in (None, False)
         if given and not name.lower().startswith(tuple(owner.prefix for owner in owners)):

@@ -23,7 +23,7 @@ from pytest_dstfuzz.dialogue.calls import (
     Transcript,
     calls_outcome,
     canonical,
-    made_calls,
+    list_calls,
 )
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, in_own_names
 from pytest_dstfuzz.dialogue.messages import Message, calling
@@ -371,7 +371,7 @@ class _CallTurn(_OpenTurn):
     def take(self, answer: object) -> None:
         """Process the assistant's next message: run its calls, or finish if it has none."""
         try:
-            made = made_calls(check_prediction(answer, outcome=TOOL_CALLS).state)
+            made = list_calls(check_prediction(answer, outcome=TOOL_CALLS).state)
         except TrackerError as error:
             self.failure = answer if isinstance(answer, _TOLD) else error
             self.done = True
@@ -416,5 +416,5 @@ class _Stubs:
     def _key(self, call: ToolCall) -> str:
         """Return the key of a call, under the tool names of the recording."""
         if self._names:
-            (call,) = made_calls(in_own_names(calls_outcome([call]), self._names))
+            (call,) = list_calls(in_own_names(calls_outcome([call]), self._names))
         return loose_key(call, self._left_out)

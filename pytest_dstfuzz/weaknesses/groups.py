@@ -18,7 +18,7 @@ from pytest_dstfuzz.campaign.figures import (
     ExpectedFailures,
     ExpectedTally,
     has_expectation,
-    tallied,
+    tally_results,
     weight_of,
 )
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, not_corrected
@@ -321,7 +321,7 @@ class WeaknessTally:
 
 def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
     """Return the weaknesses of a run, worst first; the order of the results does not matter."""
-    return tallied(WeaknessTally(), results).weaknesses
+    return tally_results(WeaknessTally(), results).weaknesses
 
 
 def worst_first(found: Sequence[tuple[Weakness, int]]) -> tuple[Weakness, ...]:

@@ -16,8 +16,8 @@ from pytest_dstfuzz.agents.scorers import REST, ScoredAttempt, Scorer, SlotView
 from pytest_dstfuzz.agents.searches import (
     BanditSearch,
     attempts_of,
-    broken_slots,
     compose,
+    find_broken_slots,
     threshold,
     view_of,
     waiting,
@@ -173,10 +173,12 @@ def test_slots_that_broke(short: SearchTask) -> None:
     variant = begin(RuledScorer(by_length), short).propose(VARIANTS - 1, 0, []).variant
     broken = ScoredAttempt(variant, NO_AREA, broken=True)
     held = ScoredAttempt(variant, NEITHER)
-    assert broken_slots(view, []).tolist() == [False] * 3
-    assert broken_slots(view, [held]).tolist() == [False] * 3
-    assert broken_slots(view, [broken, held]).tolist() == [True, False, False]
-    assert broken_slots(view, [ScoredAttempt(variant, None, broken=True)]).tolist() == [False] * 3
+    assert find_broken_slots(view, []).tolist() == [False] * 3
+    assert find_broken_slots(view, [held]).tolist() == [False] * 3
+    assert find_broken_slots(view, [broken, held]).tolist() == [True, False, False]
+    assert (
+        find_broken_slots(view, [ScoredAttempt(variant, None, broken=True)]).tolist() == [False] * 3
+    )
 
 
 def test_attempts_are_those_that_were_made(short: SearchTask) -> None:

@@ -306,7 +306,7 @@ def test_the_shipped_policy_has_a_name(saved: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("tracker", policy_file.SHIPPED_FOR)
 def test_each_shipped_policy_was_trained_on_its_tracker(tracker: str) -> None:
-    about = policy_file.named_policy(f"agent:{tracker}").about
+    about = policy_file.find_policy(f"agent:{tracker}").about
     assert (about.tracker, about.validity) == (tracker, "strict")
     search = search_by_name(f"agent:{tracker}", seed=0, k=2)
     assert search.order == about.order

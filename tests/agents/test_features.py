@@ -21,7 +21,7 @@ from pytest_dstfuzz.agents.policies import (
     STATE_SIZE,
     Trace,
     TurnView,
-    touched_words,
+    find_edited_words,
 )
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.engine import ActionSpace, Perturber
@@ -130,7 +130,7 @@ def test_traces_add_up() -> None:
         trace.add(source, variant, 0.01 * (number - 2), answered=True, changes=number % 2)
     assert (trace.attempts, trace.changed) == (12, 3)
     assert trace.impurities == pytest.approx([0.01 * (n - 2) * IMPURITY_SCALE for n in range(6)])
-    touched = {word for variant in variants for word in touched_words(source, variant)}
+    touched = {word for variant in variants for word in find_edited_words(source, variant)}
     assert set(np.flatnonzero(trace.touched)) == touched
     assert (view.state(trace, 3) != empty).any()
     # The trace alone moves with the attempts.

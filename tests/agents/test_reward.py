@@ -13,8 +13,8 @@ from pytest_dstfuzz.agents.training.environment import (
     REWARDS,
     WASTE_PRICE,
     AttemptOutcome,
-    broken,
     gini,
+    score_attempt,
 )
 from pytest_dstfuzz.errors import UserError
 
@@ -67,29 +67,31 @@ def test_zero_edits_are_the_least_that_gini_gives_within_the_rates(outcome: Atte
 def test_a_turn_broken_is_worth_more_than_any_that_is_not(
     one: AttemptOutcome, other: AttemptOutcome
 ) -> None:
-    assert broken(one._replace(broken=True)) > broken(other._replace(broken=False))
+    assert score_attempt(one._replace(broken=True)) > score_attempt(other._replace(broken=False))
 
 
 @given(OUTCOMES)
 def test_edits_cost_a_little_and_impurity_pays_a_little(outcome: AttemptOutcome) -> None:
-    assert broken(outcome) - broken(outcome._replace(edit_w=0.0, edit_c=0.0)) == pytest.approx(
-        -EDIT_PRICE * (outcome.edit_w + outcome.edit_c)
-    )
+    assert score_attempt(outcome) - score_attempt(
+        outcome._replace(edit_w=0.0, edit_c=0.0)
+    ) == pytest.approx(-EDIT_PRICE * (outcome.edit_w + outcome.edit_c))
     warmer = outcome._replace(impurity=outcome.impurity + 0.01)
-    assert broken(warmer) >= broken(outcome)
+    assert score_attempt(warmer) >= score_attempt(outcome)
     near = outcome._replace(impurity=0.0)
     assert (
-        broken(near._replace(impurity=0.01)) > broken(near) > broken(near._replace(impurity=-0.01))
+        score_attempt(near._replace(impurity=0.01))
+        > score_attempt(near)
+        > score_attempt(near._replace(impurity=-0.01))
     )
 
 
 @given(OUTCOMES)
 def test_what_cannot_be_run_is_a_waste_whatever_it_is(outcome: AttemptOutcome) -> None:
-    assert broken(outcome._replace(valid=False)) == -WASTE_PRICE
+    assert score_attempt(outcome._replace(valid=False)) == -WASTE_PRICE
 
 
 def test_names() -> None:
-    assert {"gini": gini, "broken": broken} == REWARDS
+    assert {"gini": gini, "broken": score_attempt} == REWARDS
     trainer = pytest.importorskip("pytest_dstfuzz.agents.training.trainer", exc_type=ImportError)
     with pytest.raises(UserError, match=r"unknown reward 'ginny'.*'gini'"):
         trainer.TrainingConfig(reward="ginny")

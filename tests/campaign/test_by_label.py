@@ -9,8 +9,8 @@ import pytest
 from toybots import Play, WordBot, talk
 
 from pytest_dstfuzz.campaign.answers import Folding
-from pytest_dstfuzz.campaign.attempts import folded_label, judge_by_label
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.attempts import fold_label, judge_by_label
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult, faults
 from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.comparisons.calls import ToolCallComparison
@@ -74,7 +74,7 @@ def test_a_mixed_violation_is_about_the_slots_that_got_worse(play: Play) -> None
     assert [one.slot for one in faults(variant.changed_slots)] == ["hotel-price"]
     assert read(result, variant).slot == "hotel-price"
     assert ComparedVariant.of(result, variant).changed == ("hotel-price",)
-    slots = tallied(YieldsTally(), [result]).slots
+    slots = tally_results(YieldsTally(), [result]).slots
     assert (slots["hotel-price"].violations, slots["hotel-area"].violations) == (1, 0)
     assert slots["hotel-area"].improved == 1
     # Results are kept and read again.
@@ -105,7 +105,7 @@ def test_recorded_calls_are_read_by_the_rules_of_arguments() -> None:
     clean = calls_outcome([ToolCall("book", {**call, "people": 2, "area": "south"})])
     found = calls_outcome([ToolCall("book", {**call, "people": 2, "time": "18:00"})])
     told = judge_by_label(
-        folded_label(folding, label, clean, found, asked), diff_states(clean, found)
+        fold_label(folding, label, clean, found, asked), diff_states(clean, found)
     )
     by_slot = {one.slot: one.by_label for one in told}
     assert by_slot == {"book[0].area": "corrected", "book[0].time": "right-to-wrong"}
@@ -117,10 +117,10 @@ def test_a_recorded_call_that_is_made_only_now_is_a_correction() -> None:
     made = calls_outcome([ToolCall("book", {"people": 2})])
     none = calls_outcome([])
     changes = diff_states(none, made)
-    told = judge_by_label(folded_label(folding, made, none, made, asked), changes)
+    told = judge_by_label(fold_label(folding, made, none, made, asked), changes)
     assert {one.by_label for one in told} == {"corrected"}
     changes = diff_states(made, none)
-    told = judge_by_label(folded_label(folding, made, made, none, asked), changes)
+    told = judge_by_label(fold_label(folding, made, made, none, asked), changes)
     assert {one.by_label for one in told} == {"right-to-wrong"}
 
 

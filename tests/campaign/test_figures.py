@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toybots import Play, talk
 
-from pytest_dstfuzz.campaign.figures import Counts, count, ledger, tallied
+from pytest_dstfuzz.campaign.figures import Counts, count, ledger, tally_results
 from pytest_dstfuzz.campaign.results import TurnResult, VariantOutcome, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary, YieldsTally, summarise
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference
@@ -277,7 +277,7 @@ def test_yields_by_slot_and_domain() -> None:
             state=state,
         )
     ]
-    found = tallied(YieldsTally(), results)
+    found = tally_results(YieldsTally(), results)
     slots = found.slots
     assert list(slots) == ["food-kind", "hotel-area", "hotel-price", "size"]
     assert slots["hotel-area"] == Counts(violations=1, held=2, vetoed=1, improved=1)
@@ -288,7 +288,7 @@ def test_yields_by_slot_and_domain() -> None:
         "food": Counts(carried=2),
         "hotel": Counts(violations=1, held=2, vetoed=1, improved=1),
     }
-    assert tallied(YieldsTally(), [turn(variant("error"))]).slots == {}
+    assert tally_results(YieldsTally(), [turn(variant("error"))]).slots == {}
 
 
 @settings(max_examples=40, deadline=None)

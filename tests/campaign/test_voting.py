@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toybots import Play, WordBot, talk
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
-from pytest_dstfuzz.campaign.deciding import Vote, settled, settled_clean
+from pytest_dstfuzz.campaign.deciding import Vote, settle_clean, settle_sides
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import Votes
 from pytest_dstfuzz.config import BudgetSettings
@@ -35,7 +35,7 @@ def answers(context: Context, *states: Mapping[str, str] | TrackerFailure) -> di
 
 def compare(*known: dict[Context, Answer]) -> tuple[dict[str, str], dict[str, str]]:
     merged = {context: answer for part in known for context, answer in part.items()}
-    clean, answer = settled(CLEAN, VARIANT, merged)
+    clean, answer = settle_sides(CLEAN, VARIANT, merged)
     assert isinstance(answer, Prediction)
     return dict(clean), dict(answer.state)
 
@@ -45,7 +45,7 @@ def test_without_a_vote_on_a_variant_its_answer_is_compared_with_the_voted_clean
     assert compare(answers(CLEAN, first[0]), answers(VARIANT, first[1])) == first
     voted = answers(CLEAN, {"a": "1"}, {"a": "3"}, {"a": "3"})
     assert compare(voted, answers(VARIANT, first[1])) == ({"a": "3"}, {"a": "2"})
-    assert settled_clean(CLEAN, voted) == {"a": "3"}
+    assert settle_clean(CLEAN, voted) == {"a": "3"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.comparisons.embedding import SameMeaning, distance, eps, shipped_vectors, tokens
+from pytest_dstfuzz.comparisons.embedding import (
+    SameMeaning,
+    distance,
+    eps,
+    load_shipped_vectors,
+    tokens,
+)
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
@@ -64,7 +70,7 @@ def test_long_and_odd_texts_have_vectors() -> None:
 def test_the_file_is_small_and_needs_numpy_alone() -> None:
     file = resources.files("pytest_dstfuzz") / "resources" / "similarity" / "vectors.npz"
     assert len(file.read_bytes()) <= 4_500_000
-    assert 0.2 < shipped_vectors().eps < 0.7
+    assert 0.2 < load_shipped_vectors().eps < 0.7
     code = (
         "import sys\n"
         "from pytest_dstfuzz.comparisons.embedding import distance\n"

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from pytest_dstfuzz.config import ADAPTER, KEYS, OPTIONS, Settings, names_of, settings_json
-from pytest_dstfuzz.config.parsers import PARTS, masked_words
+from pytest_dstfuzz.config.parsers import PARTS, mask_command_line
 from pytest_dstfuzz.config.settings import settings_of_json
 from pytest_dstfuzz.errors import DataError, UserError
 
@@ -134,4 +134,4 @@ def test_settings_of_a_report_are_read() -> None:
     ],
 )
 def test_keys_show_no_credentials(words: list[str], shown: list[str]) -> None:
-    assert masked_words(words) == shown
+    assert mask_command_line(words) == shown

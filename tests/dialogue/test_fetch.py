@@ -17,7 +17,7 @@ from pytest_dstfuzz.dialogue.load import (
     Dataset,
     cache_folder,
     fetch,
-    fetched,
+    find_fetched,
     load_dialogues,
 )
 from pytest_dstfuzz.errors import DataError, UserError
@@ -235,11 +235,11 @@ def test_fetch_and_load_by_name(
     monkeypatch.setattr(fetching, "DATASETS", made)
     folder = fetch("multiwoz23")
     assert folder == tmp_path / "multiwoz23"
-    assert fetched("multiwoz23") == (folder, tmp_path / "multiwoz21")
+    assert find_fetched("multiwoz23") == (folder, tmp_path / "multiwoz21")
     found = load_dialogues("multiwoz23", "val")
     assert (found.name, [d.id for d in found.dialogues]) == ("multiwoz23", ["AAA01"])
     (tmp_path / "multiwoz21/l.zip").unlink()
-    assert fetched("multiwoz23") is None
+    assert find_fetched("multiwoz23") is None
 
 
 def test_half_of_a_data_set_is_not_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -247,7 +247,7 @@ def test_half_of_a_data_set_is_not_fetched(tmp_path: Path, monkeypatch: pytest.M
     for file in list(DATASETS["multiwoz22"].files)[:-1]:
         (tmp_path / "multiwoz22" / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "multiwoz22" / file).touch()
-    assert fetched("multiwoz22") is None
+    assert find_fetched("multiwoz22") is None
 
 
 def test_unknown_data_set():

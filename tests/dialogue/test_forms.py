@@ -11,9 +11,9 @@ import pytest
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.messages import Message, decoded
+from pytest_dstfuzz.dialogue.messages import Message, decode_message
 from pytest_dstfuzz.dialogue.readers.forms import FORMS
-from pytest_dstfuzz.dialogue.readers.registry import known_readers
+from pytest_dstfuzz.dialogue.readers.registry import find_readers
 from pytest_dstfuzz.dialogue.readers.source import ReadOptions, SourceFile, begun_json
 from pytest_dstfuzz.errors import DataError
 
@@ -526,8 +526,8 @@ def written(folder: Path, case: Case) -> Path:
 def recorded(data: DialogueSet) -> Iterator[Message]:
     for dialogue in data.dialogues:
         for turn in dialogue.turns:
-            yield from map(decoded, turn.recorded or ())
-        yield from map(decoded, dialogue.closing)
+            yield from map(decode_message, turn.recorded or ())
+        yield from map(decode_message, dialogue.closing)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -591,7 +591,7 @@ def test_a_value_of_another_type_is_no_traceback(tmp_path: Path, case: Case) -> 
     else:
         content = case.content
     path = tmp_path / "a.json"
-    reader = next(one for one in known_readers() if one.name == case.layout)
+    reader = next(one for one in find_readers() if one.name == case.layout)
     for changed in chain(broken(content, 3), broken(content, None)):
         path.write_text(json.dumps(changed))
         told = ""

@@ -32,7 +32,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.sampling import (
     SpooledDialogues,
-    gathered,
+    gather_dialogues,
     part_of,
     sample_set,
     sample_turns,
@@ -103,7 +103,7 @@ def test_what_is_stored_comes_back_the_same(dialogues: list[Dialogue]):
 
 @pytest.mark.usefixtures("few")
 def test_small_data_is_a_tuple_and_large_data_is_not():
-    small, large = (gathered(talk(n) for n in range(count)) for count in (5, 6))
+    small, large = (gather_dialogues(talk(n) for n in range(count)) for count in (5, 6))
     assert isinstance(small, tuple)
     assert isinstance(large, StoredDialogues)
     assert large[:5] == small
@@ -125,7 +125,7 @@ def test_dialogues_are_let_go_of_as_they_are_stored():
             # It looks at each object of the process.
             assert number % 10 or alive() - before <= 10
 
-    assert len(gathered(made())) == 100
+    assert len(gather_dialogues(made())) == 100
 
 
 @pytest.mark.parametrize("outcome", ["state", "tool-calls"])
@@ -204,21 +204,21 @@ def test_rows_of_a_table_may_be_apart(write: Callable[[str, Any], Path]):
 @pytest.mark.usefixtures("few")
 def test_two_dialogues_of_one_id_are_refused():
     with pytest.raises(DataError, match="two dialogues have the id 'd1'"):
-        gathered([*map(talk, range(9)), talk(1)])
+        gather_dialogues([*map(talk, range(9)), talk(1)])
 
 
 @pytest.mark.usefixtures("few")
 def test_half_a_character_is_refused():
     broken = Dialogue("d", (Turn(0, "", "\ud83d"),))
     with pytest.raises(DataError, match="dialogue d contains a lone surrogate"):
-        gathered([*map(talk, range(9)), broken])
+        gather_dialogues([*map(talk, range(9)), broken])
 
 
 @pytest.mark.usefixtures("few")
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     with pytest.raises(UserError, match=r"cannot be written to .*gone: .* TMPDIR"):
-        gathered(map(talk, range(9)))
+        gather_dialogues(map(talk, range(9)))
 
 
 @pytest.mark.parametrize("pread", [True, False])
@@ -226,7 +226,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: p
 def test_threads_read_at_once(pread: bool, monkeypatch: pytest.MonkeyPatch):
     if not pread:
         monkeypatch.delattr(os, "pread", raising=False)
-    stored = gathered(map(talk, range(200)))
+    stored = gather_dialogues(map(talk, range(200)))
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(stored.__getitem__, range(200))) == list(map(talk, range(200)))
 
@@ -239,7 +239,7 @@ def _every_second(stored: Any, start: int, answer: Any) -> None:
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.usefixtures("few")
 def test_forked_processes_read_at_once():
-    stored = gathered(map(talk, range(60)))
+    stored = gather_dialogues(map(talk, range(60)))
     fork = multiprocessing.get_context("fork")
     pipes = [fork.Pipe(duplex=False) for _ in range(2)]
     processes = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import load_dialogues
-from pytest_dstfuzz.dialogue.calls import list_text, members_of, shown_value
+from pytest_dstfuzz.dialogue.calls import format_value, list_text, members_of
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference, diff_states
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, normalise_state, normalise_value
 from pytest_dstfuzz.dialogue.readers.source import as_label
@@ -166,8 +166,8 @@ def test_near_misses_stay_two_values(one: object, other: object):
 
 
 def test_people_read_lists_with_commas():
-    assert shown_value('["a, b", "c"]') == "a, b, c"
-    assert shown_value("[x]") == "[x]"
+    assert format_value('["a, b", "c"]') == "a, b, c"
+    assert format_value("[x]") == "[x]"
 
 
 def test_every_member_of_a_label_is_known_and_locked(tmp_path: Path):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome, made_calls
+from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome, list_calls
 
 _NAMES = st.text("ab_", min_size=1, max_size=3)
 _VALUES = st.recursive(
@@ -21,10 +21,10 @@ _CALLS = st.builds(ToolCall, _NAMES, st.dictionaries(_NAMES, _VALUES, max_size=3
 
 @given(calls=st.lists(_CALLS, max_size=4))
 def test_calls_come_back(calls: list[ToolCall]) -> None:
-    assert list(made_calls(calls_outcome(calls))) == calls
+    assert list(list_calls(calls_outcome(calls))) == calls
 
 
 @pytest.mark.parametrize("arguments", [{"a": 1, "a.b": 2}, {"a.b": 1}, {"a[0]": 1}])
 def test_names_that_look_like_paths_keep_their_paths(arguments: dict[str, Any]) -> None:
     outcome = calls_outcome([ToolCall("book", arguments)])
-    assert calls_outcome(made_calls(outcome)) == outcome
+    assert calls_outcome(list_calls(outcome)) == outcome

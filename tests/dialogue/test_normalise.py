@@ -161,7 +161,7 @@ def test_none_and_dontcare_are_never_the_same():
 @pytest.mark.parametrize("slot", normalise.SLOTS)
 def test_canonical_slots_and_closed_values_stay_as_they_are(slot: str):
     assert normalise_slot(slot, "multiwoz") == slot
-    for value in normalise.closed_values(slot):
+    for value in normalise.values_of_closed_slot(slot):
         assert normalise_value(slot, value, "multiwoz") == value
 
 

@@ -26,7 +26,7 @@ from pytest_dstfuzz.games.negotiation.hardening import ATTACK_FILE, HardenConfig
 from pytest_dstfuzz.games.negotiation.network import TalkReader, load_network
 from pytest_dstfuzz.games.negotiation.reinforce import (
     ReinforceConfig,
-    played,
+    play_games,
     train_reinforced,
 )
 from pytest_dstfuzz.games.negotiation.supervised import (
@@ -203,9 +203,9 @@ def test_hardening_resumes_as_if_nothing_had_been(data: Path, model: Path, tmp_p
 
 def test_the_adversary_takes_what_the_target_leaves(model: Path) -> None:
     network = load_network(model)
-    assert played(network, network, 16, 3, complement=0).agreement == 1.0
+    assert play_games(network, network, 16, 3, complement=0).agreement == 1.0
     with pytest.raises(UserError, match="from 0 to 999,999"):
-        played(network, network, 4, 1_000_000)
+        play_games(network, network, 4, 1_000_000)
 
 
 def test_mistakes_in_the_commands_are_told(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gate_cases import Contents, build, judged_figure, saved, totals_of
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.comparisons.calls import comparison_of_calls
@@ -27,7 +27,7 @@ Calls = list[ToolCall]
 
 
 def one_answer(turns: Iterable[TurnResult]) -> str:
-    return tallied(AnswersTally(), turns).text
+    return tally_results(AnswersTally(), turns).text
 
 
 def table(people: object, **more: object) -> ToolCall:
@@ -106,7 +106,7 @@ def test_calls_that_differ_each_time_are_told() -> None:
     ]
     assert (
         "the assistant's calls for the same messages"
-        in tallied(TroublesTally(), turns).unstable_text
+        in tally_results(TroublesTally(), turns).unstable_text
     )
 
 

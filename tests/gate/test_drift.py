@@ -10,7 +10,7 @@ from gate_cases import Contents, build, saved, totals_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.gate.baseline import Session, make_baseline
@@ -24,7 +24,7 @@ STATES = st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"), max_size
 
 
 def one_answer(turns: Iterable[TurnResult]) -> str:
-    return tallied(AnswersTally(), turns).text
+    return tally_results(AnswersTally(), turns).text
 
 
 def clean_drift(pairs: Iterable[CleanPair]) -> Drift:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from gate_cases import CAMPAIGN, Contents, build, saved, totals_of, turn, variant
 
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
@@ -259,7 +259,7 @@ def test_failures_of_the_tracker_do_not_hide_behind_turns_without_a_rewrite() ->
         replace(one, outcome="inapplicable")
         for one in run(swap="h" * 5)["only relation=value-swap"]
     ]
-    assert tallied(TroublesTally(), [*few, *none * 10]).troubles() == [
+    assert tally_results(TroublesTally(), [*few, *none * 10]).troubles() == [
         (
             "the tracker failed on 6 of 6 turns (relation metamorphic), more than 5 %; the first "
             "failure: sample-test-D000-t0: no answer"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
 from pytest_dstfuzz.gate.judge import judge
@@ -277,14 +277,14 @@ FIRST = "the first failure: sample-test-D"
     ],
 )
 def test_what_makes_figures_mean_nothing(turns: list[TurnResult], expected: list[str]) -> None:
-    assert tallied(TroublesTally(), turns).troubles() == expected
+    assert tally_results(TroublesTally(), turns).troubles() == expected
 
 
 @pytest.mark.parametrize(("held", "unstable"), [(1, 8), (0, 2), (18, 1)])
 def test_replies_that_never_settle_down_fail_a_run(held: int, unstable: int) -> None:
     never = [replace(one, outcome="untested", reason=UNSTABLE) for one in results("h" * unstable)]
     turns = [*(replace(one, id=f"{one.id}-held") for one in results("h" * held)), *never]
-    (text,) = tallied(TroublesTally(), [*turns, *turns]).troubles()
+    (text,) = tally_results(TroublesTally(), [*turns, *turns]).troubles()
     assert text.startswith(f"{unstable} of {held + unstable} turns could not be tested, more than")
     assert all(told in text for told in ("--dst-compare", "threshold", "dstfuzz calibrate"))
 
@@ -301,7 +301,7 @@ def test_replies_that_never_settle_down_fail_a_run(held: int, unstable: int) -> 
 def test_a_run_that_ended_early_is_told(done: int, missing: int, ended: str, short: bool) -> None:
     skipped = [replace(turn("S", 0, ""), outcome="skipped")] * (missing // 2)
     run = [*results("h" * done), *skipped]
-    seen = tallied(TroublesTally(), run)
+    seen = tally_results(TroublesTally(), run)
     assert seen.cut_short(missing - missing // 2, ended) == (
         f"only {done} of 10 turns were run (the budget ended): an incomplete run never passes a "
         "gate"

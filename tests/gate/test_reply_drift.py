@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from gate_cases import Contents, build, judged_figure, saved, totals_of
 
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import Settings
@@ -31,7 +31,7 @@ NUMBERS = comparison_by_name("numbers", Settings().reply)
 
 
 def one_answer(turns: Iterable[TurnResult]) -> str:
-    return tallied(AnswersTally(), turns).text
+    return tally_results(AnswersTally(), turns).text
 
 
 def replied(*texts: str, right: str | None = None) -> dict[str, list[TurnResult]]:

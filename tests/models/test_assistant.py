@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toys import MUSIC, TABLE, TOOLS, WEATHER, assistant, calls, text, tool, user
 
 from pytest_dstfuzz.models.assistant.assistant import Assistant
-from pytest_dstfuzz.models.assistant.network import shipped_weights
+from pytest_dstfuzz.models.assistant.network import load_shipped_weights
 
 ASSISTANT = Assistant()
 
@@ -146,4 +146,4 @@ def test_an_object_is_asked_for_and_never_made_up() -> None:
 
 
 def test_the_weights_are_small() -> None:
-    assert sum(one.size for one in shipped_weights().by_name.values()) * 2 < 6_000_000
+    assert sum(one.size for one in load_shipped_weights().by_name.values()) * 2 < 6_000_000

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_dstfuzz.agents.training import environment as module
-from pytest_dstfuzz.agents.training.environment import held_out, right_dialogues
+from pytest_dstfuzz.agents.training.environment import hold_out, right_dialogues
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
@@ -61,11 +61,11 @@ def test_what_cannot_be_used(data: DialogueSet) -> None:
     with pytest.raises(UserError, match="nothing to perturb"):
         right_dialogues(_knows(data, without=len(data.dialogues)), [data], 64, str)
     with pytest.raises(UserError, match=r"2 dialogues are too few .* hold out 20 %"):
-        held_out(replace(data, dialogues=data.dialogues[:2]))
+        hold_out(replace(data, dialogues=data.dialogues[:2]))
 
 
 def test_a_fifth_is_held_out(data: DialogueSet) -> None:
-    train, held = held_out(data)
+    train, held = hold_out(data)
     count = len(data.dialogues)
     drawn = stream(0, "agent", "split").permutation(count)[: round(0.2 * count)]
     assert held.dialogues == tuple(data.dialogues[place] for place in sorted(drawn))

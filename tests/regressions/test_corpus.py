@@ -171,9 +171,9 @@ def test_who_waits_for_the_lock_is_told_what_for(
         monkeypatch.setattr(files, "fcntl", None)
     path = tmp_path / "talks.jsonl"
     told = pytest.raises(UserError, match=r"another process has been changing .*talks\.jsonl")
-    with files.locked(path), told, files.locked(path, wait=0.05):
+    with files.lock_file(path), told, files.lock_file(path, wait=0.05):
         pytest.fail("two hold one lock")
-    with files.locked(path, wait=0.05):
+    with files.lock_file(path, wait=0.05):
         pass
     assert list(tmp_path.iterdir()) == []
 

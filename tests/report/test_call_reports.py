@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.config import Settings
@@ -221,9 +221,9 @@ def test_the_report_has_all_of_it_by_path(turn: TurnResult, report: dict[str, An
 
 def test_rates_are_by_tool_and_argument_whichever_call_it_is(turn: TurnResult) -> None:
     twice = answered([TABLE, table(area="south")], [TABLE, table(area="east")])
-    assert tallied(YieldsTally(), [twice]).slots["book_table.area"].violations == 1
-    assert tallied(YieldsTally(), [turn, twice]).domains["book_table"].violations == 2
-    found = heat_map(tallied(YieldsTally(), [turn]), turn.kind)
+    assert tally_results(YieldsTally(), [twice]).slots["book_table.area"].violations == 1
+    assert tally_results(YieldsTally(), [turn, twice]).domains["book_table"].violations == 2
+    found = heat_map(tally_results(YieldsTally(), [turn]), turn.kind)
     assert found.domains == ("book_table", "call_taxi")
     assert [name for name, _ in found.rows] == ["", "area", "people", "start"]
     assert found.slot("book_table", "area") == "book_table.area"

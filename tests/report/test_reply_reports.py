@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import Spread, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import reply_outcome
@@ -175,7 +175,7 @@ def test_redacted_replies_are_not_read() -> None:
 
 
 def spread(*turns: TurnResult) -> list[tuple[float, ...]]:
-    return tallied(SpreadTally(), turns).rows()
+    return tally_results(SpreadTally(), turns).rows()
 
 
 def test_its_own_spread_is_told_before_violations_are() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.config import Settings
@@ -26,16 +26,16 @@ INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
 
 def test_rates_by_transformation(results: list[TurnResult]) -> None:
-    rows = {row.name: row for row in tallied(RatesTally(), results).transformations}
+    rows = {row.name: row for row in tally_results(RatesTally(), results).transformations}
     assert list(rows) == ["char_drop", "char_replace", "word_drop", "word_insert"]
     assert rows["word_insert"].counts.failure_rate == 0.0
     assert rows["word_drop"].counts.valid_rate == 0.0
     assert rows["char_replace"].counts.failure_rate == 1.0
     # Of one dialogue alone: nothing says how much another would differ.
     assert rows["char_replace"].failure_interval is None
-    assert tallied(RatesTally(), results[::-1]).transformations == list(rows.values())
+    assert tally_results(RatesTally(), results[::-1]).transformations == list(rows.values())
     more = [replace(turn, dialogue_id=f"{turn.dialogue_id} {n}") for turn in results for n in "abc"]
-    rows = {row.name: row for row in tallied(RatesTally(), more).transformations}
+    rows = {row.name: row for row in tally_results(RatesTally(), more).transformations}
     low, high = rows["word_insert"].failure_interval or (1.0, 0.0)
     assert low == 0.0 < high
 
@@ -47,7 +47,7 @@ def test_a_violation_of_the_context_is_not_that_of_its_edits(broken: TurnResult)
     )
     rows = {
         row.name: row
-        for row in tallied(RatesTally(), [replace(broken, variants=variants)]).transformations
+        for row in tally_results(RatesTally(), [replace(broken, variants=variants)]).transformations
     }
     assert rows["char_replace"].counts.violations == 0
     assert rows["char_replace"].counts.uncredited == 1
@@ -71,7 +71,7 @@ def test_ranges_of_edit_rates(rate: float, name: str) -> None:
 
 
 def test_rates_by_edit_rate(results: list[TurnResult]) -> None:
-    found = tallied(RatesTally(), results).edit_rates
+    found = tally_results(RatesTally(), results).edit_rates
     words, characters = found["words"], found["characters"]
     assert list(words) == ["none", "10 to 15 %"]
     assert (words["none"].counts.valid, words["10 to 15 %"].counts.valid) == (2, 5)
@@ -83,7 +83,7 @@ def test_rates_by_edit_rate(results: list[TurnResult]) -> None:
 
 
 def test_heat_map(broken: TurnResult) -> None:
-    heat = heat_map(tallied(YieldsTally(), [broken]), BELIEF_STATES)
+    heat = heat_map(tally_results(YieldsTally(), [broken]), BELIEF_STATES)
     assert heat.domains == ("train",)
     assert [name for name, _ in heat.rows] == ["day", "departure"]
     cells = {name: row[0] for name, row in heat.rows}
@@ -99,7 +99,7 @@ def test_slots_of_several_domains_and_of_none(broken: TurnResult) -> None:
     state = BeliefState({"hotel-area": "north", "size": "large"})
     violation = replace(broken.violations[0], changed_slots=(Difference("size", "large", None),))
     heat = heat_map(
-        tallied(YieldsTally(), [replace(broken, clean_state=state, variants=(violation,))]),
+        tally_results(YieldsTally(), [replace(broken, clean_state=state, variants=(violation,))]),
         BELIEF_STATES,
     )
     assert heat.domains == ("", "hotel")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
@@ -159,7 +159,7 @@ def test_many_reasons_and_slots_are_cut(broken: TurnResult) -> None:
     assert "other reasons" not in verbose
     assert "others" not in verbose
     failed = replace(broken, outcome="error", clean_state=None, reason="down", variants=())
-    assert tallied(ReasonsTally(), [failed, *turns]).errors["down"] == 1
+    assert tally_results(ReasonsTally(), [failed, *turns]).errors["down"] == 1
 
 
 @pytest.mark.parametrize("width", [1, 40, 63, 80, 100, 200])
@@ -196,10 +196,10 @@ def test_plainest_are_of_distinct_dialogues(broken: TurnResult) -> None:
     ]
     order = [
         (found.dialogue_id, variant.index)
-        for found, variant in tallied(PlainestTally(9), turns).pairs
+        for found, variant in tally_results(PlainestTally(9), turns).pairs
     ]
     assert order == [("a", 5), ("b", 6), ("c", 1), ("d", 1)]
-    assert len(tallied(PlainestTally(3), turns).pairs) == 3
+    assert len(tally_results(PlainestTally(3), turns).pairs) == 3
 
 
 def test_a_gate_shows_five_and_how_to_repeat_them(broken: TurnResult) -> None:
@@ -228,14 +228,14 @@ def test_a_run_that_ended_early_without_skipped_turns(broken: TurnResult) -> Non
 
 
 def test_tallies(results: list[TurnResult]) -> None:
-    found = tallied(ReasonsTally(), results)
+    found = tally_results(ReasonsTally(), results)
     assert found.vetoes == {"value": 2}
     assert found.causes == {"turn": 1}
     assert found.errors == {"ValueError: no": 1}
     open_cause = replace(results[2].violations[0], cause=None)
     unnamed = replace(results[2].variants[2], reason="")
     odd = [replace(results[2], variants=(open_cause, unnamed))]
-    found = tallied(ReasonsTally(), odd)
+    found = tally_results(ReasonsTally(), odd)
     assert (found.causes, found.vetoes) == ({"unknown": 1}, {"unnamed": 1})
 
 

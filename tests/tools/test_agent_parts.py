@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_dstfuzz.agents.policies import COUNT, STATE_SIZE
-from pytest_dstfuzz.agents.searches import named_policy
+from pytest_dstfuzz.agents.searches import find_policy
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
@@ -14,7 +14,7 @@ from pytest_dstfuzz.search.registry import register_search
 from tools.agents.parts import HalfAgent, HalfPolicy
 from tools.weaknesses.planted_bot import PlantedBot, dialogues
 
-WHOLE = named_policy("agent").policy
+WHOLE = find_policy("agent").policy
 STATE = np.linspace(0, 1, STATE_SIZE, dtype=np.float32)
 
 
@@ -34,7 +34,7 @@ def test_one_half_is_the_policy_and_the_other_is_drawn() -> None:
 
 @pytest.mark.parametrize("half", ["critic", "parameters"])
 def test_a_half_proposes_the_same_for_the_same_seed(half: str) -> None:
-    register_search(half, lambda seed, k: HalfAgent(named_policy("agent"), half, seed, k))
+    register_search(half, lambda seed, k: HalfAgent(find_policy("agent"), half, seed, k))
 
     def play(seed: int) -> tuple[TurnResult, ...]:
         settings = Settings.of(search=half, seed=seed, variants=2, turns=None, validity="strict")

@@ -28,7 +28,7 @@ from pytest_dstfuzz.agents.policies import (
     Trace,
     TurnView,
 )
-from pytest_dstfuzz.agents.searches import AgentSearch, named_policy
+from pytest_dstfuzz.agents.searches import AgentSearch, find_policy
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.papers.rq3 import main as rq3
 from pytest_dstfuzz.search.registry import register_search
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
     searches = ["random", *(f"agent:{path}" for path in paths)]
     try:
         for number, path in enumerate(paths):
-            saved = named_policy(f"agent:{path}")
+            saved = find_policy(f"agent:{path}")
             for half in _HALVES:
                 name = f"{half}-{number}"
                 register_search(name, partial(HalfAgent, saved, name))

@@ -20,7 +20,7 @@ from typing import Any
 
 from pytest_dstfuzz.models.assistant.assistant import Decision, arguments, hear, take_turn
 from pytest_dstfuzz.models.assistant.features import ANY, Memory, ToolView, as_text, read_tools
-from pytest_dstfuzz.models.assistant.network import Weights, shipped_weights
+from pytest_dstfuzz.models.assistant.network import Weights, load_shipped_weights
 from tools.assistant.rules import take_turn_by_rules
 from tools.assistant.sgd import Gold, SgdDialogue, read_split
 
@@ -149,7 +149,9 @@ def main(arguments_given: Sequence[str] | None = None) -> int:
     take: TakeTurn = take_turn_by_rules
     if not options.rules:
         weights = (
-            Weights.read(options.weights.read_bytes()) if options.weights else shipped_weights()
+            Weights.read(options.weights.read_bytes())
+            if options.weights
+            else load_shipped_weights()
         )
 
         def take(memory: Memory, tools: tuple[ToolView, ...], user: str) -> Decision:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 
 from pytest_dstfuzz.models.assistant.assistant import Decision
-from pytest_dstfuzz.models.assistant.features import Memory, Slot, ToolView, folded, missing, says
+from pytest_dstfuzz.models.assistant.features import (
+    Memory,
+    Slot,
+    ToolView,
+    fold_value,
+    missing,
+    says,
+)
 
 _YES = re.compile(
     r"\b(?:yes|yeah|yep|sure|ok|okay|correct|right|perfect|great|please do)\b", re.IGNORECASE
@@ -29,7 +36,7 @@ _AT_ONCE = ("find", "search", "get", "check", "lookup", "look", "list", "show")
 
 def take_turn_by_rules(memory: Memory, tools: tuple[ToolView, ...], user: str) -> Decision:
     """Do as `take_turn` does, by the words of the schemas, dates, times, numbers and names."""
-    heard, spoken = set(folded(memory.system).split()), set(folded(user).split())
+    heard, spoken = set(fold_value(memory.system).split()), set(fold_value(user).split())
     order = sorted(tools, key=lambda tool: -_met(tool, spoken, heard, memory))
     tool = order[0]
     asked = [slot for slot in missing(tool, memory) if _asks(slot, heard)]
@@ -64,7 +71,7 @@ def _value(slot: Slot, user: str, memory: Memory, *, asked: bool) -> str | None:
     if slot.boolean:
         return ("True" if _YES.search(user) else "False") if asked else None
     if slot.values:
-        low = folded(user)
+        low = fold_value(user)
         pairs = zip(slot.values, slot.folded_values, strict=True)
         return next((value for value, text in pairs if says(low, text)), None)
     words = {*slot.label, *slot.about}

@@ -23,7 +23,7 @@ from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, json_lines
 from pytest_dstfuzz.dialogue.load import catalogue, choose, load_dialogues
-from pytest_dstfuzz.dialogue.ontology import recorded
+from pytest_dstfuzz.dialogue.ontology import iterate_recorded_calls
 from pytest_dstfuzz.dialogue.paraphrases import sgd_paraphrases
 from pytest_dstfuzz.files import write_lines
 
@@ -132,7 +132,7 @@ def agreements(source: Path, data: DialogueSet) -> list[Agreement]:
     found = [Agreement() for _ in STEPS]
     for dialogue, entry in zip(data.dialogues, entries, strict=True):
         labels = [turn.calls for turn in dialogue.turns if turn.calls]
-        calls = list(recorded(dialogue))
+        calls = list(iterate_recorded_calls(dialogue))
         if [calls_outcome([call]) for call in calls] != labels:
             raise SystemExit(f"{dialogue.id}: the labels are not the recorded calls")
         for call, steps in zip(calls, derived_calls(entry, slots), strict=True):
@@ -156,7 +156,7 @@ def comes_back(data: DialogueSet) -> bool:
 
 def renamed(source: Path, data: DialogueSet) -> str:
     """Return how many calls come back from the names of each paraphrase."""
-    calls = [call for dialogue in data.dialogues for call in recorded(dialogue)]
+    calls = [call for dialogue in data.dialogues for call in iterate_recorded_calls(dialogue)]
     told = []
     for words in sgd_paraphrases(source, data.split):
         others = [words.renamed(call) for call in calls]
@@ -172,7 +172,7 @@ def _differs(other: ToolCall, call: ToolCall) -> bool:
 
 def _shape(dialogues: Sequence[Dialogue]) -> str:
     turns = [turn for dialogue in dialogues for turn in dialogue.turns]
-    calls = sum(len(list(recorded(dialogue))) for dialogue in dialogues)
+    calls = sum(len(list(iterate_recorded_calls(dialogue))) for dialogue in dialogues)
     tools = {tool.name for dialogue in dialogues for tool in dialogue.tools}
     return (
         f"{len(dialogues):,} dialogues, {len(turns):,} turns of the user, {calls:,} calls at "

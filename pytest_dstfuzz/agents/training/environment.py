@@ -12,7 +12,12 @@ from typing import Final, NamedTuple
 from pytest_dstfuzz.agents.policies import Trace, TurnView
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts, attempt_turn, begin_turn
-from pytest_dstfuzz.campaign.judge import JudgedVariant, changes_before, judge_attempt, seen
+from pytest_dstfuzz.campaign.judge import (
+    JudgedVariant,
+    changes_before,
+    give_feedback,
+    judge_attempt,
+)
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.parsers import percent
@@ -171,7 +176,7 @@ class Environment:
         earlier = [(past.attempts, past.judged) for past in episode.turns[: episode.place]]
         before = changes_before(earlier, attempt)
         judged = judge_attempt(turn.attempts, attempt, answers, before)
-        told = seen(turn.attempts, attempt, judged, answers)
+        told = give_feedback(turn.attempts, attempt, judged, answers)
         turn.judged[attempt.index], turn.whole = judged, not told.broken
         variant, view = attempt.variant, turn.search.observation.view
         turn.search.observation.trace.add(
@@ -232,7 +237,7 @@ def gini(outcome: AttemptOutcome) -> float:
     return worth + (_GINI_PENALTY if over else 0.0)
 
 
-def broken(outcome: AttemptOutcome) -> float:
+def score_attempt(outcome: AttemptOutcome) -> float:
     """Return 1 for a broken turn, plus the clipped rise in impurity, minus a price of edits."""
     if not outcome.valid:
         return -WASTE_PRICE
@@ -241,7 +246,10 @@ def broken(outcome: AttemptOutcome) -> float:
     return float(outcome.broken) + near - price
 
 
-REWARDS: Final[Mapping[str, Callable[[AttemptOutcome], float]]] = {"broken": broken, "gini": gini}
+REWARDS: Final[Mapping[str, Callable[[AttemptOutcome], float]]] = {
+    "broken": score_attempt,
+    "gini": gini,
+}
 
 
 #: Reports progress, one line at a time.
@@ -309,10 +317,10 @@ def right_dialogues(
             "there is nothing to perturb, because the tracker is not correct at every turn of "
             "any dialogue"
         )
-    return RightDialogues(joined(splits, kept), tuple(evaluations), without)
+    return RightDialogues(join_splits(splits, kept), tuple(evaluations), without)
 
 
-def joined(splits: Sequence[DialogueSet], dialogues: Sequence[Dialogue]) -> DialogueSet:
+def join_splits(splits: Sequence[DialogueSet], dialogues: Sequence[Dialogue]) -> DialogueSet:
     """Return dialogues from several splits as one set, with the other data of the first split."""
     counted = Counter(dialogue.id for dialogue in dialogues)
     if twice := next((name for name, count in counted.items() if count > 1), None):
@@ -321,7 +329,7 @@ def joined(splits: Sequence[DialogueSet], dialogues: Sequence[Dialogue]) -> Dial
     return replace(splits[0], split=name, dialogues=tuple(dialogues))
 
 
-def unlabelled(dialogues: Sequence[Dialogue]) -> str:
+def note_missing_labels(dialogues: Sequence[Dialogue]) -> str:
     """Return a note on the dialogues without labels, or ``""`` if all have labels."""
     without = sum(not _has_labels(dialogue) for dialogue in dialogues)
     if not without:
@@ -332,7 +340,7 @@ def unlabelled(dialogues: Sequence[Dialogue]) -> str:
     )
 
 
-def held_out(data: DialogueSet) -> tuple[DialogueSet, DialogueSet]:
+def hold_out(data: DialogueSet) -> tuple[DialogueSet, DialogueSet]:
     """Split dialogues into training and held-out ones, each in data order."""
     drawn = stream(0, "agent", "split").permutation(len(data.dialogues)).tolist()
     count = round(HELD_OUT * len(drawn))

@@ -25,10 +25,10 @@ from pytest_dstfuzz.agents.training.environment import (
     Environment,
     Say,
     environment_spec,
-    held_out,
-    joined,
+    hold_out,
+    join_splits,
+    note_missing_labels,
     right_dialogues,
-    unlabelled,
 )
 from pytest_dstfuzz.agents.training.memory import TrainingPredictor
 from pytest_dstfuzz.agents.training.trainer import (
@@ -280,7 +280,7 @@ class _Training:
         about = PolicyAbout(
             tracker=run.model,
             tracker_fingerprint=self._material.fingerprint,
-            data=f"{data.name} {data.split}, {run.dialogues} dialogues{unlabelled(every)}",
+            data=f"{data.name} {data.split}, {run.dialogues} dialogues{note_missing_labels(every)}",
             held_out=tuple(dialogue.id for dialogue in self._material.held_out.dialogues),
             order=run.order,
             validity=run.validity,
@@ -362,18 +362,18 @@ def _known(saved: SavedRun, run: AgentRun, splits: Sequence[DialogueSet]) -> _Ma
         raise saved.refused(
             f"the data lacks {len(missing)} dialogues of the earlier run, such as {missing[0]!r}"
         )
-    data = joined(splits, [dialogues[name] for name in right])
+    data = join_splits(splits, [dialogues[name] for name in right])
     return _Material(right, earlier.fingerprint, splits[0], *_parted(run, splits, data))
 
 
 def _parted(
     run: AgentRun, splits: Sequence[DialogueSet], right: DialogueSet
 ) -> tuple[DialogueSet, DialogueSet]:
-    training, kept_back = held_out(right)
+    training, kept_back = hold_out(right)
     if run.dialogues == "all":
         hidden = {dialogue.id for dialogue in kept_back.dialogues}
         others = [item for data in splits for item in data.dialogues if item.id not in hidden]
-        training = joined(splits, others)
+        training = join_splits(splits, others)
     return training, kept_back
 
 

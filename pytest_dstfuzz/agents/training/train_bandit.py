@@ -33,7 +33,7 @@ from pytest_dstfuzz.agents.searches import (
     view_of,
     waiting,
 )
-from pytest_dstfuzz.agents.training.environment import Say, joined
+from pytest_dstfuzz.agents.training.environment import Say, join_splits
 from pytest_dstfuzz.agents.training.memory import Batch, TurnRows, batch_of, turn_rows
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.config import Settings
@@ -285,7 +285,7 @@ def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> Sc
     """
     splits = [with_slots(load_dialogues(run.data, split), run.slots) for split in run.splits]
     splits = [replace(one, dialogues=one.dialogues[: run.max_dialogues]) for one in splits]
-    data = joined(splits, [dialogue for one in splits for dialogue in one.dialogues])
+    data = join_splits(splits, [dialogue for one in splits for dialogue in one.dialogues])
     settings = Settings.of(
         model=run.model,
         checkpoint=run.checkpoint,

@@ -47,7 +47,7 @@ def design_seed(seed: int, number: int) -> int:
     return derive(seed, "agent", "design", number) % SEED_BOUND
 
 
-def scheduled(
+def schedule_draws(
     seed: int, number: int, keys: Iterable[int], ks: Sequence[int], first: int = 0
 ) -> dict[int, TurnDraw]:
     """Return the draws for dialogues of a round. ``first`` is the position of key 0."""
@@ -74,7 +74,7 @@ def decide(
     return decisions
 
 
-def remembered(
+def build_step(
     before: Observation, choice: PolicyChoice, k: int, step: EnvironmentStep, reward: float
 ) -> ReplayBatch:
     """Return one step for the replay memory, without a batch dimension."""
@@ -99,7 +99,7 @@ class PlayedMove(NamedTuple):
     broken: bool  #: Whether the attempt broke its turn.
 
 
-def played_moves(
+def play_moves(
     environment: Environment,
     observations: Mapping[int, Observation],
     episodes: Mapping[int, TurnDraw],
@@ -116,7 +116,7 @@ def played_moves(
         taken = environment.step({key: item.action for key, item in decisions.items()})
         yield {
             key: PlayedMove(
-                remembered(
+                build_step(
                     observations[key],
                     decisions[key],
                     episodes[key][1],
@@ -226,10 +226,10 @@ class DialoguePlayer:
         environment = Environment(predictor, self._spec)
         policy = Policy(part.weights)
         observations = environment.reset(dialogues, design_seed(rules.seed, part.number))
-        episodes = scheduled(rules.seed, part.number, observations, rules.ks, part.first)
+        episodes = schedule_draws(rules.seed, part.number, observations, rules.ks, part.first)
         steps: dict[int, list[ReplayBatch]] = {key: [] for key in observations}
         broken = 0
-        for moves in played_moves(
+        for moves in play_moves(
             environment, observations, episodes, self._reward, lambda: policy, part.epsilon
         ):
             for key, move in moves.items():
@@ -503,11 +503,11 @@ class AgentTrainer(LearningTrainer):
         config, number, asked = self.config, len(self.history), self._calls()
         dialogues = [self.dialogues[place] for place in group]
         observations = self._environment.reset(dialogues, design_seed(config.seed, number))
-        episodes = scheduled(config.seed, number, observations, config.ks)
+        episodes = schedule_draws(config.seed, number, observations, config.ks)
         replayed = stream(config.seed, "agent", "replay", number)
         steps = broken = 0
         losses: list[tuple[float, float]] = []
-        for moves in played_moves(
+        for moves in play_moves(
             self._environment,
             observations,
             episodes,

@@ -24,7 +24,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     SourceFile,
     as_label,
     as_state,
-    checked,
+    convert_checked,
     json_start,
 )
 from pytest_dstfuzz.errors import DataError, nearest
@@ -52,8 +52,8 @@ class CanardQuestion(msgspec.Struct):
 def questions(file: SourceFile) -> dict[str, list[CanardQuestion]]:
     """Return the questions of each dialogue, in order, with dialogues in the order of the file."""
     found: dict[str, list[CanardQuestion]] = {}
-    for number, raw in enumerate(checked(list[dict[str, Any]], file.json(), file.place)):
-        entry = checked(CanardQuestion, raw, f"{file.place}: question {number}")
+    for number, raw in enumerate(convert_checked(list[dict[str, Any]], file.json(), file.place)):
+        entry = convert_checked(CanardQuestion, raw, f"{file.place}: question {number}")
         found.setdefault(entry.QuAC_dialog_id, []).append(entry)
     return {name: sorted(of, key=lambda one: one.Question_no) for name, of in found.items()}
 
@@ -155,10 +155,10 @@ class OriginalMultiwoz(Reader):
 
         A final user turn without a system turn after it has no label.
         """
-        for raw_id, raw in checked(dict[str, Any], file.json(), file.place).items():
+        for raw_id, raw in convert_checked(dict[str, Any], file.json(), file.place).items():
             dialogue_id = raw_id.removesuffix(".json")
             place = f"{file.place}: dialogue {dialogue_id}"
-            log = checked(_Logs, raw, place).log
+            log = convert_checked(_Logs, raw, place).log
             states = [
                 _labels(item.metadata, f"{place}, utterance {index}", how.normalisation)
                 for index, item in enumerate(log)
@@ -196,7 +196,7 @@ class ShardedMultiwoz(Reader):
             for number, said in enumerate(entry.turns):
                 if said.speaker.upper() == "USER":
                     where = f"{place}, utterance {number}"
-                    frames = checked(list[_Frame], said.frames, f"{where}: 'frames'")
+                    frames = convert_checked(list[_Frame], said.frames, f"{where}: 'frames'")
                     state: dict[str, Any] = {}
                     for frame in frames:
                         state |= frame.state.slot_values
@@ -210,8 +210,8 @@ class ShardedMultiwoz(Reader):
 
 def _labels(metadata: object, place: str, normalisation: str) -> BeliefState | None:
     state: dict[str, object] = {}
-    for domain, raw in checked(dict[str, Any], metadata, f"{place}: 'metadata'").items():
-        frame = checked(_Domain, raw, f"{place}: 'metadata', domain {domain!r}")
+    for domain, raw in convert_checked(dict[str, Any], metadata, f"{place}: 'metadata'").items():
+        frame = convert_checked(_Domain, raw, f"{place}: 'metadata', domain {domain!r}")
         # ``booked`` is the booking by the system, not a request of the user.
         booked = {f"book {slot}": value for slot, value in frame.book.items() if slot != "booked"}
         for slot, value in {**frame.semi, **booked}.items():
@@ -382,7 +382,9 @@ class Sgd(Reader):
                     system = said.utterance
                     continue
                 where = f"{place}, utterance {number}"
-                for frame in checked(list[_ServiceFrame], said.frames, f"{where}: 'frames'"):
+                for frame in convert_checked(
+                    list[_ServiceFrame], said.frames, f"{where}: 'frames'"
+                ):
                     if frame.state is not None:
                         before = states.get(frame.service, {})
                         states[frame.service] = _values(frame.state.slot_values, before)
@@ -426,7 +428,9 @@ def _with_calls(
         if said.speaker.upper() == "USER":
             messages.append(Message("user", said.utterance))
             continue
-        frames = checked(list[_ServiceFrame], said.frames, f"{place}, utterance {number}: 'frames'")
+        frames = convert_checked(
+            list[_ServiceFrame], said.frames, f"{place}, utterance {number}: 'frames'"
+        )
         messages += _called(frames, len(messages))
         messages.append(Message("assistant", said.utterance))
     turns, closing = turns_of(messages, place, Oddities())
@@ -497,7 +501,7 @@ def schema_values(file: SourceFile) -> Iterator[tuple[str, list[Any]]]:
     For SGD these are only slots that an intent takes, named ``service-slot``, because a user fills
     no others. Values of open slots are omitted, because SGD lists only a sample.
     """
-    for service in checked(list[_SchemaService], file.json(), file.place):
+    for service in convert_checked(list[_SchemaService], file.json(), file.place):
         of_sgd = _NUMBERED.fullmatch(service.service_name) is not None
         taken = {
             slot
@@ -531,7 +535,7 @@ def schema_tools(file: SourceFile) -> dict[str, tuple[Tool, ...]]:
     A tool is named ``service_intent``, because two services of a dialogue may have an intent with
     the same name. Its arguments are texts, as in the recorded calls.
     """
-    services = checked(list[_SchemaService], file.json(), file.place)
+    services = convert_checked(list[_SchemaService], file.json(), file.place)
     return {
         service.service_name: tuple(
             _tool(service, intent, file.place) for intent in service.intents
@@ -547,7 +551,7 @@ def tool_name(service: str, intent: str) -> str:
 
 def _tool(service: _SchemaService, intent: _Intent, place: str) -> Tool:
     slots = {slot.name: slot for slot in service.slots}
-    optional = checked(
+    optional = convert_checked(
         dict[str, str],
         intent.optional_slots,
         f"{place}: {service.service_name}, {intent.name}: optional_slots",
@@ -582,8 +586,8 @@ def paraphrase(original: SourceFile, other: SourceFile, name: str) -> ToolParaph
         DataError: If the numbers of services differ, or a service has other intents or slots. The
             message names the first one.
     """
-    ours = checked(list[_SchemaService], original.json(), original.place)
-    theirs = checked(list[_SchemaService], other.json(), other.place)
+    ours = convert_checked(list[_SchemaService], original.json(), original.place)
+    theirs = convert_checked(list[_SchemaService], other.json(), other.place)
     if len(ours) != len(theirs):
         raise DataError(
             f"{other.place} is not a paraphrase of {original.place}: it has "

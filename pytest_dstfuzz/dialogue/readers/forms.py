@@ -31,7 +31,7 @@ from pytest_dstfuzz.dialogue.readers.source import (
     shown_keys,
 )
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.json_data import parse_json, shown_value
+from pytest_dstfuzz.json_data import parse_json, shorten_value
 
 #: Keys for the id of a dialogue.
 _IDS: Final = (
@@ -114,7 +114,7 @@ class Form(Reader):
                 where = f"{place}: {self.entries}[{number}]" if listed is inside else place
                 own = f"{name}-{number + 1}" if listed is inside else name
                 if not isinstance(raw, dict | list):
-                    raise DataError(f"{where}: {shown_value(raw)}; expected {self.about}")
+                    raise DataError(f"{where}: {shorten_value(raw)}; expected {self.about}")
                 for made in self._all_made(raw, beside, where):
                     key = next((key for key in _IDS if isinstance(made.get(key), str | int)), None)
                     name_of = own if key is None else str(made[key])

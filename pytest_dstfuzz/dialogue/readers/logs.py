@@ -41,17 +41,17 @@ from pytest_dstfuzz.dialogue.readers.source import (
     ReadOptions,
     SourceFile,
     as_state,
-    checked,
-    filled_lines,
+    convert_checked,
     first_line,
     first_object,
     is_one_a_line,
     is_table_name,
     json_start,
+    read_filled_lines,
 )
 from pytest_dstfuzz.dialogue.sampling import Records
 from pytest_dstfuzz.errors import DataError, nearest
-from pytest_dstfuzz.json_data import parse_json, shown_value
+from pytest_dstfuzz.json_data import parse_json, shorten_value
 from pytest_dstfuzz.printable import counted
 
 #: The forms of a dialogue.
@@ -101,7 +101,7 @@ class JsonLines(Reader):
         """
         alternating = 0
         shown = ""
-        for number, line in filled_lines(file):
+        for number, line in read_filled_lines(file):
             place = f"{file.place}: line {number}"
             dialogue, form = _dialogue(line, place, how.normalisation)
             mute = next((turn.index for turn in dialogue.turns if not turn.user.strip()), None)
@@ -125,7 +125,7 @@ def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]
         parsed = parse_json(line)
     except DataError as error:
         raise DataError(f"{place} {error}; expected one dialogue per line") from None
-    entry = checked(_DialogueLine, parsed, place)
+    entry = convert_checked(_DialogueLine, parsed, place)
     forms = [form for form in _FORMS if getattr(entry, form) is not None]
     if len(forms) != 1:
         raise DataError(
@@ -368,7 +368,7 @@ class UserTexts(Reader):
         for said, place, name in _said(file):
             texts = [said] if isinstance(said, str) else said
             if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-                raise DataError(f"{place}: {shown_value(said)}; {_USERS_FORM}")
+                raise DataError(f"{place}: {shorten_value(said)}; {_USERS_FORM}")
             turns = [Turn(n, "", text) for n, text in enumerate(filter(str.strip, texts))]
             if not turns:
                 raise DataError(f"{place} has no text; {_USERS_FORM}")
@@ -384,7 +384,7 @@ class UserTexts(Reader):
 def _said(file: SourceFile) -> Iterator[tuple[object, str, str]]:
     """Yield each entry of a file with its place and the id of its dialogue."""
     plain = file.name.lower().endswith(_PLAIN)
-    lines = filled_lines(file)
+    lines = read_filled_lines(file)
     begun = list(islice(lines, 2))
     if not plain and not is_one_a_line(begun):
         whole = _whole(file.text())

@@ -27,7 +27,7 @@ from pytest_dstfuzz.dialogue.messages import (
     Message,
     MessageCall,
     call_of_json,
-    recorded_calls,
+    find_recorded_calls,
     text_of_content,
     without_text,
 )
@@ -40,16 +40,16 @@ from pytest_dstfuzz.dialogue.readers.source import (
     SourceFile,
     as_state,
     begun_object,
-    checked,
-    filled_lines,
+    convert_checked,
     first_object,
     is_one_a_line,
     json_start,
+    read_filled_lines,
     shown_keys,
 )
 from pytest_dstfuzz.dialogue.readers.tools import read_tools
 from pytest_dstfuzz.errors import DataError, nearest
-from pytest_dstfuzz.json_data import parse_json, shown_value
+from pytest_dstfuzz.json_data import parse_json, shorten_value
 from pytest_dstfuzz.printable import counted
 
 #: An example of a dialogue, for error messages.
@@ -128,7 +128,7 @@ def values_of(file: SourceFile) -> Iterator[tuple[Any, str, str]]:
     Raises:
         DataError: If the file or a line is not JSON.
     """
-    lines = filled_lines(file)
+    lines = read_filled_lines(file)
     # The first two lines show whether there is one value per line.
     begun = list(islice(lines, 2))
     if not is_one_a_line(begun):
@@ -176,7 +176,7 @@ def _entry(parsed: object, place: str, name: str) -> Entry:
     if isinstance(parsed, list):
         parsed = {"messages": parsed}
     if not isinstance(parsed, dict):
-        raise DataError(f"{place}: {shown_value(parsed)} instead of a dialogue, {DIALOGUE_FORM}")
+        raise DataError(f"{place}: {shorten_value(parsed)} instead of a dialogue, {DIALOGUE_FORM}")
     if "messages" not in parsed:
         raise DataError(
             f"{place} has no 'messages': it is {shown_keys(parsed)}; expected {DIALOGUE_FORM}"
@@ -184,7 +184,7 @@ def _entry(parsed: object, place: str, name: str) -> Entry:
     key = next((key for key in _IDS if parsed.get(key) is not None), None)
     given = name if key is None else parsed[key]
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
-        raise DataError(f"{place}: {key}: {shown_value(given)} instead of a text")
+        raise DataError(f"{place}: {key}: {shorten_value(given)} instead of a text")
     return Entry(parsed, place, str(given))
 
 
@@ -295,7 +295,7 @@ def read_messages(raw: object, place: str, odd: Oddities) -> list[Message]:
 
 def _typed(raw: object, place: str) -> list[_RecordedMessage]:
     try:
-        return checked(_Recording, {"messages": raw}, place).messages
+        return convert_checked(_Recording, {"messages": raw}, place).messages
     except DataError as error:
         told = str(error)
         if "tool_calls" in told or "function_call" in told:
@@ -308,7 +308,7 @@ def _check_role(message: _RecordedMessage, where: str) -> None:
         close = nearest(message.role, ROLES)
         hint = f" Did you mean {close!r}?" if close else ""
         raise DataError(
-            f"{where}: unknown role {shown_value(message.role)}.{hint} Valid: {', '.join(ROLES)}."
+            f"{where}: unknown role {shorten_value(message.role)}.{hint} Valid: {', '.join(ROLES)}."
         )
     if message.content is None and message.role != "assistant":
         raise DataError(
@@ -347,7 +347,7 @@ class _Calls:
         known = call.id or self._free_id()
         if known in self._open:
             raise DataError(
-                f"{where}: the id {shown_value(known)} belongs to an earlier call that has no "
+                f"{where}: the id {shorten_value(known)} belongs to an earlier call that has no "
                 "result yet; each call needs its own id"
             )
         self._open[known] = name
@@ -415,7 +415,7 @@ def turns_of(
     turns = []
     after = [*(block for _, block in said), before][1:]  # The first block answers no user.
     for index, ((text, block), answered) in enumerate(zip(said, after, strict=True)):
-        calls = recorded_calls(answered)
+        calls = find_recorded_calls(answered)
         turns.append(
             Turn(
                 index,
@@ -462,7 +462,7 @@ def _count_unknown(
 def _with_states(
     turns: tuple[Turn, ...], raw: object, place: str, normalisation: str
 ) -> tuple[Turn, ...]:
-    states = checked(list[dict[str, Any] | None], raw, f"{place}: states")
+    states = convert_checked(list[dict[str, Any] | None], raw, f"{place}: states")
     if len(states) != len(turns):
         raise DataError(
             f"{place} has {counted(len(states), 'state')} for {counted(len(turns), 'turn')}: "

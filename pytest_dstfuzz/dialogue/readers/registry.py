@@ -60,7 +60,7 @@ def register_reader(reader: _Given) -> _Given:
     return reader
 
 
-def known_readers(wanted: str | None = None) -> tuple[Reader, ...]:
+def find_readers(wanted: str | None = None) -> tuple[Reader, ...]:
     """Return all readers, shipped ones first.
 
     If the reader of a package cannot be loaded, it is replaced by one that recognises no file and

@@ -21,7 +21,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue
 from pytest_dstfuzz.dialogue.normalise import is_absent, normalise_state
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import encoding_name, encoding_of
-from pytest_dstfuzz.json_data import from_json, parse_json, shown_value
+from pytest_dstfuzz.json_data import from_json, parse_json, shorten_value
 from pytest_dstfuzz.printable import counted
 
 __all__ = ["SourceFile"]
@@ -144,10 +144,12 @@ class SourceFile:
 
     def entries(self, kind: type[_Kind], name: str) -> Iterator[tuple[_Kind, str]]:
         """Yield the objects of a list with their place. ``name`` is the key of their ids."""
-        for number, raw in enumerate(checked(list[dict[str, Any]], self.json(), self.place)):
+        for number, raw in enumerate(
+            convert_checked(list[dict[str, Any]], self.json(), self.place)
+        ):
             shown = str(raw.get(name, number)).removesuffix(".json")
             place = f"{self.place}: dialogue {shown}"
-            yield checked(kind, raw, place), place
+            yield convert_checked(kind, raw, place), place
 
     def _read(self, size: int) -> bytes:
         with self._opened() as stream:
@@ -334,7 +336,7 @@ def shown_keys(value: object) -> str:
         return f"a list of {len(value):,} {kind}{'s' if len(value) != 1 else ''}"
     if isinstance(value, dict):
         return f"an object with {_keys(value)}" if value else "an empty object"
-    return shown_value(value)
+    return shorten_value(value)
 
 
 def _keys(value: Mapping[str, Any]) -> str:
@@ -347,7 +349,7 @@ def _keys(value: Mapping[str, Any]) -> str:
 
 def shape_of(file: SourceFile) -> str:
     """Return what a file holds, in words: lines, objects with these keys, columns, or text."""
-    lines = filled_lines(file)
+    lines = read_filled_lines(file)
     begun = list(islice(lines, 2))
     if not begun:
         return "empty"
@@ -379,7 +381,7 @@ _ZIP_ERRORS: Final = (
 )
 
 
-def filled_lines(file: SourceFile) -> Iterator[tuple[int, str]]:
+def read_filled_lines(file: SourceFile) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file that are not blank, with their numbers from 1."""
     return ((number, line) for number, line in enumerate(file.lines(), start=1) if line.strip())
 
@@ -395,7 +397,7 @@ def is_one_a_line(begun: Sequence[tuple[int, str]]) -> bool:
     return True
 
 
-def checked(kind: type[_Kind], value: object, place: str) -> _Kind:
+def convert_checked(kind: type[_Kind], value: object, place: str) -> _Kind:
     """Convert JSON to the expected type, or raise a `DataError` that begins with the place."""
     try:
         return from_json(kind, value)

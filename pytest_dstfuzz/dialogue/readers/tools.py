@@ -25,9 +25,9 @@ import msgspec
 
 from pytest_dstfuzz.dialogue.calls import Tool, canonical
 from pytest_dstfuzz.dialogue.dialogues import ToolParaphrase
-from pytest_dstfuzz.dialogue.readers.source import HALF, SURROGATE, SourceFile, checked
+from pytest_dstfuzz.dialogue.readers.source import HALF, SURROGATE, SourceFile, convert_checked
 from pytest_dstfuzz.errors import DataError, nearest
-from pytest_dstfuzz.json_data import parse_json, shown_value
+from pytest_dstfuzz.json_data import parse_json, shorten_value
 
 #: An example of a tool, for error messages.
 TOOL_FORM: Final = (
@@ -57,7 +57,9 @@ def read_tools(given: object, place: str) -> tuple[Tool, ...]:
         if isinstance(given, Mapping) and key in given:
             place, given = f"{place}: {key}", given[key]
     if not isinstance(given, list):
-        raise DataError(f"{place}: {shown_value(given)} instead of a list of tools, [{TOOL_FORM}]")
+        raise DataError(
+            f"{place}: {shorten_value(given)} instead of a list of tools, [{TOOL_FORM}]"
+        )
     tools: dict[str, Tool] = {}
     for number, raw in enumerate(given):
         where = f"{place}[{number}]"
@@ -76,7 +78,7 @@ def _shared(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
 
 def _tool(raw: object, where: str) -> Tool:
     if not isinstance(raw, Mapping):
-        raise DataError(f"{where}: {shown_value(raw)} instead of a tool, {TOOL_FORM}")
+        raise DataError(f"{where}: {shorten_value(raw)} instead of a tool, {TOOL_FORM}")
     inner = raw.get("function", raw)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         raise DataError(f"{where} has no 'name', which must be a text; expected {TOOL_FORM}")
@@ -85,7 +87,7 @@ def _tool(raw: object, where: str) -> Tool:
         raise DataError(f"{where} has an empty 'name'; expected {TOOL_FORM}")
     description = inner.get("description") or ""
     if not isinstance(description, str):
-        shown = shown_value(description)
+        shown = shorten_value(description)
         raise DataError(f"{where} ({name}): description: {shown} instead of a text")
     schema = canonical(_schema(inner, f"{where} ({name})"))
     if SURROGATE.search(f"{name}{description}{schema}"):
@@ -100,7 +102,7 @@ def _schema(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
     schema: object = {} if key is None else tool[key]
     if not isinstance(schema, dict):
         raise DataError(
-            f"{where}: {key}: {shown_value(schema)} instead of the JSON schema of the arguments, "
+            f"{where}: {key}: {shorten_value(schema)} instead of the JSON schema of the arguments, "
             'such as {"type": "object", "properties": {"people": {"type": "integer"}}}'
         )
     _check(schema, f"{where}: {key}")
@@ -112,8 +114,8 @@ def _check(schema: Mapping[str, Any], where: str) -> None:
     properties, items = schema.get("properties") or {}, schema.get("items")
     if not isinstance(properties, dict):
         raise DataError(
-            f"{where}.properties: {shown_value(properties)} instead of an object with a schema for "
-            "the name of each argument"
+            f"{where}.properties: {shorten_value(properties)} instead of an object with a schema "
+            "for the name of each argument"
         )
     inner = {f"{where}.properties.{name}": one for name, one in properties.items()}
     if items is not None and not isinstance(items, list):
@@ -123,11 +125,11 @@ def _check(schema: Mapping[str, Any], where: str) -> None:
             _check(one, place)
         elif not isinstance(one, bool):
             raise DataError(
-                f"{place}: {shown_value(one)} instead of a JSON schema, such as "
+                f"{place}: {shorten_value(one)} instead of a JSON schema, such as "
                 '{"type": "string"}'
             )
     if not isinstance(schema.get("enum", []), list):
-        shown = shown_value(schema["enum"])
+        shown = shorten_value(schema["enum"])
         raise DataError(f"{where}.enum: {shown} instead of a list of values")
 
 
@@ -187,7 +189,7 @@ def read_tool_words(file: SourceFile, tools: Iterable[Tool]) -> tuple[ToolParaph
     parsed = file.json()
     if not isinstance(parsed, list):
         raise DataError(f"{file.place} is not a list of paraphrases; expected {_WORDS_FORM}")
-    entries = checked(list[_WordsOfTools], parsed, file.place)
+    entries = convert_checked(list[_WordsOfTools], parsed, file.place)
     known = {tool.name: tool for tool in tools}
     return tuple(
         _paraphrase(entry, known, entry.name or f"paraphrase {place + 1}", f"{file.place}[{place}]")

@@ -25,7 +25,7 @@ from pytest_dstfuzz.games.negotiation.network import (
     RESERVED,
     NegotiatorNetwork,
     TalkReader,
-    forbidden,
+    list_forbidden,
     load_network,
     words_of,
 )
@@ -127,7 +127,7 @@ class NegotiatorAgent:
             state = reader.read([[*reader.numbers_of(words), reader.you]]).state
             while len(said) < MOST_WORDS:
                 logits = network.next_words(state[0, 0]) / self._temperature
-                logits[forbidden(network, first=not said)] = -torch.inf
+                logits[list_forbidden(network, first=not said)] = -torch.inf
                 number = int(torch.multinomial(logits.softmax(-1), 1, generator=draws))
                 if number == reader.select:
                     return None

@@ -23,7 +23,7 @@ from pytest_dstfuzz.games.negotiation.reinforce import (
     GradientConfig,
     LearningGames,
     PolicyGradient,
-    played,
+    play_games,
 )
 from pytest_dstfuzz.games.negotiation.supervised import MODEL_FILE
 from pytest_dstfuzz.models.runs import Progress, SavedRun, check_output, write_run
@@ -97,8 +97,8 @@ def harden(config: HardenConfig, progress: Progress) -> tuple[HardenedRound, ...
             pair[0].step(partner, number, _PLAIN, people=False)
             pair[1].step(target, number, _ATTACK)
         games = 3 * (len(history) + 1) * config.steps * config.tables
-        attacked = played(attack, target, config.judged, JUDGED_SEED, complement=0)
-        plain = played(target, partner, config.judged, JUDGED_SEED)
+        attacked = play_games(attack, target, config.judged, JUDGED_SEED, complement=0)
+        plain = play_games(target, partner, config.judged, JUDGED_SEED)
         advantage = attacked.advantage.value
         history.append(
             HardenedRound(len(history) + 1, advantage, plain.adversary, plain.agreement, games)

@@ -178,7 +178,7 @@ def never_said(network: NegotiatorNetwork) -> list[int]:
     return [known[word] for word in (*RESERVED, YOU, THEM) if word in known]
 
 
-def forbidden(network: NegotiatorNetwork, *, first: bool) -> list[int]:
+def list_forbidden(network: NegotiatorNetwork, *, first: bool) -> list[int]:
     """Return the words that cannot come next: an utterance is not empty, and cannot end a talk."""
     return [*never_said(network), network.numbers[END if first else SELECT]]
 
@@ -233,7 +233,7 @@ class TalkReader:
         """Return the logits of its first word after each talk; `select` ends the talk."""
         rows = [[*self.numbers_of(words_of(talk)), self.you] for talk in talks]
         logits = self.network.next_words(self.read(rows).state[0])
-        logits[:, forbidden(self.network, first=True)] = -torch.inf
+        logits[:, list_forbidden(self.network, first=True)] = -torch.inf
         return logits
 
     def selection_scores(
@@ -275,7 +275,7 @@ class TalkReader:
         selects, speaking = [False] * len(rows), [True] * len(rows)
         for place in range(MOST_WORDS):
             logits = network.next_words(state[0])
-            logits[:, forbidden(network, first=place == 0)] = -torch.inf
+            logits[:, list_forbidden(network, first=place == 0)] = -torch.inf
             words = logits.argmax(-1)
             for row, number in enumerate(words.tolist()):
                 if speaking[row] and number in (self.end, self.select):

@@ -22,7 +22,7 @@ from pytest_dstfuzz.games.game import GameFigures, GameScores
 from pytest_dstfuzz.games.negotiation.corpus import NegotiationRow, load_negotiations
 from pytest_dstfuzz.games.negotiation.network import (
     NegotiatorNetwork,
-    forbidden,
+    list_forbidden,
     load_network,
     save_network,
 )
@@ -150,7 +150,7 @@ class PolicyGradient:
         first = said & ~found.said[:, :-1]
         for place in (True, False):
             mask = torch.zeros(logits.shape[-1], dtype=torch.bool)
-            mask[forbidden(network, first=place)] = True
+            mask[list_forbidden(network, first=place)] = True
             logits = logits.masked_fill((first == place)[..., None] & mask, -1e9)
         chances = logits.log_softmax(-1).gather(-1, words[..., None])[..., 0]
         # The last word of this side has weight 1, the word before it gamma, and so on.
@@ -175,7 +175,7 @@ class PolicyGradient:
             yield f"{prefix}step.{name}", state["step"]
 
 
-def played(
+def play_games(
     network: NegotiatorNetwork,
     partner: NegotiatorNetwork,
     games: int,
@@ -227,7 +227,9 @@ def train_reinforced(config: ReinforceConfig, progress: Progress) -> tuple[Reinf
     while len(history) < config.rounds:
         for step in range(config.steps):
             learner.step(partner, len(history) * config.steps + step, games)
-        figures = played(network, partner, config.judged, JUDGED_SEED, complement=games.complement)
+        figures = play_games(
+            network, partner, config.judged, JUDGED_SEED, complement=games.complement
+        )
         count = (len(history) + 1) * config.steps * config.tables
         history.append(
             ReinforcedRound(

@@ -15,8 +15,8 @@ from pytest_dstfuzz.games.negotiation.network import (
     MOST_WORDS,
     PAD,
     NegotiatorNetwork,
-    forbidden,
     goal_numbers,
+    list_forbidden,
     of_counts,
 )
 
@@ -62,7 +62,7 @@ class TableSide:
     ) -> Tensor:
         """Draw the next word at some tables; the first word of an utterance may end the talk."""
         logits = self.network.next_words(self._state[0, rows]) / temperature
-        logits[:, forbidden(self.network, first=first)] = -torch.inf
+        logits[:, list_forbidden(self.network, first=first)] = -torch.inf
         drawn: Tensor = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
         return drawn
 

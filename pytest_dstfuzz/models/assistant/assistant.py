@@ -24,7 +24,7 @@ from pytest_dstfuzz.models.assistant.features import (
     ask_call,
     ask_slots,
     ask_tools,
-    folded,
+    fold_value,
     missing,
     read_tools,
     result_rows,
@@ -36,7 +36,7 @@ from pytest_dstfuzz.models.assistant.network import (
     SlotScores,
     TurnNetwork,
     Weights,
-    shipped_weights,
+    load_shipped_weights,
 )
 
 GREETING: Final = "Hello! Tell me what you need."
@@ -171,9 +171,9 @@ def _of_spans(
 
 def _whole(value: str, slot: Slot, memory: Memory) -> str:
     """Return the full value of a just named result if ``value`` is part of it, else ``value``."""
-    part = folded(value)
+    part = fold_value(value)
     for one in memory.candidates(slot):
-        if one.kind == "result" and one.age == 0 and says(folded(one.text), part):
+        if one.kind == "result" and one.age == 0 and says(fold_value(one.text), part):
             return one.text
     return value
 
@@ -183,7 +183,9 @@ def _repeated(turn: TurnText, memory: Memory, slot: Slot, value: str) -> bool:
     current = memory.values.get(slot, ANY)
     if ANY in (current, value) or slot.boolean:
         return False
-    return says(turn.system_folded, folded(current)) and not says(turn.user_folded, folded(value))
+    return says(turn.system_folded, fold_value(current)) and not says(
+        turn.user_folded, fold_value(value)
+    )
 
 
 def _span(turn: TurnText, ends: Array) -> tuple[int, int, float]:
@@ -250,7 +252,7 @@ class Assistant:
     repeatable = True
 
     def __init__(self, weights: Weights | None = None) -> None:
-        self._weights = shipped_weights() if weights is None else weights
+        self._weights = load_shipped_weights() if weights is None else weights
         self._kept: OrderedDict[str, tuple[Memory, Decision | None]] = OrderedDict()
         self._tools: OrderedDict[str, tuple[ToolView, ...]] = OrderedDict()
 

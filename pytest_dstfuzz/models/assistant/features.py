@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pytest_dstfuzz.comparisons.embedding import NUMBER, shipped_vectors
+from pytest_dstfuzz.comparisons.embedding import NUMBER, load_shipped_vectors
 from pytest_dstfuzz.dialogue.number_words import with_digits
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -70,7 +70,7 @@ def label_words(name: str) -> list[str]:
 @lru_cache(maxsize=65536)
 def word_vector(word: str) -> tuple[Array, float]:
     """Return the normalised vector ``[WIDTH]`` of a lower-case word, and its length."""
-    table = shipped_vectors()
+    table = load_shipped_vectors()
     place = table.places.get(NUMBER if any(map(str.isdigit, word)) else word)
     row = (
         table.parts(word).total if place is None else table.words[place] * table.word_scales[place]
@@ -116,7 +116,7 @@ def _shape(text: str) -> tuple[float, ...]:
         float(lower in _TIMES),
         float(lower in _HALVES or (digit and lower.endswith(("am", "pm")))),
         float(text in "$£€#"),
-        float(lower not in shipped_vectors().places),
+        float(lower not in load_shipped_vectors().places),
         min(word_vector(lower)[1], 2.0),
     )
 
@@ -133,7 +133,7 @@ def shapes(read: list[TextToken], *, user: bool) -> Array:
 
 
 @lru_cache(maxsize=65536)
-def folded(text: str) -> str:
+def fold_value(text: str) -> str:
     """Return a text for comparing values: lower case, single spaces, numbers as digits."""
     return " ".join(with_digits(text).lower().split()).strip(" .,!?")
 
@@ -229,7 +229,7 @@ class Slot(DescribedObject):
     @cached_property
     def folded_values(self) -> tuple[str, ...]:
         """The values in folded form, to search in texts."""
-        return tuple(folded(value.replace("_", " ")) for value in self.values)
+        return tuple(fold_value(value.replace("_", " ")) for value in self.values)
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -389,9 +389,9 @@ class Memory:
         if text.strip():
             self.system = f"{self.system} {text}".strip()
             if self.said:
-                self.said[-1] = folded(self.system)
+                self.said[-1] = fold_value(self.system)
             else:
-                self.said.append(folded(text))
+                self.said.append(fold_value(text))
 
     def hear_call(self, tool: ToolView | None, name: str, arguments: Mapping[str, Any]) -> None:
         """Store a call. Its arguments become the current values."""
@@ -451,7 +451,7 @@ class Memory:
 
     def age(self, value: str) -> int | None:
         """Return how many exchanges ago the assistant named a value; 0 means the latest one."""
-        wanted = folded(value)
+        wanted = fold_value(value)
         for back, text in enumerate(reversed(self.said[-8:])):
             if says(text, wanted):
                 return back
@@ -574,8 +574,8 @@ def turn_text(system: str, user: str) -> TurnText:
         len(heard),
         system,
         user,
-        folded(system),
-        folded(user),
+        fold_value(system),
+        fold_value(user),
         (*(plain(one.lower) for one in heard), "", *(plain(one.lower) for one in spoken)),
         np.concatenate(vectors),
         np.concatenate(looks),
@@ -666,7 +666,7 @@ def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
             open_slots[:1] == [known],
             open_slots == [known],
             memory.active == tool.name,
-            current is not None and says(turn.system_folded, folded(current)),
+            current is not None and says(turn.system_folded, fold_value(current)),
             memory.after_results,
             tool.name in memory.calls,
         )
@@ -701,7 +701,7 @@ def _meet(met: Array, turn: TurnText, slot: Slot, current: str | None) -> None:
     for place, rows in ((0, slot.label_rows), (1, slot.about_rows)):
         if len(rows):
             met[:, place] = (turn.vectors @ rows.T).max(axis=1)
-    held = frozenset(folded(current).split()) if current is not None else frozenset()
+    held = frozenset(fold_value(current).split()) if current is not None else frozenset()
     about = {*slot.label, *slot.about}
     for place, token in enumerate(turn.read):
         low = token.lower
@@ -718,7 +718,7 @@ def _values(turn: TurnText, slot: Slot, current: str | None, found: list[Earlier
     before = {one.text.casefold() for one in found if one.kind == "argument"}
     given = {one.text.casefold() for one in found if one.kind == "result"}
     table = np.zeros((len(slot.values), VALUE), np.float32)
-    held = None if current is None else folded(current)
+    held = None if current is None else fold_value(current)
     for number, value in enumerate(slot.folded_values):
         yes, no = value in ("true", "yes"), value in ("false", "no", "none")
         table[number, :8] = (
@@ -763,7 +763,7 @@ def _candidates(
     fit = frozenset(slot.folded_values)
     kinds = [one.kind for one in found]
     for number, one in enumerate(found):
-        low = folded(one.text)
+        low = fold_value(one.text)
         source = one.source
         table[number] = (
             *(one.kind == kind for kind in _KINDS),
@@ -800,7 +800,7 @@ def ask_call(turn: TurnText, tool: ToolView, memory: Memory, new: int) -> Array:
     same = last is not None and {k: v.casefold() for k, v in last.items()} == {
         k: v.casefold() for k, v in given.items()
     }
-    told = [says(turn.system_folded, folded(value)) for value in given.values()]
+    told = [says(turn.system_folded, fold_value(value)) for value in given.values()]
     asked = turn.system.rstrip().endswith("?") or "confirm" in turn.system_folded
     return np.array(
         (

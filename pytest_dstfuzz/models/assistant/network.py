@@ -52,7 +52,7 @@ class Weights:
 
 
 @cache
-def shipped_weights() -> Weights:
+def load_shipped_weights() -> Weights:
     """Return the shipped weights."""
     file = resources.files("pytest_dstfuzz.models") / "resources" / "assistant" / "assistant.npz"
     return Weights.read(file.read_bytes())

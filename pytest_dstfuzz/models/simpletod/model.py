@@ -94,7 +94,7 @@ def new_model(
     if config.base is not None:
         model, tokeniser = read_pretrained(config.base)
         add_marks(tokeniser)
-        with seeded(seed):
+        with seed_torch(seed):
             model.resize_token_embeddings(len(tokeniser))
         return model, tokeniser
     tokeniser = learn_subwords(lines, config.vocabulary)
@@ -113,7 +113,7 @@ def new_model(
         eos_token_id=tokeniser.eos_token_id,
         pad_token_id=tokeniser.pad_token_id,
     )
-    with seeded(seed):
+    with seed_torch(seed):
         return GPT2LMHeadModel(sizes), tokeniser
 
 
@@ -212,7 +212,7 @@ def _without_progress_bar() -> Iterator[None]:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def seed_torch(seed: int) -> Iterator[None]:
     """Seed the random numbers of torch, and restore the global state afterwards.
 
     Models of transformers can only draw from the global generator.

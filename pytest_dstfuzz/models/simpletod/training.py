@@ -24,7 +24,7 @@ from pytest_dstfuzz.models.simpletod.model import (
     new_model,
     positions_of,
     save,
-    seeded,
+    seed_torch,
 )
 from pytest_dstfuzz.models.simpletod.texts import (
     MARKS,
@@ -51,7 +51,7 @@ class DialogueWords:
     turns: tuple[tuple[Words, Words, Mapping[str, Words]], ...]
 
 
-def spoken(dialogue: Dialogue) -> DialogueWords:
+def split_dialogue(dialogue: Dialogue) -> DialogueWords:
     """Return the words of a labelled dialogue."""
     return DialogueWords(
         tuple(
@@ -286,9 +286,11 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
     ) -> None:
         self.config, self.tokeniser = config, tokeniser
         self.model = move(model, config.device, "SimpleTOD")
-        self.dialogues = [spoken(dialogue) for dialogue in train.dialogues]
+        self.dialogues = [split_dialogue(dialogue) for dialogue in train.dialogues]
         self.encoder = Encoder(tokeniser, positions_of(model))
-        self._heldout = [self.encoder.encode(spoken(dialogue)) for dialogue in valid.dialogues]
+        self._heldout = [
+            self.encoder.encode(split_dialogue(dialogue)) for dialogue in valid.dialogues
+        ]
         self._heldout_turns = valid.turn_count()
         self._reading = _reading(train)
         self._augment = SlotValueAugmenter(self.dialogues, config.exchange)
@@ -313,7 +315,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
 
     def noise(self, seed: int) -> AbstractContextManager[object]:
         """Seed the global generator of torch, which dropout uses."""
-        return seeded(seed)
+        return seed_torch(seed)
 
     def losses(self, group: Sequence[TreeSequence]) -> tuple[Tensor, list[Tensor | float]]:
         """Return the weighted mean loss, and loss sums and token counts of beliefs and contexts."""
@@ -382,7 +384,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
 def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> TrainingRun:
     """Train SimpleTOD and its subwords on the training split; see `ResumableTrainer`."""
     train, valid = begin(config)
-    lines = _lines(spoken(dialogue) for dialogue in train.dialogues)
+    lines = _lines(split_dialogue(dialogue) for dialogue in train.dialogues)
     model, tokeniser = new_model(config, lines, derive(config.seed, "weights") % 2**63)
     trainer = SimpleTodTrainer(config, model, tokeniser, train, valid)
     weights = sum(parameter.numel() for parameter in trainer.parameters)

@@ -12,13 +12,13 @@ from typing import ClassVar, Final, Literal
 
 from pytest_dstfuzz.dialogue.calls import AnswerPath, Outcome, OutcomeKind, text_of, value_of
 from pytest_dstfuzz.dialogue.dialogues import Admissible, Dialogue, DialogueSet
-from pytest_dstfuzz.dialogue.messages import Message, decoded
+from pytest_dstfuzz.dialogue.messages import Message, decode_message
 from pytest_dstfuzz.kinds.kind import SlotRules
 from pytest_dstfuzz.kinds.tool_calls import (
     TOOL_CALLS,
     CallArgument,
-    spoken_arguments,
-    spoken_value,
+    list_spoken_arguments,
+    spell_value,
 )
 from pytest_dstfuzz.relations.relation import (
     Delta,
@@ -68,7 +68,7 @@ class ArgumentFacts:
         recorded: dict[tuple[str, str], list[tuple[Dialogue, int]]] = {}
         for one in data.dialogues:
             for number, turn in enumerate(one.turns):
-                for slot, argument in spoken_arguments(turn.calls or Outcome()).items():
+                for slot, argument in list_spoken_arguments(turn.calls or Outcome()).items():
                     places.setdefault(slot, argument.path)
                     texts.setdefault((slot, argument.value), argument.text)
                     recorded.setdefault((slot, argument.value), []).append((one, number))
@@ -130,7 +130,7 @@ class CallScene(Scene):
     @cached_property
     def arguments(self) -> Mapping[str, CallArgument]:
         """The arguments of the calls by slot."""
-        return spoken_arguments(self.calls)
+        return list_spoken_arguments(self.calls)
 
     @cached_property
     def now(self) -> Outcome:
@@ -292,7 +292,7 @@ def _stands_before(scene: Scene, value: str) -> bool:
     if any(spoken(text).mentions(value) for text in _texts_before(scene)):
         return True
     for message in _messages_before(scene):
-        if any(value in map(spoken_value, (call.values or {}).values()) for call in message.calls):
+        if any(value in map(spell_value, (call.values or {}).values()) for call in message.calls):
             return True
         if len(value) >= _SHORTEST and value in _content(message).lower():
             return True
@@ -321,7 +321,7 @@ def _messages_before(scene: Scene) -> Iterator[Message]:
     """Yield the recorded messages before the utterance."""
     transcript = scene.context.transcript
     for block in () if transcript is None else transcript.before:
-        yield from map(decoded, block or ())
+        yield from map(decode_message, block or ())
 
 
 def _content(message: Message) -> str:

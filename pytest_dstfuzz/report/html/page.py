@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from pytest_dstfuzz.campaign.figures import FEW_DIALOGUES, FEWEST_DIALOGUES, tallied
+from pytest_dstfuzz.campaign.figures import FEW_DIALOGUES, FEWEST_DIALOGUES, tally_results
 from pytest_dstfuzz.campaign.results import (
     BY_LABEL,
     Minimal,
@@ -25,7 +25,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.config.parsers import percent, points
-from pytest_dstfuzz.dialogue.calls import Outcome, made_calls, shown_value
+from pytest_dstfuzz.dialogue.calls import Outcome, format_value, list_calls
 from pytest_dstfuzz.dialogue.dialogues import Difference
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.answers import LONGEST_ON_PAGE, call_changes, code_of, reply_pairs
@@ -152,7 +152,7 @@ def page_data(
         spans].
     """
     if on_page is None:
-        on_page = tallied(OnPageTally([card.members for card in cards]), turns).chosen
+        on_page = tally_results(OnPageTally([card.members for card in cards]), turns).chosen
     kept: list[dict[str, Any]] = []
     found: list[tuple[PlainKey, str, dict[str, Any]]] = []
     earlier = _PerturbedTurns()
@@ -294,7 +294,7 @@ def _turn(turn: TurnResult) -> dict[str, Any]:
     }
     if turn.violations:
         if turn.kind.has_tools:
-            made = made_calls(turn.clean_state or Outcome())
+            made = list_calls(turn.clean_state or Outcome())
             entry["called"] = [code_of(call, LONGEST_ON_PAGE) for call in made] or ["nothing"]
         elif turn.kind.words.values:
             entry["state"] = _pairs(turn.clean_state)
@@ -327,7 +327,7 @@ def _more(change: Difference) -> list[str | None]:
 
 
 def _value(value: str | None) -> str | None:
-    return None if value is None else visible(shown_value(value))
+    return None if value is None else visible(format_value(value))
 
 
 #: Upper bound of the failure rate for each shade of the heat map; higher rates are darkest.

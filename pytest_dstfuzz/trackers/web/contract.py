@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from pytest_dstfuzz.dialogue.calls import TOOL_CALLS, Outcome, OutcomeKind, Transcript, made_calls
+from pytest_dstfuzz.dialogue.calls import TOOL_CALLS, Outcome, OutcomeKind, Transcript, list_calls
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
@@ -19,7 +19,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     messages_and_tools,
     messages_of,
 )
-from pytest_dstfuzz.dialogue.messages import calling, decoded
+from pytest_dstfuzz.dialogue.messages import calling, decode_message
 from pytest_dstfuzz.dialogue.normalise import value_text
 from pytest_dstfuzz.dialogue.readers.messages import read_messages, turns_of
 from pytest_dstfuzz.dialogue.readers.source import Oddities
@@ -101,7 +101,7 @@ def call_context(messages: object, tools: object, place: str) -> Context:
         listed = () if tools is None else read_tools(tools, place.replace("messages", "tools"))
     except DataError as error:
         raise ContractError(str(error)) from None
-    if not turns or (closing and decoded(closing[-1]).role != "tool"):
+    if not turns or (closing and decode_message(closing[-1]).role != "tool"):
         raise ContractError(
             f"{place} must end with a user message that has a text, or with the result of a tool"
         )
@@ -146,7 +146,7 @@ def read_message(body: object) -> Prediction:
 def message_json(answer: Prediction | Mapping[str, str]) -> dict[str, Any]:
     """Return an assistant's message with the numbered calls of a prediction."""
     calls = answer.calls if isinstance(answer, Prediction) else answer
-    made = made_calls(Outcome(calls))
+    made = list_calls(Outcome(calls))
     said = answer.reply if isinstance(answer, Prediction) else None
     return calling(said, made, (f"call_{place + 1}" for place in range(len(made)))).to_json()
 

@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl
 
 import httpx
 
-from pytest_dstfuzz.config import masked, revealed
+from pytest_dstfuzz.config import mask_credentials, reveal_credentials
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError
 from pytest_dstfuzz.json_data import each_key_once
 from pytest_dstfuzz.printable import counted, describe, shortened
@@ -311,8 +311,8 @@ class Transport:
     """
 
     def __init__(self, base_url: str, service: ServiceSettings) -> None:
-        full = revealed(base_url)
-        self.address = masked(full)
+        full = reveal_credentials(base_url)
+        self.address = mask_credentials(full)
         self.concurrency = service.concurrency
         url = _service_url(full, self.address)
         self._service = service

@@ -28,11 +28,17 @@ from pytest_dstfuzz.models.simpletod.training import (  # noqa: E402  # noqa: E4
     TreeSequence,
     batches,
     collate,
-    spoken,
+    split_dialogue,
 )
 
 TOKENISER = learn_subwords(
-    (" ".join(words) for d in dialogues() for turn in spoken(d).turns for words in turn[:2]), 400
+    (
+        " ".join(words)
+        for d in dialogues()
+        for turn in split_dialogue(d).turns
+        for words in turn[:2]
+    ),
+    400,
 )
 ENCODER = Encoder(TOKENISER, 256)
 
@@ -63,7 +69,7 @@ def test_one_sequence_a_dialogue_computes_what_one_text_a_turn_does() -> None:
     )
     model = GPT2LMHeadModel(sizes).eval()
     numbers = (0, 3, 7)
-    sequences = [ENCODER.encode(spoken(dialogues()[number])) for number in numbers]
+    sequences = [ENCODER.encode(split_dialogue(dialogues()[number])) for number in numbers]
     batch = collate(sequences)
     hidden = torch.zeros(batch.mask.shape).masked_fill_(~batch.mask, torch.finfo().min)
     with torch.inference_mode():
@@ -82,9 +88,9 @@ def test_one_sequence_a_dialogue_computes_what_one_text_a_turn_does() -> None:
 
 
 def test_a_turn_that_is_too_long_is_left_out() -> None:
-    whole = ENCODER.encode(spoken(dialogues()[0]))
+    whole = ENCODER.encode(split_dialogue(dialogues()[0]))
     first = int((whole.branches == 1).sum() + whole.reach[whole.branches == 1][0])
-    cut = Encoder(TOKENISER, first).encode(spoken(dialogues()[0]))
+    cut = Encoder(TOKENISER, first).encode(split_dialogue(dialogues()[0]))
     assert set(whole.branches) == {0, 1, 2}
     assert set(cut.branches) == {0, 1}
     assert cut.positions.max() < first
@@ -107,8 +113,8 @@ def test_batches_hold_every_sequence_once(
 
 @given(st.integers(0, 9), st.integers(0, 2**32 - 1))
 def test_exchanged_values_are_said_as_the_state_has_them(number: int, seed: int) -> None:
-    exchange = SlotValueAugmenter([spoken(dialogue) for dialogue in dialogues()], 1.0)
-    before = spoken(dialogues()[number])
+    exchange = SlotValueAugmenter([split_dialogue(dialogue) for dialogue in dialogues()], 1.0)
+    before = split_dialogue(dialogues()[number])
     after = exchange(before, np.random.default_rng(seed))
     assert len(after.turns) == len(before.turns)
     for (_, user, state), (_, changed, new) in zip(before.turns, after.turns, strict=True):
@@ -139,6 +145,6 @@ def test_values_are_exchanged_everywhere_and_from_the_same_slot() -> None:
 
 
 def test_no_exchange_without_a_share() -> None:
-    exchange = SlotValueAugmenter([spoken(dialogue) for dialogue in dialogues()], 0.0)
-    first = spoken(dialogues()[0])
+    exchange = SlotValueAugmenter([split_dialogue(dialogue) for dialogue in dialogues()], 0.0)
+    first = split_dialogue(dialogues()[0])
     assert exchange(first, np.random.default_rng(0)) == first

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_dstfuzz import Settings
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
-from pytest_dstfuzz.campaign.figures import tallied
+from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
@@ -124,7 +124,7 @@ def test_replies_may_be_held_against_recorded_answers(data: DialogueSet):
     assert [turn.outcome for turn in against if turn.tested] == ["violation"] * sum(
         turn.tested for turn in against
     )
-    (figures,) = tallied(CasesTally(), against).figures
+    (figures,) = tally_results(CasesTally(), against).figures
     assert figures.levels == (figures.bugs, 0, 0)
     assert "no answer to the question is recorded" in {turn.reason for turn in against}
 
@@ -151,7 +151,7 @@ def test_cases_are_counted_as_mortar_counts(data: DialogueSet):
         return answers.get(context.user, "It opens.") if len(context.exchanges) < 3 else "Later."
 
     results = [*run(SameContext(1), data, reply), *run(ContextsAgree(1), data, reply)]
-    first, second, together = tallied(CasesTally(), results).figures
+    first, second, together = tally_results(CasesTally(), results).figures
     assert (first.name, second.name, together.name) == (*NAMES[::2], TOGETHER)
     assert first.detections == sum(
         len(turn.variants) for turn in results if turn.relation == NAMES[0]
@@ -218,7 +218,7 @@ def _count(results: Sequence[TurnResult]) -> int:
 def test_the_summary_has_a_table_of_cases(data: DialogueSet):
     page = TerminalPage(100, "utf-8")
     results = run(SameContext(1), data, lambda context: f"{len(context.exchanges)} times")
-    show_cases(page, tallied(CasesTally(), results).figures)
+    show_cases(page, tally_results(CasesTally(), results).figures)
     text = "\n".join(line.text for line in page.lines)
     assert "RETC" in text
     assert "same-context" in text

@@ -19,7 +19,7 @@ from pytest_dstfuzz.dialogue.calls import (
     transcript_of_json,
 )
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
-from pytest_dstfuzz.dialogue.sampling import end_state, rolled_out
+from pytest_dstfuzz.dialogue.sampling import end_state, roll_out
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.rolling import MOST_STEPS, NOT_RECORDED
@@ -89,7 +89,7 @@ class Clerk:
 
 def rolled(assistant: object, turn: int = 2, data: DialogueSet = DATA) -> object:
     tracker = as_tracker(assistant, outcome="tool-calls", history="own")
-    (answer,) = tracker.predict([rolled_out(data).dialogues[0].context(turn)])
+    (answer,) = tracker.predict([roll_out(data).dialogues[0].context(turn)])
     return answer
 
 
@@ -107,23 +107,23 @@ def test_the_end_state_is_that_of_all_steps_and_reading_has_no_effect() -> None:
 
 
 def test_what_a_rollout_needs_is_kept_with_a_violation() -> None:
-    kept = rolled_out(DATA).dialogues[0].context(1).transcript
+    kept = roll_out(DATA).dialogues[0].context(1).transcript
     assert kept is not None
     assert transcript_of_json(transcript_json(kept)) == kept
 
 
 def test_labels_are_the_end_states_of_the_recording() -> None:
-    turns = rolled_out(DATA).dialogues[0].turns
+    turns = roll_out(DATA).dialogues[0].turns
     booked = calls_outcome([BOOKED])
     assert [turn.calls for turn in turns] == [{}, booked, booked]
-    assert rolled_out(rolled_out(DATA)) == rolled_out(DATA)
+    assert roll_out(roll_out(DATA)) == roll_out(DATA)
 
 
 def test_an_id_that_is_used_again_is_that_of_the_call_before_the_result() -> None:
     told = recorded((FOUND, "ref77"), (BOOKED, "ok"), said="Done.")
     block = (m.replace("id_find_0", "call_0").replace("id_book_1", "call_0") for m in told)
     talk = replace(TALK, closing=tuple(block))
-    (dialogue,) = rolled_out(replace(DATA, dialogues=(talk,))).dialogues
+    (dialogue,) = roll_out(replace(DATA, dialogues=(talk,))).dialogues
     assert [result for _, result in dialogue.results[-2:]] == ["ref77", "ok"]
 
 
@@ -166,7 +166,7 @@ def test_one_that_never_speaks_is_stopped_and_identical_calls_count_once() -> No
 def test_beginnings_are_shared() -> None:
     clerk = Clerk()
     tracker = as_tracker(clerk, outcome="tool-calls", history="own")
-    dialogue = rolled_out(DATA).dialogues[0]
+    dialogue = roll_out(DATA).dialogues[0]
     contexts = [dialogue.context(turn) for turn in range(3)]
     first = tracker.predict([*contexts, contexts[2].saying("thx !"), contexts[2].again(1)])
     # Two for each of the first utterances, one for each end; a repetition begins anew.

@@ -12,7 +12,7 @@ from loopback import Asked, Says, Service
 from table_talk import BOOK, CONTEXT, DATA, FIND, MESSAGES
 
 from pytest_dstfuzz.config import build_settings
-from pytest_dstfuzz.config.parsers import masked_words
+from pytest_dstfuzz.config.parsers import mask_command_line
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.registry import tracker_for
@@ -208,4 +208,4 @@ def test_a_model_needs_tools() -> None:
 
 def test_the_command_that_repeats_a_run_shows_how_a_model_is_asked() -> None:
     words = ["--dst-tracker=stream=yes", "--dst-tracker", "tool-choice=book_table"]
-    assert masked_words(words) == words
+    assert mask_command_line(words) == words

@@ -15,9 +15,9 @@ from pytest_dstfuzz.config import (
     MASK,
     Header,
     Settings,
-    masked,
-    masked_words,
-    revealed,
+    mask_command_line,
+    mask_credentials,
+    reveal_credentials,
     settings_json,
 )
 from pytest_dstfuzz.errors import UserError
@@ -77,8 +77,8 @@ def test_what_stands_around_a_credential_stays() -> None:
     ],
 )
 def test_an_address_is_shown_without_credentials(address: str, shown: str) -> None:
-    assert masked(address) == shown
-    assert masked(shown) == shown
+    assert mask_credentials(address) == shown
+    assert mask_credentials(shown) == shown
 
 
 def test_settings_show_no_credentials_and_lose_none() -> None:
@@ -88,7 +88,7 @@ def test_settings_show_no_credentials_and_lose_none() -> None:
     )
     for settings in (given, given.replace_options(seed=3), copy.deepcopy(given)):
         again = pickle.loads(pickle.dumps(settings))  # noqa: S301 - made in this line
-        assert revealed(again.tracker.model or "") == "http://me:marker@h?key=marker"
+        assert reveal_credentials(again.tracker.model or "") == "http://me:marker@h?key=marker"
         assert [header.value for header in again.tracker.header] == ["marker", "Bearer $TEAM"]
         assert "marker" not in f"{again} {again!r} {json.dumps(settings_json(again))}"
     assert settings_json(given)["header"] == ["X-Key: ***", "X-Team: Bearer $TEAM"]
@@ -119,7 +119,7 @@ def test_settings_show_no_credentials_and_lose_none() -> None:
     ],
 )
 def test_a_command_line_is_shown_without_credentials(words: list[str], shown: list[str]) -> None:
-    assert masked_words(words) == shown
+    assert mask_command_line(words) == shown
 
 
 @pytest.mark.parametrize("text", ["marker", "X-Key:", ": marker", "X Key: marker"])
