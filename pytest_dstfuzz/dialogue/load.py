@@ -649,7 +649,9 @@ def load_dialogues(
     read = _with_tools(_read(choice, how), tools, told.append)
     dialogues = gather_dialogues(read)
     if not dialogues:
-        raise DataError(f"{location.path} has no dialogues of the split {wanted!r}")
+        first = choice.files[0][1]
+        why = " ".join((f"{first.place} is {shape_of(first)}.", *told))
+        raise DataError(f"{location.path} has no dialogues of the split {wanted!r}: {why}")
     known, notes = _ontology(files, choice, ontology, how)
     found = DialogueSet(
         name=name or location.name,

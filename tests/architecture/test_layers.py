@@ -126,6 +126,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "markupsafe": ("report/html",),
     "hypothesis": ("strategies",),
     "mcp": ("dialogue/mcp_server",),
+    "yaml": ("dialogue/readers/rasa",),
     "matplotlib": (),
     "msgspec": (
         *(

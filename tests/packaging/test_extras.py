@@ -30,7 +30,7 @@ def packages(extra: str) -> set[str]:
 
 EXTRAS = {name: packages(name) for name in PROJECT["optional-dependencies"]}
 #: A module of another name than the package that is asked for, which brings it.
-BRINGS = {"tokenizers": "transformers", "markupsafe": "jinja2"}
+BRINGS = {"tokenizers": "transformers", "markupsafe": "jinja2", "yaml": "pyyaml"}
 
 
 def named_extras() -> list[tuple[str, str, frozenset[str]]]:

@@ -17,6 +17,7 @@ from pytest_dstfuzz.dialogue.readers.corpora import (
 from pytest_dstfuzz.dialogue.readers.forms import FORMS
 from pytest_dstfuzz.dialogue.readers.logs import JsonLines, Table, UserTexts
 from pytest_dstfuzz.dialogue.readers.messages import Messages
+from pytest_dstfuzz.dialogue.readers.rasa import RasaExamples, RasaStories, RasaTrackers
 from pytest_dstfuzz.dialogue.readers.source import Reader, ReadOptions, SourceFile
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.registry import Registry, blamed
@@ -34,6 +35,9 @@ _SHIPPED: Final[tuple[Reader, ...]] = (
     JsonLines(),
     *FORMS,
     Messages(),
+    RasaStories(),
+    RasaTrackers(),
+    RasaExamples(),
     Table(),
     UserTexts(),
 )
@@ -83,7 +87,7 @@ def _other(name: str, wanted: str | None) -> Reader:
 
 def forms(readers: Iterable[Reader]) -> list[str]:
     """Return a line for each reader with its name and the description of its files."""
-    return [f"{reader.name:<10} {reader.about}".rstrip() for reader in readers]
+    return [f"{reader.name:<12} {reader.about}".rstrip() for reader in readers]
 
 
 class _BrokenReader(Reader):

@@ -1,0 +1,388 @@
+"""Readers of Rasa's files: stories and end-to-end tests, NLU examples, and dumps of trackers.
+
+The domain of the project gives the texts of the bot's responses and the slots that an entity
+fills. A step without the user's words gets the first NLU example of its intent. A turn has a belief
+state as its label as long as nothing but entities and ``slot_was_set`` can have filled a slot: not
+after a form or an action. The events of a tracker name every slot.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
+from pytest_dstfuzz.dialogue.messages import Message
+from pytest_dstfuzz.dialogue.readers.messages import values_of
+from pytest_dstfuzz.dialogue.readers.source import (
+    Oddities,
+    Reader,
+    ReadOptions,
+    SourceFile,
+    as_state,
+    begun_object,
+    json_start,
+)
+from pytest_dstfuzz.errors import DataError, needs_extra
+from pytest_dstfuzz.json_data import shorten_value
+
+_YAML: Final = (".yml", ".yaml")
+#: An annotated entity: ``[big](size)``, ``[big](size:large)`` or ``[big]{"entity": "size"}``.
+_ENTITY: Final = re.compile(r"\[(?P<text>[^\]]+)\](?:\((?P<name>[^)]*)\)|(?P<json>\{[^}]*\}))")
+_PLACEHOLDER: Final = re.compile(r"\{\w+\}")
+#: Slots that Rasa itself sets.
+_OWN: Final = ("requested_slot", "session_started_metadata")
+#: Actions that say nothing.
+_SILENT: Final = re.compile(
+    r"action_(listen|session_start|restart|default_fallback|deactivate_loop)"
+)
+
+
+def _parsed(file: SourceFile) -> Any:
+    with needs_extra("reading Rasa's YAML", "yaml", "yaml"):
+        import yaml  # noqa: PLC0415 - optional
+    try:
+        return yaml.safe_load(file.text())
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f": line {mark.line + 1}"
+        raise DataError(f"{file.place}{line} is not valid YAML") from None
+
+
+@dataclass
+class _Project:
+    """What the files of a project say about the words of the bot and about slots."""
+
+    #: Name of a response -> its first text. ``None`` if it depends on slots.
+    responses: dict[str, str | None] = field(default_factory=dict)
+    #: Entity -> the slots that it fills.
+    filled: dict[str, list[str]] = field(default_factory=dict)
+    #: Whether nothing else fills a slot, apart from forms and actions.
+    complete: bool = False
+    #: Intent -> its first example.
+    examples: dict[str, str] = field(default_factory=dict)
+
+
+def _project(file: SourceFile) -> _Project:
+    found = _Project()
+    if file.member is not None:
+        return found
+    folders = [folder for folder in file.path.absolute().parents[:4] if _domains(folder)]
+    found.complete = bool(folders)
+    for path in _domains(folders[0]) if folders else ():
+        domain = _parsed(SourceFile(path.name, path))
+        if isinstance(domain, Mapping):
+            _add_domain(found, domain)
+    for path in sorted((folders[0] / "data").rglob("*.yml")) if folders else ():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if re.search(r"^nlu:", text, re.MULTILINE):
+            for intent, example in _examples(_parsed(SourceFile(path.name, path))):
+                for name in (intent, intent.partition("/")[0]):
+                    found.examples.setdefault(name, _without_entities(example)[0])
+    return found
+
+
+def _domains(folder: Path) -> list[Path]:
+    single = [folder / f"domain{suffix}" for suffix in _YAML]
+    return [path for path in single if path.is_file()] or sorted((folder / "domain").rglob("*.yml"))
+
+
+def _add_domain(found: _Project, domain: Mapping[str, Any]) -> None:
+    for name, variations in _of(domain, "responses").items():
+        first = variations[0] if isinstance(variations, list) and variations else {}
+        text = first.get("text") if isinstance(first, Mapping) else None
+        plain = isinstance(text, str) and not _PLACEHOLDER.search(text)
+        found.responses[name] = text.strip() if plain and isinstance(text, str) else None
+    for slot, about in _of(domain, "slots").items():
+        if not isinstance(about, Mapping):
+            continue
+        mappings = about.get("mappings")
+        # Before Rasa 3 an entity filled the slot of its name.
+        old = [{"type": "from_entity", "entity": slot}] if about.get("auto_fill", True) else []
+        for one in mappings if isinstance(mappings, list) else old:
+            kind = one.get("type") if not one.get("conditions") else None
+            if kind == "from_entity":
+                found.filled.setdefault(str(one.get("entity")), []).append(str(slot))
+            elif kind not in (None, "custom"):
+                found.complete = False
+
+
+def _of(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    inner = value.get(key)
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def _without_entities(text: str) -> tuple[str, dict[str, Any]]:
+    """Return an annotated text as the user said it, and the values of its entities.
+
+    >>> _without_entities('a [big](size) [one]{"entity": "count", "value": "1"}')
+    ('a big one', {'size': 'big', 'count': '1'})
+    """
+    entities: dict[str, Any] = {}
+    for one in _ENTITY.finditer(text):
+        said = one["text"]
+        if one["json"]:
+            try:
+                about = json.loads(one["json"])
+            except ValueError:
+                continue
+            entities[str(about.get("entity"))] = about.get("value", said)
+        else:
+            name, _, value = one["name"].partition(":")
+            entities[name] = value or said
+    return _ENTITY.sub(lambda one: one["text"], text).strip(), entities
+
+
+class _Event(NamedTuple):
+    #: ``user``, ``bot``, ``slot`` or ``unknown``: from here on slots are not known.
+    kind: str
+    #: What was said, or the name of the slot. ``None`` for words that are not known.
+    text: str | None = None
+    #: Values of entities, or of the slot.
+    value: Any = None
+
+
+def _story(steps: Iterable[Any], project: _Project) -> Iterator[_Event]:
+    """Yield the events of a story, or of a test."""
+    for given in steps:
+        step = given["or"][0] if "or" in given else given
+        if "user" in step or "intent" in step:
+            yield from _user(step, project)
+        elif "bot" in step:
+            yield _Event("bot", str(step["bot"]).strip())
+        elif "action" in step or "utter" in step:
+            name = str(step.get("action", step.get("utter")))
+            if not name.startswith("utter_") and not _SILENT.fullmatch(name):
+                yield _Event("unknown")  # A form or an action may fill any slot.
+            if not name.endswith("_form") and not _SILENT.fullmatch(name):
+                yield _Event("bot", project.responses.get(name))
+        elif step.get("active_loop"):
+            yield _Event("unknown")  # A form fills slots that no step names.
+        for slots in step.get("slot_was_set") or ():
+            if not isinstance(slots, Mapping):
+                yield _Event("unknown")  # It may have any value.
+                continue
+            yield from (_Event("slot", str(slot), value) for slot, value in slots.items())
+
+
+def _user(step: Mapping[str, Any], project: _Project) -> Iterator[_Event]:
+    if "user" in step:
+        text, entities = _without_entities(str(step["user"]))
+        for named in step.get("entities") or ():
+            entities |= named if isinstance(named, Mapping) else {}
+        yield _Event("user", text, entities)
+        return
+    yield _Event("user", project.examples.get(str(step["intent"])), {})
+    if step.get("entities"):
+        yield _Event("unknown")  # The example has other values.
+
+
+def _tracker(events: Iterable[Any]) -> Iterator[_Event]:
+    """Yield the events of a dumped tracker."""
+    for one in events:
+        kind, name = one.get("event"), one.get("name")
+        if kind == "user" and one.get("text"):
+            yield _Event("user", str(one["text"]), {})
+        elif kind == "bot":
+            yield _Event("bot", str(one.get("text") or ""))
+        elif kind == "slot" and name not in _OWN:
+            yield _Event("slot", str(name), one.get("value"))
+        elif kind in ("restart", "reset_slots"):
+            yield _Event("reset")
+
+
+class _Talk:
+    """A dialogue that is built from events."""
+
+    def __init__(self, project: _Project) -> None:
+        self._filled = project.filled
+        #: Whether all slots are known, and their values.
+        self._known = project.complete
+        self._slots: dict[str, Any] = {}
+        #: The user's words, with the messages before and the slots after.
+        self._users: list[str] = []
+        self._before: list[list[Message]] = [[]]
+        self._states: list[dict[str, Any] | None] = []
+        #: Numbers of the blocks of messages that lack a reply.
+        self._mute: set[int] = set()
+
+    def add(self, event: _Event) -> None:
+        """Take over one event."""
+        if event.kind == "bot" and event.text is None:
+            self._mute.add(len(self._users))
+        elif event.kind == "bot":
+            self._before[-1].append(Message("assistant", event.text))
+        elif event.kind == "user" and (event.text or "").startswith("/"):
+            # The payload of a button is sent, but never edited.
+            self._before[-1].append(Message("user", event.text))
+        elif event.kind == "user":
+            self._users.append(event.text or "")
+            self._before.append([])
+            self._states.append(None)
+            for entity, value in event.value.items():
+                self._slots |= dict.fromkeys(self._filled.get(entity, ()), value)
+        elif event.kind == "slot":
+            self._slots[str(event.text)] = event.value
+        elif event.kind == "reset":
+            self._slots.clear()
+        else:
+            self._known = False
+        if self._states:
+            self._states[-1] = dict(self._slots) if self._known else None
+
+    def dialogue(self, name: str, place: str, how: ReadOptions) -> Dialogue | None:
+        """Return the dialogue, or ``None`` if the words of a user are not known."""
+        if not all(map(str.strip, self._users)) or not self._users:
+            return None
+        turns = tuple(
+            Turn(
+                index,
+                self._reply(index),
+                user,
+                as_state(self._states[index], f"{place}, turn {index}", how.normalisation),
+                answer=(self._reply(index + 1) or None) if index + 1 == len(self._users) else None,
+                recorded=self._recorded(index),
+            )
+            for index, user in enumerate(self._users)
+        )
+        return Dialogue(name, turns)
+
+    def _reply(self, number: int) -> str:
+        """Return what the bot said in a block, ``""`` if a part of it is not in the files."""
+        said = [one.text for one in self._before[number] if one.role == "assistant"]
+        return "" if number in self._mute else "\n".join(said)
+
+    def _recorded(self, number: int) -> tuple[str, ...] | None:
+        """Return the messages of a block, if they are more than what the bot said."""
+        block = self._before[number]
+        if all(one.role == "assistant" for one in block):
+            return None
+        return tuple(one.encoded() for one in block)
+
+
+_FORM: Final = 'a story has a name and steps, {"story": "...", "steps": [{"user": "..."}]}'
+
+
+class _RasaReader(Reader):
+    """The parts that the readers of Rasa's files share."""
+
+    def _talks(self, file: SourceFile) -> Iterator[tuple[str, str, Iterable[_Event], _Project]]:
+        """Yield the name of each dialogue, its place, its events and its project."""
+        raise NotImplementedError
+
+    def read(self, file: SourceFile, how: ReadOptions) -> Iterator[Dialogue]:
+        """Yield the dialogues of a file, and note those without words of the user."""
+        odd = Oddities()
+        used: dict[str, int] = {}
+        for name, place, events, project in self._talks(file):
+            talk = _Talk(project)
+            try:
+                for event in events:
+                    talk.add(event)
+            except (AttributeError, IndexError, KeyError, TypeError):
+                raise DataError(f"{place}: expected {self.about}") from None
+            used[name] = used.get(name, 0) + 1
+            again = f"-{used[name]}" if used[name] > 1 else ""
+            found = talk.dialogue(f"{name}{again}", place, how)
+            if found is None:
+                odd.add("Dialogues without the words of the user are left out", place)
+            else:
+                yield found
+        odd.tell(how.tell)
+
+
+class RasaStories(_RasaReader):
+    """Stories and end-to-end tests of Rasa."""
+
+    name = "rasa"
+    about = "Rasa's stories or end-to-end tests, YAML with stories: or test_cases:"
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Recognise YAML with a list of stories or of test cases."""
+        named = file.name.lower().endswith(_YAML)
+        return 0.9 if named and re.search(r"^(stories|test_cases):", head, re.MULTILINE) else 0
+
+    def _talks(self, file: SourceFile) -> Iterator[tuple[str, str, Iterable[_Event], _Project]]:
+        parsed = _parsed(file)
+        project = _project(file)
+        listed = [(one, key) for key in ("stories", "test_cases") for one in _list(parsed, key)]
+        for number, (one, key) in enumerate(listed):
+            place = f"{file.place}: {key}[{number}]"
+            if not isinstance(one, Mapping) or not isinstance(one.get("steps"), list):
+                raise DataError(f"{place}: {shorten_value(one)}; {_FORM}")
+            name = one.get("story", one.get("test_case", f"{file.stem}-{number + 1}"))
+            yield str(name), place, _story(one["steps"], project), project
+
+
+class RasaExamples(_RasaReader):
+    """Examples of Rasa's NLU data, each a dialogue of one turn."""
+
+    name = "rasa-nlu"
+    about = "Rasa's NLU examples, YAML with nlu:"
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Recognise YAML with intents, and the older JSON."""
+        if json_start(file, head):
+            return 0.9 if "rasa_nlu_data" in begun_object(head) else 0
+        named = file.name.lower().endswith(_YAML)
+        return 0.8 if named and re.search(r"^nlu:", head, re.MULTILINE) else 0
+
+    def _talks(self, file: SourceFile) -> Iterator[tuple[str, str, Iterable[_Event], _Project]]:
+        project = _project(file)
+        parsed = file.json() if file.name.lower().endswith(".json") else _parsed(file)
+        for intent, example in _examples(parsed):
+            text, entities = _without_entities(example)
+            place = f"{file.place}: intent {intent}"
+            yield intent, place, [_Event("user", text.lstrip("/"), entities)], project
+
+
+class RasaTrackers(_RasaReader):
+    """Dumps of trackers, with all events of a conversation."""
+
+    name = "rasa-tracker"
+    about = 'dumps of Rasa\'s trackers, {"sender_id": "...", "events": [...]}'
+    keys = (("sender_id", "events"),)
+
+    def detect(self, file: SourceFile, head: str) -> float:
+        """Recognise the keys of a tracker."""
+        found = begun_object(head) if json_start(file, head) else {}
+        known = {"sender_id", "events"} <= found.keys() or {"sender_id", "slots"} <= found.keys()
+        return 0.9 if known else 0
+
+    def _talks(self, file: SourceFile) -> Iterator[tuple[str, str, Iterable[_Event], _Project]]:
+        for one, place, name in values_of(file):
+            if not isinstance(one, Mapping) or not isinstance(one.get("events"), list):
+                raise DataError(f"{place}: {shorten_value(one)}; expected {self.about}")
+            yield (
+                str(one.get("sender_id") or name),
+                place,
+                _tracker(one["events"]),
+                _Project(complete=True),
+            )
+
+
+def _list(parsed: object, key: str) -> list[Any]:
+    found = parsed.get(key) if isinstance(parsed, Mapping) else None
+    return found if isinstance(found, list) else []
+
+
+def _examples(parsed: Any) -> Iterator[tuple[str, str]]:
+    """Yield the intent and the text of each example of an NLU file."""
+    old = _list(_of(parsed, "rasa_nlu_data"), "common_examples") if isinstance(parsed, dict) else []
+    for one in old:
+        if isinstance(one, Mapping) and isinstance(one.get("text"), str):
+            yield str(one.get("intent")), one["text"]
+    for one in _list(parsed, "nlu"):
+        if not isinstance(one, Mapping) or "intent" not in one:
+            continue  # Synonyms, lookup tables and regular expressions.
+        listed = one.get("examples")
+        if isinstance(listed, str):
+            listed = [line.strip()[1:] for line in listed.splitlines() if line.strip()[:1] == "-"]
+        for example in listed if isinstance(listed, list) else ():
+            text = example.get("text") if isinstance(example, Mapping) else example
+            if isinstance(text, str) and text.strip():
+                yield str(one["intent"]), text.strip().removeprefix("- ")

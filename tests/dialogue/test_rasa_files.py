@@ -1,0 +1,215 @@
+"""Stories, tests, NLU examples and trackers of Rasa: small files of a made-up project."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, answer_of, messages_and_tools
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.errors import DataError
+
+DOMAIN = """\
+version: "3.1"
+intents: [greet, order, pay]
+entities: [size, flavour]
+slots:
+  size:
+    type: categorical
+    values: [small, large]
+    mappings: [{type: from_entity, entity: size}]
+  taste:
+    type: text
+    mappings: [{type: from_entity, entity: flavour}]
+  paid:
+    type: bool
+    mappings: [{type: custom}]
+  card:
+    type: text
+    mappings: [{type: from_text, conditions: [{active_loop: pay_form}]}]
+responses:
+  utter_hello:
+  - text: Hello, which ice?
+  utter_price:
+  - text: "That is {price} euros."
+"""
+NLU = """\
+version: "3.1"
+nlu:
+- intent: greet
+  examples: |
+    - good day
+    - hi
+- intent: order/ice
+  examples: |
+    - one [big]{"entity": "size", "value": "large"} cup of [lemon](flavour)
+- synonym: large
+  examples: |
+    - big
+"""
+STORIES = """\
+version: "3.1"
+stories:
+- story: a large cup
+  steps:
+  - intent: greet
+    user: |-
+      good day
+  - action: utter_hello
+  - intent: order
+    user: |-
+      a [big]{"entity": "size", "value": "large"} cup of [lemon](flavour)
+  - action: utter_price
+  - user: |
+      no, vanilla
+    intent: order
+  - slot_was_set:
+    - taste: vanilla
+    - size: null
+  - action: action_pay
+  - user: thanks
+    intent: greet
+- story: by intent
+  steps:
+  - intent: greet
+  - action: utter_hello
+  - or:
+    - intent: order
+    - intent: greet
+- story: nobody says this
+  steps:
+  - intent: pay
+- story: a button
+  steps:
+  - user: /greet
+    intent: greet
+  - action: utter_hello
+  - user: lemon
+    intent: order
+  - action: pay_form
+  - active_loop: pay_form
+  - user: by card
+    intent: pay
+"""
+CASES = """\
+test_cases:
+- test_case: order
+  steps:
+  - user: good day
+  - utter: utter_hello
+  - user: lemon, please
+  - bot: Here you are.
+"""
+TRACKER = {
+    "sender_id": "s1",
+    "slots": {"taste": None},
+    "latest_message": {},
+    "events": [
+        {"event": "action", "name": "action_session_start"},
+        {"event": "user", "text": "a cup of lemon", "parse_data": {"intent": {"name": "order"}}},
+        {"event": "slot", "name": "taste", "value": "lemon"},
+        {"event": "slot", "name": "requested_slot", "value": "size"},
+        {"event": "bot", "text": "Which size?"},
+        {"event": "user", "text": "/large", "parse_data": {}},
+        {"event": "slot", "name": "size", "value": "large"},
+        {"event": "bot", "text": "Here you are."},
+        {"event": "user", "text": "no lemon", "parse_data": {}},
+        {"event": "slot", "name": "taste", "value": None},
+    ],
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "domain.yml").write_text(DOMAIN)
+    (tmp_path / "data" / "nlu.yml").write_text(NLU)
+    (tmp_path / "data" / "stories.yml").write_text(STORIES)
+    (tmp_path / "tests" / "test_cases.yml").write_text(CASES)
+    return tmp_path
+
+
+def states(data: DialogueSet, name: str) -> list[dict[str, str] | None]:
+    turns = data.dialogue(name).turns
+    return [None if turn.state is None else dict(turn.state) for turn in turns]
+
+
+def test_stories_have_the_words_and_slots_of_their_project(project: Path) -> None:
+    data = load_dialogues(project / "data" / "stories.yml")
+    assert data.layout == "rasa"
+    assert list(data.ids) == ["a large cup", "by intent", "a button"]
+    assert any("left out (once at" in note and "stories[2]" in note for note in data.notes)
+    told = data.dialogue("a large cup")
+    users = [turn.user for turn in told.turns]
+    assert users == ["good day", "a big cup of lemon", "no, vanilla", "thanks"]
+    # The price depends on a slot, and an action on its code.
+    assert [answer_of(told, n) for n in range(4)] == ["Hello, which ice?", None, None, None]
+    large = {"size": "large", "taste": "lemon"}
+    # After the action nothing is known of the slots.
+    assert states(data, "a large cup") == [{}, large, None, None]
+    intents = data.dialogue("by intent")
+    assert [turn.user for turn in intents.turns] == ["good day", "one big cup of lemon"]
+
+
+def test_a_button_is_history_and_no_turn(project: Path) -> None:
+    data = load_dialogues(project / "data" / "stories.yml")
+    told = data.dialogue("a button")
+    assert [turn.user for turn in told.turns] == ["lemon", "by card"]
+    sent = messages_and_tools(told.context(0)).messages
+    assert [one["content"] for one in sent] == ["/greet", "Hello, which ice?", "lemon"]
+    assert states(data, "a button")[1] is None
+
+
+def test_a_project_has_its_tests_in_a_split(project: Path) -> None:
+    data = load_dialogues(project)
+    assert list(data.ids) == ["order"]
+    (one,) = data.dialogues
+    assert [turn.system for turn in one.turns] == ["", "Hello, which ice?"]
+    assert answer_of(one, 1) == "Here you are."
+
+
+def test_examples_are_turns_with_their_entities(project: Path) -> None:
+    data = load_dialogues(project / "data" / "nlu.yml")
+    assert data.layout == "rasa-nlu"
+    assert list(data.ids) == ["greet", "greet-2", "order/ice"]
+    assert states(data, "order/ice") == [{"size": "large", "taste": "lemon"}]
+
+
+def test_another_way_to_fill_slots_leaves_no_labels(project: Path) -> None:
+    extra = "  note:\n    type: text\n    mappings: [{type: from_text}]\n"
+    (project / "domain.yml").write_text(DOMAIN.replace("responses:", f"{extra}responses:"))
+    data = load_dialogues(project / "data" / "stories.yml")
+    assert all(turn.state is None for turn in data.turns())
+
+
+def test_a_tracker_has_its_slots_after_each_turn(tmp_path: Path) -> None:
+    path = tmp_path / "trackers.jsonl"
+    path.write_text(f"{json.dumps(TRACKER)}\n{json.dumps({**TRACKER, 'sender_id': 's2'})}\n")
+    data = load_dialogues(path)
+    assert data.layout == "rasa-tracker"
+    assert states(data, "s1") == [{"taste": "lemon", "size": "large"}, {"size": "large"}]
+    sent = messages_and_tools(data.dialogue("s1").context(1)).messages
+    assert [one["content"] for one in sent] == [
+        *("a cup of lemon", "Which size?", "/large", "Here you are.", "no lemon")
+    ]
+
+
+BAD = {
+    "yaml": ("stories:\n- story: [", r"line 2 is not valid YAML"),
+    "no steps": ("stories:\n- story: a\n", r"stories\[0\]: .*a story has a name and steps"),
+    "a step": ("stories:\n- story: a\n  steps: [3]\n", r"stories\[0\]: expected Rasa's stories"),
+    "no words": (
+        "stories:\n- story: a\n  steps: [{intent: a}]\n",
+        r"no dialogues of the split .* without the words",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
+def test_a_broken_file_is_one_message(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "stories.yml"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message) as error:
+        load_dialogues(path)
+    assert "\n" not in str(error.value)
