@@ -37,7 +37,7 @@ from scipy.stats import rankdata
 from pytest_dstfuzz.campaign.attempts import TurnAttempts, begin_turn
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.engine import predictor_for
-from pytest_dstfuzz.campaign.figures import TURNS, ExpectedTally, has_expectation, tallied
+from pytest_dstfuzz.campaign.figures import TURNS, ExpectedTally, has_expectation, tally_results
 from pytest_dstfuzz.campaign.results import TurnResult, turn_id
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
@@ -70,7 +70,7 @@ def settings_of(model: str, seed: int, **options: Any) -> Settings:
 
 def kept(results: Sequence[TurnResult]) -> Run:
     """Return the part of a run that the tables need."""
-    expected = tallied(ExpectedTally(), results).expected
+    expected = tally_results(ExpectedTally(), results).expected
     assert expected is not None  # noqa: S101 - every run here samples
     variants = [one for turn in results for one in turn.variants]
     own = {
