@@ -355,6 +355,8 @@ class SessionEnd:
             text = f"{no_result_text(self._collector.missing)}{why}"
             lines.append(StyledLine(f"{text}{self._unseen_relations()}", "warning"))
         if screen and (lines or self._collector):
+            # Else the first line below the heading ends the line of the progress.
+            reporter.ensure_newline()
             reporter.section("dstfuzz", "=", bold=True)
         for line in lines:
             markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
