@@ -33,13 +33,13 @@ CHECKED = ("python", "shell", "json", "toml", "ini", "yaml", "jinja", "text")
 FLAGS = {item.flag: item for item in OPTIONS}
 #: Output that no test makes again: beginning of the block -> why.
 NOT_MADE_AGAIN = {
-    "dstfuzz: failed: clean answers changed at 31 of": "of a bot that lost a rule; the tutorial "
+    "failed: clean answers changed at 31 of": "of a bot that lost a rule; the tutorial "
     "into-ci makes such a line",
-    "dstfuzz: failed: 2 variants that held": "gate/test_new_violations.py makes such a line",
-    "dstfuzz: compared with the baseline (trade)": "the other model takes an hour to train",
-    "dstfuzz: expected failures of 1,000 user turns: 8.6": "two runs of 366 turns; a test of "
+    "failed: 2 variants that held": "gate/test_new_violations.py makes such a line",
+    "compared with the baseline (trade)": "the other model takes an hour to train",
+    "expected failures of 1,000 user turns: 8.6": "two runs of 366 turns; a test of "
     "gate/test_expected_comparison.py makes such a line",
-    "dstfuzz: 1 new weakness, 0 fixed": "two runs of 366 turns; a test of "
+    "1 new weakness, 0 fixed": "two runs of 366 turns; a test of "
     "gate/test_new_weaknesses.py makes such lines",
     ".dstfuzz/regressions/*.jsonl": "a line of .gitattributes, read by git alone",
     "1 of 2 rewrites is not followed": "report/test_relation_sections.py makes it of a result",
