@@ -219,7 +219,7 @@ _IN_FULL: Final = 5
 
 
 @dataclass(frozen=True)
-class _Line:
+class _FailureLine:
     """The text of a failure in one line, in place of pytest's."""
 
     text: str

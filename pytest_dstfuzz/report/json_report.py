@@ -143,6 +143,7 @@ def build_report(
         "ledger": first.ledger_json(),
         "relations": [one.to_json() for one in totals.sections(named)],
         "weaknesses": weaknesses_json(totals.weaknesses),
+        "spelling_corrector": None if totals.mending is None else totals.mending._asdict(),
         "regressions": [dict(entry) for entry in regressions],
         "turns": turns,
         "run": {

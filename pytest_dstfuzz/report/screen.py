@@ -20,6 +20,7 @@ from pytest_dstfuzz.report.terminal import left_out_texts, show_added
 from pytest_dstfuzz.report.weaknesses import said, weaknesses_text
 from pytest_dstfuzz.report.wording import shorten
 from pytest_dstfuzz.totals.totals import RelationTotals, Totals
+from pytest_dstfuzz.weaknesses.advice import Mending
 from pytest_dstfuzz.weaknesses.groups import Weakness
 
 __all__ = ["screen_lines"]
@@ -76,6 +77,7 @@ def screen_lines(
     _caveats(page, info, totals)
     _new(page, totals, results)
     _weaknesses(page, totals.weaknesses, expected)
+    _corrector(page, totals.mending)
     show_added(page, totals)
     _end(page, sections, info, totals, command)
     return page.lines
@@ -204,6 +206,17 @@ def _weaknesses(
         style: Style = "dim" if one.accepted else "bad"
         page.field(f"{number:>3}. ", f"{one.description}: {facts}{accepted}", style)
         page.field("     ", _example(one.example.turn, one.example.variant))
+
+
+def _corrector(page: TerminalPage, effect: Mending | None) -> None:
+    """Say what a spelling corrector before the bot would mend, if that is much."""
+    if effect is not None and effect.pays:
+        page.field(
+            label("try"),
+            f"a spelling corrector before the bot: it restores {effect.mended:,} of "
+            f"{counted(effect.violations, 'violation')} and alters {effect.altered:,} of "
+            f"{counted(effect.turns, 'clean turn')}",
+        )
 
 
 def _frequency(one: Weakness, expected: ExpectedFailures | None) -> Iterator[str]:

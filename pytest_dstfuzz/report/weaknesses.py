@@ -164,6 +164,7 @@ def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
             "turns": one.turns,
             "expected_failures": one.expected,
             "accepted": one.accepted or None,
+            "mended": one.mended,
             "words": list(one.words),
             "slots": list(one.slots),
             "example": {

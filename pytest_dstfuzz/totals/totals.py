@@ -29,6 +29,7 @@ from pytest_dstfuzz.campaign.summary import Summary, SummaryTally, YieldsTally
 from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
 from pytest_dstfuzz.kinds.kind import AnswerKind
+from pytest_dstfuzz.perturb.spelling import SpellingCorrector
 from pytest_dstfuzz.relations.relation import OTHER_LANGUAGE, Failure, Side, Unit
 from pytest_dstfuzz.totals.cases import CasesTally
 from pytest_dstfuzz.totals.plainest import Novelty, PlainestTally
@@ -40,6 +41,7 @@ from pytest_dstfuzz.totals.tallies import (
     applied_text,
 )
 from pytest_dstfuzz.totals.troubles import AnswersTally, TroublesTally
+from pytest_dstfuzz.weaknesses.advice import Mending
 from pytest_dstfuzz.weaknesses.groups import Member, Weakness, WeaknessTally
 
 __all__ = ["RelationFacts", "Totals"]
@@ -227,6 +229,7 @@ class Totals:
         fallbacks: tuple[str, ...] = (),
         redact: Callable[[TurnResult], TurnResult] | None = None,
         accepted: Mapping[str, str] | None = None,
+        corrector: SpellingCorrector | None = None,
     ) -> None:
         """Create empty totals.
 
@@ -237,6 +240,7 @@ class Totals:
             redact: removes the texts from a result; ``None`` = texts may be shown. Weaknesses are
                 computed from unredacted results.
             accepted: weakness -> why it is accepted.
+            corrector: the spelling corrector whose effect is measured; ``None`` = no figure.
         """
         self._facts, self._fallbacks, self._redact = facts or {}, fallbacks, redact
         #: Names of the relations in the order of the settings. Others come after them.
@@ -262,7 +266,7 @@ class Totals:
         self.why_skipped = ""
         #: Turns with a violation.
         self.broken = 0
-        self._weaknesses, self._accepted = WeaknessTally(), accepted or {}
+        self._weaknesses, self._accepted = WeaknessTally(corrector), accepted or {}
         self._answers, self._together = dict[str, AnswersTally](), AnswersTally()
 
     @classmethod
@@ -309,6 +313,11 @@ class Totals:
     def weaknesses(self) -> tuple[Weakness, ...]:
         """The weaknesses behind the violations, worst first."""
         return tuple(map(self._shown, self._weaknesses.weaknesses))
+
+    @property
+    def mending(self) -> Mending | None:
+        """The effect of a spelling corrector; ``None`` if it was not measured."""
+        return self._weaknesses.mending
 
     def _shown(self, weakness: Weakness) -> Weakness:
         """Return a weakness without redacted texts, with the reason why it is accepted."""

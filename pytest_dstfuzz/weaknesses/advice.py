@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, get_args
+from itertools import chain
+from typing import Final, Literal, NamedTuple, get_args
 
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.kinds.kind import AnswerKind
+from pytest_dstfuzz.perturb.edits import undo_edits
+from pytest_dstfuzz.perturb.spelling import SpellingCorrector
+from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.weaknesses.mechanisms import IGNORED, OTHER, RESTARTED
 
 __all__ = ["to_try"]
@@ -260,3 +265,49 @@ def to_try(mechanism: str, kind: AnswerKind) -> str:
     # A relation of another package may break in a way that is typical of another kind of bot.
     parts = tuple(part for part in parts if part in advice) or get_args(Part)
     return "; ".join(f"{part}: {advice[part]}" for part in parts if part in advice)
+
+
+def _system_words(turn: TurnResult) -> frozenset[str]:
+    """Return the words that the system says in a dialogue, in lower case."""
+    return frozenset(chain.from_iterable(map(word_list, (*turn.earlier_system, turn.system))))
+
+
+def is_altered(corrector: SpellingCorrector, turn: TurnResult) -> bool:
+    """Return whether a spelling corrector alters the clean turn."""
+    # Few turns have an unknown word, so the words of the system are rarely needed.
+    if corrector.correct(turn.user) == turn.user:
+        return False
+    return corrector.correct(turn.user, _system_words(turn)) != turn.user
+
+
+def is_mended(corrector: SpellingCorrector, turn: TurnResult, variant: VariantResult) -> bool:
+    """Return whether a spelling corrector restores the clean texts of a violation.
+
+    Then the bot would get the clean texts and give the clean answer, so nothing is asked again. A
+    change of meaning is no slip.
+    """
+    plain = variant.plain
+    if turn.side == "should-change" or variant.moves:
+        return False
+    said = _system_words(turn)
+    pairs = [(plain.text, plain.edits)]
+    pairs += [(plain.context[one.turn_index], one.edits) for one in plain.context_edits]
+    return any(edits for _, edits in pairs) and all(
+        corrector.correct(text, said) == undo_edits(text, edits) for text, edits in pairs
+    )
+
+
+class Mending(NamedTuple):
+    """The effect of a spelling corrector before the bot, without a further answer of the bot."""
+
+    #: Violations whose clean texts it restores, of all violations.
+    mended: int
+    violations: int
+    #: Clean turns that it alters, of all with a valid variant.
+    altered: int
+    turns: int
+
+    @property
+    def pays(self) -> bool:
+        """Whether it restores at least a quarter of the violations."""
+        return bool(self.mended) and 4 * self.mended >= self.violations

@@ -24,9 +24,10 @@ from pytest_dstfuzz.campaign.figures import (
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, not_corrected
 from pytest_dstfuzz.dialogue.calls import REPLY
 from pytest_dstfuzz.dialogue.dialogues import Difference
+from pytest_dstfuzz.perturb.spelling import SpellingCorrector
 from pytest_dstfuzz.perturb.values import Mentions
 from pytest_dstfuzz.perturb.words import Edit, word_list
-from pytest_dstfuzz.weaknesses.advice import to_try
+from pytest_dstfuzz.weaknesses.advice import Mending, is_altered, is_mended, to_try
 from pytest_dstfuzz.weaknesses.mechanisms import (
     CALLS,
     FAILURES,
@@ -245,6 +246,8 @@ class Weakness:
         expected: expected failures per 1,000 user turns because of this weakness; 0 if only the
             search found it, and not the sample; ``None`` if the run has no estimate.
         accepted: the reason if the weakness was accepted, else ``""``.
+        mended: the number of violations whose clean texts a spelling corrector restores; ``None``
+            if that was not measured.
     """
 
     key: Key
@@ -256,6 +259,7 @@ class Weakness:
     members: tuple[str, ...]
     expected: float | None = None
     accepted: str = ""
+    mended: int | None = None
 
     @property
     def id(self) -> str:
@@ -270,7 +274,10 @@ class Weakness:
     @property
     def to_try(self) -> str:
         """Advice against the weakness."""
-        return to_try(self.key.mechanism, self.example.turn.kind)
+        advice = to_try(self.key.mechanism, self.example.turn.kind)
+        if not self.mended:
+            return advice
+        return f"{advice}; spelling corrector: restores {self.mended} of {self.count} texts"
 
 
 def member_id(turn: TurnResult, variant: VariantResult) -> str:
@@ -285,7 +292,10 @@ class WeaknessTally:
     For each key, it stores counts, the plainest violation, and at most `MOST_MEMBERS` names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, corrector: SpellingCorrector | None = None) -> None:
+        """Create an empty tally. With a ``corrector``, it counts the violations that it mends."""
+        self._corrector = corrector
+        self._clean, self._altered = DistinctCount(), DistinctCount()
         self._groups: dict[Key, _Group] = {}
         self._expected = ExpectedTally()
         self._shrunk: set[bool] = set()
@@ -293,13 +303,18 @@ class WeaknessTally:
     def add(self, turn: TurnResult) -> None:
         """Add the violations of a turn."""
         self._expected.add(turn)
+        if self._corrector is not None and turn.tested:
+            self._clean.add(turn.id)
+            if is_altered(self._corrector, turn):
+                self._altered.add(turn.id)
         for variant in turn.violations:
             member = Member(turn, variant, read(turn, variant))
             key = member.reading.key
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = _Group(member)
-            group.add(member)
+            corrector = self._corrector
+            group.add(member, None if corrector is None else is_mended(corrector, turn, variant))
             self._shrunk.add(variant.minimal is not None)
 
     @property
@@ -309,6 +324,15 @@ class WeaknessTally:
         ``None`` if there is no violation.
         """
         return any(self._shrunk) if self._shrunk else None
+
+    @property
+    def mending(self) -> Mending | None:
+        """The effect of the spelling corrector; ``None`` without one."""
+        if self._corrector is None:
+            return None
+        mended = sum(group.mended or 0 for group in self._groups.values())
+        violations = sum(group.count for group in self._groups.values())
+        return Mending(mended, violations, self._altered.value, self._clean.value)
 
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:
@@ -369,7 +393,9 @@ class _Group:
 
     def __init__(self, first: Member) -> None:
         self._example, self._plainness = first, _plainness(first)
-        self._count = 0
+        self.count = 0
+        #: Violations that a spelling corrector mends; ``None`` if that was not measured.
+        self.mended: int | None = None
         self._turns = DistinctCount()
         #: Turns that do not break because of earlier turns alone.
         self._own_turns = DistinctCount()
@@ -380,11 +406,13 @@ class _Group:
         self._known = False
         self._weights = ExactSum()
 
-    def add(self, member: Member) -> None:
+    def add(self, member: Member, mended: bool | None) -> None:
         turn, variant, reading = member
+        if mended is not None:
+            self.mended = (self.mended or 0) + mended
         if (plainness := _plainness(member)) < self._plainness:
             self._example, self._plainness = member, plainness
-        self._count += 1
+        self.count += 1
         self._turns.add(turn.id)
         if variant.cause != "context":
             self._own_turns.add(turn.id)
@@ -409,12 +437,13 @@ class _Group:
         self._drop_places()
         found = Weakness(
             key=key,
-            count=self._count,
+            count=self.count,
             turns=self._turns.value,
             words=_most_frequent(self._words),
             slots=_most_frequent(self._slots),
             example=self._example,
             members=tuple(name for *_, name in self._places),
+            mended=self.mended,
         )
         if not self._known or figure is None or figure.per_1000 is None:
             return found

@@ -58,10 +58,10 @@ ALLOWED: dict[str, set[str]] = {
     | {"dialogue", "kinds", "perturb", "trackers", "comparisons", "relations", "search"},
     "weaknesses": BASE
     | {"dialogue", "kinds", "perturb.words", "perturb.edits", "perturb.lexicon"}
-    | {"perturb.values", "campaign", "comparisons"},
+    | {"perturb.values", "perturb.spelling", "campaign", "comparisons"},
     "totals": BASE
     | {"dialogue", "kinds", "campaign", "weaknesses", "relations.relation"}
-    | {"comparisons.polarity"},
+    | {"comparisons.polarity", "perturb.spelling"},
     "report": BASE
     | {"dialogue", "kinds", "perturb.words", "perturb.edits", "campaign", "weaknesses"}
     | {"totals", "trackers.tracker", "relations.relation", "comparisons.polarity"},
@@ -109,7 +109,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "sentence_transformers": ("comparisons/foreign",),
     "nltk": ("perturb/lexicon/word_sources",),
     "gensim": ("perturb/lexicon/word_sources", "models/trade"),
-    "jellyfish": ("perturb/validity", "trackers/conformance"),
+    "jellyfish": ("perturb/validity", "perturb/spelling", "trackers/conformance"),
     "httpx": ("trackers/web/",),
     "starlette": ("trackers/web/server",),
     "uvicorn": ("trackers/web/server",),

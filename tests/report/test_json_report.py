@@ -107,7 +107,6 @@ def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -
         "noise",
         "repeats",
         "expected_failures",
-        "failing_mass",
         "malformed",
     }
     turn = next(turn for turn in report["turns"] if turn["outcome"] == "violation")

@@ -11,14 +11,18 @@ import pytest
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
+from pytest_dstfuzz.perturb.spelling import SpellingCorrector
 from pytest_dstfuzz.perturb.words import Edit
-from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report
+from pytest_dstfuzz.report.packing import problems
 from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.screen import screen_lines
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.totals.totals import Totals
 from pytest_dstfuzz.weaknesses.advice import to_try
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
+from tests.report.conftest import EARLIER
 
 LOST = "cue misspelt, value wrong"
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
@@ -65,6 +69,7 @@ def test_the_entry_of_a_weakness(results: list[TurnResult]) -> None:
         "turns": 1,
         "expected_failures": None,
         "accepted": None,
+        "mended": None,
         "words": ["leaving"],
         "slots": ["train-day"],
         "example": {
@@ -146,3 +151,33 @@ def test_ids_do_not_hold_what_was_said(broken: TurnResult, change: str | None) -
         [replace(broken, variants=(replace(violation, changed_slots=(changed,)),))]
     )
     assert "friday" not in found.id + found.description + found.to_try
+
+
+@pytest.mark.parametrize(("others", "shown"), [(3, True), (4, False)])
+def test_the_screen_names_a_corrector_that_mends_a_quarter(
+    broken: TurnResult, others: int, shown: bool
+) -> None:
+    (slip,) = broken.violations
+    # Words cannot be restored if they are gone.
+    gone = replace(
+        slip,
+        text="i am on friday from ely",
+        edits=(Edit("word_drop", "any", 5, 13, "leaving ", ""),),
+        context=(EARLIER,),
+        context_edits=(),
+    )
+    results = [
+        replace(broken, id=f"t{n}", dialogue_id=f"d{n}", variants=(gone if n else slip,))
+        for n in range(others + 1)
+    ]
+    totals = Totals(corrector=SpellingCorrector())
+    for one in results:
+        totals.add(one)
+    text = " ".join(line.text for line in screen_lines(results, Settings(), INFO, totals))
+    told = f"restores 1 of {others + 1} violations and alters 0 of {others + 1} clean turns"
+    assert (told in " ".join(text.split())) == shown
+    report = build_report(results, Settings(), INFO, totals=totals)
+    assert report["spelling_corrector"] == {
+        "mended": 1, "violations": others + 1, "altered": 0, "turns": others + 1,
+    }  # fmt: skip
+    assert problems(report, json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))) == []

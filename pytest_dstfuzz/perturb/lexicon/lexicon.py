@@ -12,7 +12,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from importlib import resources
@@ -151,6 +151,11 @@ class Lexicon:
     def frequency_rank(self, word: str) -> int | None:
         """Return the rank in the MultiWOZ training split, 0 = most frequent, or ``None``."""
         return self._ranks.get(word.lower())
+
+    @property
+    def frequent_words(self) -> Collection[str]:
+        """The words with a frequency rank, in order."""
+        return self._ranks.keys()
 
     def synonyms(self, word: str, pos: str | None = None) -> tuple[str, ...]:
         """Return the reviewed synonyms of ``word`` that keep the meaning of a request.

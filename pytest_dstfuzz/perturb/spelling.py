@@ -1,0 +1,124 @@
+"""A spelling corrector as it could run before a bot, to measure what it would mend."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property, lru_cache
+from typing import Final
+
+from jellyfish import damerau_levenshtein_distance
+
+from pytest_dstfuzz.dialogue.dialogues import Ontology
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.words import one_letter_away, take_apart, word_list
+
+__all__ = ["SpellingCorrector", "words_of_ontology"]
+
+#: Minimum length of a token that is corrected, and of one with two wrong letters.
+_SHORTEST: Final = 3
+_SHORTEST_OF_TWO: Final = 6
+#: Rank of a word that is no frequent one.
+_RARE: Final = 1 << 20
+
+_near = lru_cache(maxsize=4096)(one_letter_away)
+
+
+class SpellingCorrector:
+    """Replaces unknown words by known ones, without a model.
+
+    It knows the shipped lexicon and the words of the bot. A known word stays, even if another one
+    was meant (`form` for `from`). An unknown word becomes the nearest known one: one with the
+    same letters first, then the words of the bot, then the more frequent ones. Codes, numbers and
+    words with marks stay.
+
+    >>> SpellingCorrector(["parkside"]).correct("Plese book thetable at parksdie, on firday 5")
+    'Please book the table at parkside, on friday 5'
+    """
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        """Store the ``words`` of the bot, such as the values of its ontology, in any case."""
+        self._own = frozenset(map(str.lower, words))
+        self._lexicon = load_lexicon()
+
+    def correct(self, text: str, said: Collection[str] = ()) -> str:
+        """Return a corrected text. ``said`` are further known words, in lower case."""
+        words, gaps, _, _ = take_apart(text)
+        found = gaps[0]
+        skip = False
+        for place, word in enumerate(words):
+            if skip:
+                skip = False
+                continue
+            gap = gaps[place + 1]
+            fixed = word.text if self._stays(word.lower, said) else self._nearest(word.lower, said)
+            after = words[place + 1].lower if gap == " " else ""
+            both = word.lower + after
+            # A blank inside a word.
+            if after and both.isalpha() and self._joins(word.lower, after, said):
+                fixed, gap, skip = both, gaps[place + 2], True
+            found += _in_case_of(word.text, fixed) + gap
+        return found
+
+    def _stays(self, word: str, said: Collection[str]) -> bool:
+        return len(word) < _SHORTEST or not word.isalpha() or self._knows(word, said)
+
+    def _knows(self, word: str, said: Collection[str]) -> bool:
+        return word in self._own or word in said or self._lexicon.is_word(word)
+
+    def _joins(self, left: str, right: str, said: Collection[str]) -> bool:
+        parts = self._knows(left, said) and self._knows(right, said)
+        return not parts and self._knows(left + right, said)
+
+    def _nearest(self, word: str, said: Collection[str]) -> str:
+        """Return the best correction of an unknown word, or the word if there is none."""
+        near = [one for one in _near(word) if self._knows(one, said)]
+        for place in range(1, len(word)):
+            parts = word[:place], word[place:]
+            if all(len(part) > 1 or part in "ai" for part in parts) and all(
+                self._knows(part, said) for part in parts
+            ):
+                near.append(" ".join(parts))
+        if not near and len(word) >= _SHORTEST_OF_TWO:
+            near = [
+                one
+                for one in (*self._frequent.get(word[0], ()), *sorted(said))
+                if damerau_levenshtein_distance(word, one) == 2
+            ]
+        # Swapped letters are the plainest slip.
+        letters = sorted(word)
+        return min(
+            near,
+            key=lambda one: (sorted(one) != letters, self._rank(one, said), one),
+            default=word,
+        )
+
+    @cached_property
+    def _frequent(self) -> dict[str, list[str]]:
+        """The words of the bot and the frequent ones, by their first letter."""
+        found: dict[str, list[str]] = {}
+        for word in sorted({*self._own, *self._lexicon.frequent_words}):
+            if len(word) >= _SHORTEST_OF_TWO - 1 and self._lexicon.is_word(word):
+                found.setdefault(word[0], []).append(word)
+        return found
+
+    def _rank(self, text: str, said: Collection[str]) -> tuple[bool, int]:
+        parts = text.split(" ")
+        ranks = [self._lexicon.frequency_rank(part) for part in parts]
+        known = all(part in self._own or part in said for part in parts)
+        return not known, max(_RARE if rank is None else rank for rank in ranks)
+
+
+def _in_case_of(typed: str, word: str) -> str:
+    """Return a lower-case word in the case of the typed one."""
+    if typed.lower() == word.lower():
+        return typed
+    if len(typed) > 1 and typed.isupper():
+        return word.upper()
+    return word[:1].upper() + word[1:] if typed[:1].isupper() else word
+
+
+def words_of_ontology(ontology: Ontology | None) -> Iterator[str]:
+    """Yield the words of all values and slot names, which may repeat."""
+    for slot, values in () if ontology is None else ontology.values.items():
+        for text in (slot.replace("-", " ").replace("_", " "), *values):
+            yield from word_list(text)
