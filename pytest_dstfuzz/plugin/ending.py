@@ -258,7 +258,7 @@ def in_short(reports: Sequence[Any], data: DialogueSet) -> list[Any]:
             shown[number] = copy(report)
             # pytest adds a line about the worker.
             vars(shown[number]).pop("node", None)
-            shown[number].longrepr = _Line(
+            shown[number].longrepr = _FailureLine(
                 brief.line, getattr(report.longrepr, "reprcrash", brief.line)
             )
     return shown
