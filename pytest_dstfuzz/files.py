@@ -23,6 +23,7 @@ from pytest_dstfuzz.json_data import parse_json
 __all__ = [
     "check_apart",
     "check_writable",
+    "content_of",
     "digest_of",
     "is_pickled",
     "lock_file",
@@ -242,6 +243,34 @@ def digest_of(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
+def content_of(path: str | Path) -> str:
+    """Return the SHA-256 of a file's content, or of the names and contents in a folder.
+
+    It does not depend on the path. ``""`` if there is no such file or folder.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    try:
+        place = Path(path).expanduser()
+        if place.is_dir():
+            digest = hashlib.sha256()
+            for file in sorted(file for file in place.rglob("*") if file.is_file()):
+                digest.update(f"{file.relative_to(place).as_posix()}\0".encode(errors="replace"))
+                digest.update(_content(file))
+            return digest.hexdigest()
+        return _content(place).hex() if place.is_file() else ""
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    except (RuntimeError, ValueError):  # No home folder, or a NUL.
+        return ""
+
+
+def _content(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").digest()
+
+
 def check_apart(
     written: Mapping[str, str | Path | None], read: Mapping[str, str | Path | None]
 ) -> None:
@@ -318,7 +347,7 @@ def lock_file(path: Path, wait: float = 60.0) -> Iterator[None]:
     some network file systems), a file ``.NAME.lock`` next to the file is the lock.
 
     Raises:
-        UserError: the lock cannot be taken, for example within ``wait`` seconds.
+        UserError: the lock cannot be taken, for example within ``wait`` seconds. 0 does not wait.
     """
     target = path.expanduser().resolve()
     try:
@@ -338,6 +367,12 @@ def lock_file(path: Path, wait: float = 60.0) -> Iterator[None]:
             mark.unlink(missing_ok=True)
 
 
+def _in_use(path: Path, wait: float) -> str:
+    if not wait:
+        return f"another process is changing {path}"
+    return f"another process has been changing {path} for {wait:.0f} seconds"
+
+
 def _lock_folder(path: Path, folder: Path, wait: float) -> int | None:
     """Return the descriptor that holds the lock, or ``None`` if folders cannot be locked."""
     if fcntl is None:
@@ -350,10 +385,7 @@ def _lock_folder(path: Path, folder: Path, wait: float) -> int | None:
         except BlockingIOError:
             if time.monotonic() > end:
                 os.close(held)
-                raise UserError(
-                    f"another process has been changing {path} for {wait:.0f} seconds: try again "
-                    "later"
-                ) from None
+                raise UserError(f"{_in_use(path, wait)}: try again later") from None
             time.sleep(_PAUSE)
         except OSError:
             os.close(held)
@@ -375,8 +407,8 @@ def _make_mark(path: Path, mark: Path, wait: float) -> int:
             return os.open(mark, flags, 0o600)
         if time.monotonic() > end:
             raise UserError(
-                f"another process has been changing {path} for {wait:.0f} seconds: try again "
-                f"later, or remove {mark} if there is no such process"
+                f"{_in_use(path, wait)}: try again later, or remove {mark} if there is no such "
+                "process"
             )
         time.sleep(_PAUSE)
 

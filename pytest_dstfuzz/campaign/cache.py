@@ -416,13 +416,18 @@ _PATIENCE: Final = 0.02
 
 
 def scope_of(
-    tracker: Sequence[str], data: DialogueSet, reply: ReplySettings | None = None
+    tracker: Sequence[object], data: DialogueSet, reply: ReplySettings | None = None
 ) -> bytes:
     """Return a digest of everything that a cached prediction depends on, except its context.
 
     For belief states, this includes the identity of the tracker, the normalisation of the data and,
     if it is complete, the ontology. For other answers, it includes the tracker, the kind of answer
     and the source of the history. How answers are compared does not matter.
+
+    Args:
+        tracker: its name, its fingerprint and its settings, see `identity_of`.
+        data: the dialogues.
+        reply: the kind of answer; ``None`` for belief states.
     """
     if reply is not None and not KINDS[reply.outcome].has_slots:
         parts = [_FORMAT, __version__, list(tracker), reply.outcome, reply.history]
@@ -446,7 +451,7 @@ class PredictionCache:
         self._run = run
         self._owner = uuid.uuid4().hex if run else ""
         #: The last data whose digest was requested, with the digest.
-        self._told: tuple[DialogueSet, str | None] | None = None
+        self._told: tuple[DialogueSet, str] | None = None
 
     def recall(self, contexts: Iterable[Context]) -> dict[Context, Prediction]:
         """Return the cached predictions of some contexts."""
@@ -477,9 +482,7 @@ class PredictionCache:
         values = {self._digest(key): text for key, text in texts}
         self._store.put(values, owner=self._owner)
 
-    def digest_of(
-        self, data: DialogueSet, digest: Callable[[DialogueSet], str | None]
-    ) -> str | None:
+    def digest_of(self, data: DialogueSet, digest: Callable[[DialogueSet], str]) -> str:
         """Return the digest of data. It is computed once for all campaigns of a session."""
         if self._told is None or self._told[0] is not data:
             self._told = data, digest(data)

@@ -6,22 +6,24 @@ results.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any, Final
 
 from pytest_dstfuzz.campaign.deciding import SequentialTest, decider_of, idle_test
-from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn, predictor_for
+from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn, data_digest, predictor_for
 from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.campaign.results import Listener, TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.comparisons.calls import comparison_of_values
 from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
-from pytest_dstfuzz.config import ReplySettings, Settings
+from pytest_dstfuzz.comparisons.registry import COMPARISONS, DEFAULT, as_comparison
+from pytest_dstfuzz.config import ReplySettings, Settings, code_of, identity_of
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -32,16 +34,22 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.printable import describe
+from pytest_dstfuzz.registry import Registry
+from pytest_dstfuzz.relations.contexts import CONTEXT_CHECKS, PERTURBATIONS
 from pytest_dstfuzz.relations.registry import as_relation, relations_named
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.sources import with_frozen
 from pytest_dstfuzz.search.protocol import Search
-from pytest_dstfuzz.search.registry import as_search
+from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, as_search, find_training
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.adapting import bounded_to
-from pytest_dstfuzz.trackers.registry import tracker_for
-from pytest_dstfuzz.trackers.tracker import Tracker, is_repeatable
+from pytest_dstfuzz.trackers.registry import load_attribute, tracker_for
+from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of, is_repeatable
 from pytest_dstfuzz.trackers.validation import PREFLIGHT_CONTEXTS, bounded, preflight
+from pytest_dstfuzz.transformations import find_operator
+
+#: A user's own function, as options name it.
+_OWN: Final = re.compile(r"[\w.]+:[\w.]+")
 
 
 class Campaign:
@@ -197,6 +205,54 @@ class Campaign:
     def lexicon(self) -> Lexicon:
         """The words for perturbations."""
         return self._lexicon
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """Everything that decides the results, by name: the key of stored results.
+
+        Besides the settings (see `identity_of`), that is what was read from the data, the tracker,
+        the words, the policy of the search, and the files with a user's own code. ``shard`` and the
+        drawn dialogues are not included.
+        """
+        settings = self.settings
+        search, comparison = settings.variant.search, self._comparison
+        searched = any(relation.edits == "search" for relation in self._relations)
+        found = find_training(search) if searched and self._search is None else None
+        return {
+            **identity_of(settings),
+            "data": data_digest(self.data),
+            "fingerprint": fingerprint_of(self.tracker) or "",
+            "relations": [relation.name for relation in self._relations],
+            "compared": "" if comparison.exact else comparison.name,
+            "lexicon": self._lexicon.fingerprint,
+            "policy": "" if found is None else [found.fingerprint, found.code],
+            "code": self._code(),
+        }
+
+    def _code(self) -> dict[str, str]:
+        """Return what a user's own code is for -> a digest of its file."""
+        reply, variant = self.settings.reply, self.settings.variant
+        named = [name for name in (reply.compare or "").split(",") if _OWN.fullmatch(name)]
+        named += [rule for one in reply.arguments if _OWN.fullmatch(rule := one.partition("=")[2])]
+        things: dict[str, object] = {
+            "the tracker": self.tracker,
+            f"the search {variant.search}": self._search
+            or SEARCHES.of(variant.search.removeprefix(SAMPLED)),
+        }
+        things |= {f"the relation {one.name}": one for one in self._relations}
+        things |= {name: load_attribute(name, (), "function") for name in named}
+        for registry, names in (
+            (COMPARISONS, (reply.compare or "").split(",")),
+            (CONTEXT_CHECKS, reply.context_checks),
+            (PERTURBATIONS, reply.perturbations),
+        ):
+            known: Registry[Any] = registry
+            things |= {name: known.find(name) for name in names if name in known.single}
+        for item, names in zip(*variant.selection, strict=True):
+            things |= {
+                one.label: one.function for one in (find_operator(item.name, n) for n in names)
+            }
+        return {name: digest for name, one in things.items() if (digest := code_of(one))}
 
     @cached_property
     def predictor(self) -> Predictor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,7 +33,7 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import EXACT, Comparison
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Settings, identity_of
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.garbage import gc_paused
@@ -45,7 +46,7 @@ from pytest_dstfuzz.search.registry import SAMPLED, SEARCHES, find_training
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.transformations import find_operator
 
-__all__ = ["CampaignEngine", "PlannedTurn", "predictor_for"]
+__all__ = ["CampaignEngine", "PlannedTurn", "data_digest", "predictor_for"]
 
 
 #: Fields of `DialogueSet` without influence on results, and the dialogues, digested separately.
@@ -103,32 +104,30 @@ class ResultCache:
 
 
 def open_result_cache(
-    cache: PredictionCache | None, rules: CampaignSpec, lexicon: Lexicon
+    cache: PredictionCache | None, settings: Settings, rules: CampaignSpec, lexicon: Lexicon
 ) -> ResultCache | None:
     """Return the cache for the results of a campaign, or ``None`` if they must not be cached.
 
     Args:
         cache: the prediction cache of the tracker.
-        rules: the rules of the campaign. Their search must be built from its name.
+        settings: the settings of the campaign.
+        rules: its rules. Their search must be built from its name.
         lexicon: the words for perturbations.
     """
     # A suite's own words may change under the same fingerprint.
     if cache is None or not _depends_on_known(rules) or lexicon is not load_lexicon():
         return None
-    data, code = cache.digest_of(rules.data, _digest_of_data), _digest_of_code()
-    if data is None or code is None:
+    data, code = cache.digest_of(rules.data, data_digest), _digest_of_code()
+    if code is None:
         return None
-    noise = rules.perturber.noise if rules.settings.noisy else None
     policy = find_training(rules.settings.search)
     parts = [
         code,
         data,
         lexicon.fingerprint,
-        None if noise is None else [noise.model.name, noise.model.fingerprint, noise.rate],
         "" if policy is None else [policy.fingerprint, policy.code],
         rules.relation.name,
-        to_json(rules.settings),
-        to_json(rules.reply),
+        identity_of(settings, "variant", "reply"),
         rules.repeats,
     ]
     text = _encoded(parts)
@@ -179,16 +178,18 @@ def _digest_of_code() -> str | None:
         return None
 
 
-def _digest_of_data(data: DialogueSet) -> str | None:
-    """Return a digest of data, or ``None`` if a text cannot be encoded."""
+def data_digest(data: DialogueSet) -> str:
+    """Return a digest of dialogues and of everything else that was read about them.
+
+    Calls, results of tools, replies, the ontology and paraphrases are included.
+    """
     names = (one.name for one in fields(data))
     about = {name: getattr(data, name) for name in names if name not in _NOT_DATA}
     digest = hashlib.sha256()
     for part in chain[object]([about], data.dialogues):
         text = _encoded(part)
-        if text is None:
-            return None
-        digest.update(text + b"\n")
+        # A lone surrogate has no form in UTF-8.
+        digest.update((json.dumps(to_json(part)).encode() if text is None else text) + b"\n")
     return digest.hexdigest()
 
 
@@ -409,7 +410,7 @@ class CampaignEngine:
         )
         # A search object of the caller may behave differently next time.
         cache = self._predictor.cache if search is None else None
-        self._kept = open_result_cache(cache, self._rules, lexicon)
+        self._kept = open_result_cache(cache, settings, self._rules, lexicon)
         self._listener = listener or ignore
         self._window = window
         self._ahead = ahead

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache, partial
@@ -50,6 +51,11 @@ def _compare_numbers(before: str, found: str) -> ComparisonResult:
 
 def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Quantity]:
     """Return the quantities of one text that are missing in the other."""
+    # Only quantities that share a key are compared, so that long lists of numbers take no square.
+    known: dict[object, dict[Quantity, None]] = {}
+    for other in others:
+        for key in _keys(other):
+            known.setdefault(key, {})[other._replace(said="")] = None
     units = {other.unit for other in others if other.kind == "number" and other.unit}
     days = {day for other in others if other.kind == "day" for day in other.unit.split()}
     return [
@@ -59,9 +65,28 @@ def _missing(mine: tuple[Quantity, ...], others: tuple[Quantity, ...]) -> list[Q
             (days or not one.spare) and not days.issuperset(one.unit.split())
             if one.kind == "day"
             else not (one.spare and one.unit not in units)
-            and not any(_agree(one, other) for other in others)
+            and not any(_agree(one, other) for key in _keys(one) for other in known.get(key, ()))
         )
     ]
+
+
+def _keys(one: Quantity) -> Iterator[object]:
+    """Yield keys of a quantity. Two quantities that agree have a key in common."""
+    if one.kind == "number":
+        yield from (("number", one.bare), ("amount", one.value), ("year or day", one.value))
+        hours, minutes = divmod(round(100 * one.value), 100)
+        yield "time", (60 * hours + minutes) % _HALF_A_DAY
+    elif one.kind == "time":
+        yield "time", one.value % _HALF_A_DAY
+    elif one.kind == "date":
+        year, month, day = one.date
+        yield from (("month", month), ("month", day))
+        yield from (("year or day", float(year)), ("year or day", float(day)))
+    elif one.kind == "code":
+        digits = "".join(filter(str.isdigit, one.unit))
+        yield "code", one.unit
+        if 0 < len(digits) <= _LONGEST:
+            yield "amount", float(int(digits))
 
 
 def _told(missing: list[Quantity]) -> str:
@@ -147,7 +172,7 @@ _RULES: Final = {
 #: Default pattern of cited ids: ``[3]``, ``#17``, a web address.
 CITED: Final = r"\[\d+\]|#\d+|https?://[^\s<>()\[\]]*[^\s<>()\[\].,;:!?\"']"
 _QUOTED: Final = re.compile(r"[\"“«]([^\"“”«»\n]{2,80})[\"”»]")
-_SENTENCE_END: Final = re.compile(r"[.!?…:\n•*-]\s*[\"“«'(]?\s*$")
+_SENTENCE_END: Final = re.compile(r"[.!?…:\n•*-]\s{0,40}[\"“«'(]?\s{0,40}$")
 #: Maximum number of characters to search for the end of a sentence before a word.
 _LOOKED_BACK: Final = 40
 _LINKS: Final = word_set("of the and de la le du van von der 's ’s & al el at on in")
@@ -217,25 +242,34 @@ def find_missing_names(before: str, found: str) -> tuple[list[str], list[str]]:
     (['Ada'], ['Grace Hopper'])
     """
     first, second = names(before), names(found)
-    left = [" ".join(name) for name in first if not _said(name, second, found)]
-    right = [" ".join(name) for name in second if not _said(name, first, before)]
-    return left, right
+    return _unsaid_names(first, second, found), _unsaid_names(second, first, before)
 
 
-def _said(name: tuple[str, ...], others: tuple[tuple[str, ...], ...], text: str) -> bool:
-    """Return whether a name is in the other text, completely or in part.
+def _unsaid_names(
+    mine: tuple[tuple[str, ...], ...], others: tuple[tuple[str, ...], ...], text: str
+) -> list[str]:
+    """Return the names that are not in the other text, completely or in part.
 
     Two people may share a first name, so a first name matches only if it stands alone. A name that
     the other text has in lower case, or at the start of a sentence, also matches.
     """
-    mine = _key(name)
-    for other in others:
-        theirs = _key(other)
-        first = mine[0] == theirs[0] and 1 in (len(mine), len(theirs))
-        if first or mine[-1] in theirs or theirs[-1] in mine:
-            return True
-    words = {stem(word.lower) for word in take_apart(text).words}
-    return all(part in words for part in mine)
+    theirs = [_key(other) for other in others]
+    parts = {part for key in theirs for part in key}
+    lasts = {key[-1] for key in theirs}
+    alone, firsts = {key[0] for key in theirs if len(key) == 1}, {key[0] for key in theirs}
+    words: set[str] | None = None
+    found = []
+    for name in mine:
+        key = _key(name)
+        if key[-1] in parts or not lasts.isdisjoint(key) or key[0] in alone:
+            continue
+        if len(key) == 1 and key[0] in firsts:
+            continue
+        if words is None:
+            words = {stem(word.lower) for word in take_apart(text).words}
+        if not words.issuperset(key):
+            found.append(" ".join(name))
+    return found
 
 
 def _key(name: tuple[str, ...]) -> list[str]:
@@ -253,11 +287,16 @@ def names(text: str) -> tuple[tuple[str, ...], ...]:
     parts = take_apart(text)
     quoted = [match.span(1) for match in _QUOTED.finditer(text)]
     found: dict[int, tuple[str, ...]] = {}
+    starts = [word.start for word in parts.words]
+    inside: set[int] = set()
     for start, end in quoted:
-        words = tuple(word.text for word in parts.words if start <= word.start and word.end <= end)
+        within = range(bisect_left(starts, start), bisect_left(starts, end))
+        inside.update(within)
+        whole = (parts.words[at] for at in within)
+        words = tuple(word.text for word in whole if word.end <= end)
         if words:
             found[start] = words
-    free = [w for w in parts.words if not any(start <= w.start < end for start, end in quoted)]
+    free = [word for at, word in enumerate(parts.words) if at not in inside]
     capitals = [word for word in free if word.text[:1].isupper()]
     if len(free) < 3 or len(capitals) <= _HABIT * len(free):
         for run in _runs(text, free):
@@ -274,13 +313,16 @@ def _runs(text: str, words: list[Word]) -> list[list[Word]]:
         last = (links or run)[-1] if run else None
         broken = last is not None and text[last.end : word.start].strip(" ’'") != ""
         if broken:
-            runs, run, links = [*runs, run], [], []
+            runs.append(run)
+            run, links = [], []
         if _may_name(text, word, inside=bool(run)):
-            run, links = [*run, *links, word], []
+            run += [*links, word]
+            links = []
         elif run and word.lower in _LINKS:
             links.append(word)
         elif run:
-            runs, run, links = [*runs, run], [], []
+            runs.append(run)
+            run, links = [], []
     return [*runs, run] if run else runs
 
 
@@ -288,8 +330,9 @@ def _may_name(text: str, word: Word, *, inside: bool) -> bool:
     bare = word.lower.replace("’", "'")
     if not word.text[:1].isupper() or bare in _PLAIN:
         return False
-    before = text[: word.start]
-    if inside or (before.strip(" \"“«'(") and not _SENTENCE_END.search(before[-_LOOKED_BACK:])):
+    before = text[max(0, word.start - _LOOKED_BACK) : word.start]
+    at_start = not before.strip(" \"“«'(") and word.start <= _LOOKED_BACK
+    if inside or not (at_start or _SENTENCE_END.search(before)):
         return inside or bare not in load_lexicon().stop_words
     # At the start of a sentence, only words that are not in the dictionary.
     return len(bare) > 1 and not load_lexicon().is_word(bare.split("'")[0])
@@ -298,7 +341,7 @@ def _may_name(text: str, word: Word, *, inside: bool) -> bool:
 #: Web addresses, e-mail addresses and paths, without a full stop at the end.
 _ADDRESS: Final = re.compile(
     r"(?:https?://|www\.)[^\s<>()\[\]\"']*[^\s<>()\[\]\"'.,;:!?]"
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w/])/[\w-]+(?:/[\w-]+)*",
+    r"|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+|(?<![\w/])/[\w-]+(?:/[\w-]+)*",
     re.IGNORECASE,
 )
 #: A letter that names a thing: ``platform B``.
@@ -355,7 +398,7 @@ _ONE_UTTERANCE: Final = 0.4
 _BESIDE: Final = word_set("about regarding concerning re question asked ask asking wanted know")
 #: Words that answer the question, so an opening with one is more than a repetition.
 _ANSWERS: Final = word_set("yes no not never none nothing nobody neither nor sure ok okay without")
-_OPENING: Final = re.compile(r"\s*([^:?!.\n]{1,80})[:?](?=\s)\s*")
+_OPENING: Final = re.compile(r"\A\s*+([^:?!.\n]{1,80})[:?](?=\s)\s*")
 
 
 def without_slips(reply: str, clean: Context, seen: Context, known: str = "") -> str:
@@ -399,7 +442,8 @@ def _slips(clean: Context, seen: Context) -> tuple[tuple[str, str], ...]:
 
 def _changed(clean: str, seen: str) -> Iterator[tuple[str, str]]:
     were, are = take_apart(clean).words, take_apart(seen).words
-    matcher = SequenceMatcher(None, [w.lower for w in were], [w.lower for w in are], autojunk=False)
+    # Of 200 words and more, very frequent ones are no anchors: each pair of them would be compared.
+    matcher = SequenceMatcher(None, [w.lower for w in were], [w.lower for w in are])
     if matcher.ratio() < _ONE_UTTERANCE:
         return
     said = {word.lower for word in were}

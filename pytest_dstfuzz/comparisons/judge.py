@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.comparisons.comparison import Comparison, ComparisonResult, TextPair
 from pytest_dstfuzz.config import JUDGE, Address, ReplySettings, TrackerSettings
+from pytest_dstfuzz.config.secret import JUDGE_TOKEN_VARIABLE
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import GivenUpError, NoAnswerError, TrackerError, UserError, needs_extra
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
@@ -26,11 +27,11 @@ from pytest_dstfuzz.trackers.tracker import Usage
 if TYPE_CHECKING:
     from pytest_dstfuzz.trackers.chat.client import ChatClient
 
-#: The environment variable for the token of the judge, if it differs from the tested system.
-TOKEN_VARIABLE: Final = "DSTFUZZ_JUDGE_TOKEN"  # noqa: S105 - a name
 _VERDICT: Final = re.compile(r'\{\s*"same"\s*:\s*(true|false)\s*\}')
 #: Number of calls for a pair, one in each order.
 _ORDERS: Final = 2
+#: Number of successive calls without a verdict after which the run ends.
+_MOST_SILENT: Final = 20
 #: The question and both texts, with the texts sorted.
 _Pair = tuple[str, str, str]
 
@@ -101,6 +102,8 @@ class Judge(Comparison):
         self._past_budget: set[_Pair] = set()
         self._calls = 0
         self._for_pairs = 0
+        #: Number of the last calls without a verdict.
+        self._silent = 0
 
     @property
     def name(self) -> str:
@@ -196,6 +199,25 @@ class Judge(Comparison):
                 for answer in answers[_ORDERS * place : _ORDERS * (place + 1)]
             }
             self._judged[pair] = both.pop() if len(both) == 1 else None
+        self._refuse_silence(answers)
+
+    def _refuse_silence(self, answers: Sequence[bool | TrackerError | None]) -> None:
+        """Raise an error if the judge gives no more verdicts: all pairs would count as the same.
+
+        Raises:
+            NoAnswerError: the last calls had no verdict.
+        """
+        for answer in answers:
+            self._silent = 0 if isinstance(answer, bool) else self._silent + 1
+        if self._silent < _MOST_SILENT:
+            return
+        last = answers[-1]
+        why = f"the last error was: {last}" if isinstance(last, TrackerError) else "not readable"
+        raise NoAnswerError(
+            f"the judge of --dst-compare gave no verdict to its last {self._silent:,} calls "
+            f"({why}). Without a judge every pair of replies would count as the same, so the run "
+            "ends: check the service and its credentials, and run again"
+        )
 
     async def _asked(self, client: ChatClient, question: str, one: str, other: str) -> bool | None:
         """Return the verdict for two texts in this order, or ``None`` if it cannot be parsed."""
@@ -216,7 +238,7 @@ class Judge(Comparison):
             try:
                 self._made = client_at(
                     self._address,
-                    ServiceSettings(token=TOKEN_VARIABLE),
+                    ServiceSettings(token=JUDGE_TOKEN_VARIABLE),
                     how,
                     "--dst-compare=judge:ADDRESS:model=NAME",
                 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_dstfuzz.config.identity import code_of as code_of
+from pytest_dstfuzz.config.identity import identity_of as identity_of
 from pytest_dstfuzz.config.options import ADAPTER as ADAPTER
 from pytest_dstfuzz.config.options import JUDGE as JUDGE
 from pytest_dstfuzz.config.options import KEYS as KEYS
@@ -42,24 +44,32 @@ from pytest_dstfuzz.config.settings import TrackerSettings as TrackerSettings
 from pytest_dstfuzz.config.settings import VariantSettings as VariantSettings
 from pytest_dstfuzz.config.settings import build_settings as build_settings
 from pytest_dstfuzz.config.settings import check_variant as check_variant
+from pytest_dstfuzz.config.settings import python_value as python_value
 from pytest_dstfuzz.config.settings import settings_json as settings_json
 from pytest_dstfuzz.config.settings import settings_of_json as settings_of_json
 from pytest_dstfuzz.config.settings import split_named as split_named
 
 __all__ = [
     "ADAPTER",
+    "MASK",
     "OPTIONS",
     "PROFILES",
     "VALIDITIES",
     "Address",
+    "Header",
     "OutputSettings",
+    "OwnKey",
     "Settings",
     "TrackerSettings",
     "VariantSettings",
     "canonical_split",
+    "code_of",
+    "identity_of",
     "mask_command_line",
+    "mask_credentials",
     "names_of",
     "parse_option",
+    "python_value",
     "settings_json",
     "settings_of_json",
     "shard_text",

@@ -25,7 +25,12 @@ from pytest_dstfuzz.config.parsers import (
     prices,
     text,
 )
-from pytest_dstfuzz.config.secret import Address, mask_credentials
+from pytest_dstfuzz.config.secret import (
+    JUDGE_TOKEN_VARIABLE,
+    TOKEN_VARIABLE,
+    Address,
+    mask_credentials,
+)
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.transformations import ALL, EXTRA, TRANSFORMATIONS
@@ -244,6 +249,8 @@ MODELS = ("openai", "anthropic")
 OPENING_ROLES = ("assistant", "system")
 
 _service = partial(Option, scopes=("place",), of="tracker", kinds=SERVICES)
+#: How requests are sent, which decides no answer.
+_sending = partial(Option, scopes=("place", "neutral"), of="tracker", kinds=SERVICES)
 
 #: Keys of trackers that are loaded in this process.
 WEIGHT_KEYS: tuple[Option, ...] = (
@@ -263,30 +270,30 @@ WEIGHT_KEYS: tuple[Option, ...] = (
     ),
 )
 TRACKER_KEYS: tuple[Option, ...] = (
-    _service(
+    _sending(
         "timeout",
         parsers.SECONDS,
         "maximum seconds for each attempt of a request to a service (default: 30)",
     ),
-    _service(
+    _sending(
         "retries",
         parsers.count(0, 100),
         "maximum number of retries if a service is busy, fails or does not answer (default: 4)",
     ),
-    _service(
+    _sending(
         "dead_after",
         parsers.count(0, 1_000_000),
         "number of consecutive requests without an answer, after all retries, until the "
         "service counts as down: the run then sends no more requests and ends with exit "
         "status 6 (default: 20; 0: never)",
     ),
-    _service(
+    _sending(
         "concurrency",
         parsers.count(1, 1024),
         "maximum number of simultaneous requests to a service, or of calls of an async "
         "function (default: 16)",
     ),
-    _service(
+    _sending(
         "rate_limit",
         Value(parsers.positive("requests a second"), "requests per second", float),
         "maximum number of requests to a service per second (default: no limit)",
@@ -337,6 +344,7 @@ TRACKER_KEYS: tuple[Option, ...] = (
         "prices",
         Value(parsers.prices, "IN,OUT", float, separator=","),
         "prices of a million tokens of prompts and of answers, for the report and for max-cost",
+        scopes=("neutral",),
         of="tracker",
         kinds=MODELS,
     ),
@@ -367,6 +375,19 @@ ADAPTER: tuple[str, ...] = ("tracker", *(item.name for item in TRACKER_KEYS))
 def keys_of(kinds: tuple[str, ...]) -> str:
     """Return the keys of some address schemes as users write them, with commas between."""
     return ", ".join(item.flag for item in TRACKER_KEYS if item.kinds == kinds)
+
+
+#: The tables of this package in ``pyproject.toml``.
+TABLES: Final = tuple(f"[tool.dstfuzz.{name}]" for name in ("arguments", "gates", "tracker"))
+
+
+def check_tables(path: Path) -> None:
+    """Raise an error for an unknown table of this package in a ``pyproject.toml``."""
+    names = [name.strip("[]").rpartition(".")[2] for name in TABLES]
+    found = read_table(path, "[tool.dstfuzz]")
+    for name in found if isinstance(found, Mapping) else ():
+        if name not in names:
+            raise UserError(f"{path}: {unknown_name('table of [tool.dstfuzz]', name, names)}")
 
 
 def table_keys(path: Path) -> dict[str, str]:
@@ -561,6 +582,7 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         scopes=("ini",),
         of="compare",
         kinds=(JUDGE,),
+        variable=JUDGE_TOKEN_VARIABLE,
     ),
     Option(
         "judge_model",
@@ -575,7 +597,7 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         "judge_prices",
         Value(prices, "IN,OUT", float, separator=","),
         "prices of a million tokens of the judge's prompts and of its answers, for the report",
-        scopes=("ini",),
+        scopes=("ini", "neutral"),
         of="compare",
         kinds=(JUDGE,),
         key="prices",
@@ -688,12 +710,14 @@ _TRACKER = (
         "module:attribute, the address of a service (http(s)://..., rasa+http(s)://..., "
         "openai+http(s)://..., anthropic+http(s)://...), or a name or address scheme that a "
         "package or a conftest.py registers",
+        variable=TOKEN_VARIABLE,
     ),
     *WEIGHT_KEYS,
     Option(
         "batch_size",
         parsers.count(1, 65536),
         "maximum number of contexts that the tracker predicts in one batch (default: 64)",
+        scopes=("neutral",),
     ),
     Option(
         "repeatable",
@@ -741,6 +765,7 @@ _DATA = (
         "whether to add the built-in tests: auto (if the command line names a tracker and no "
         "file, and your suite has no robustness test; default), yes (also for the tracker of "
         "an ini file) or no",
+        scopes=("neutral",),
     ),
     _read(
         "data",
@@ -763,7 +788,7 @@ _DATA = (
         Value(parsers.shard, "K/N", int, separator="/"),
         "run only part K of N of these turns, such as 3/16. Each part has whole dialogues; "
         "dstfuzz merge combines the results of the parts (default: all turns)",
-        scopes=("session", "place"),
+        scopes=("session", "place", "neutral"),
     ),
     Option(
         "domains",
@@ -840,7 +865,7 @@ _VARIANT = (
         "operator is NAME or TRANSFORMATION/NAME, such as emoji; +NAME adds and -NAME "
         f"excludes one, such as -emoji,-word_drop; {ALL} means the six transformations",
     ),
-    _decides(
+    Option(
         "search",
         _NAME,
         "search that chooses the edits: random, near-value, greedy, dialtest, agent (a policy "
@@ -850,6 +875,7 @@ _VARIANT = (
         "expected failures; needs validity=natural), or a search of a package or of your "
         "suite (default: bandit for the shipped trade under validity=natural, otherwise "
         "random; with validity=natural, half of the variants come from noise)",
+        scopes=("test", "decides", "content"),
     ),
     _decides(
         "attack",
@@ -864,12 +890,13 @@ _VARIANT = (
         "meaning, and only slips that people make, by the noise models; default), strict "
         "(limited edit rates and locked meaning) or edit-rate (limited edit rates only)",
     ),
-    _decides(
+    Option(
         "noise",
         Value(parsers.noise_models, "NAME,...", separator=","),
         "noise models of the slips that people make: typing, casual, speech, or the path of a "
         "file of dstfuzz fit-noise. Several models contribute equally, or by weights as in "
         "typing:3,casual (default: typing,casual)",
+        scopes=("test", "decides", "content"),
     ),
     _decides(
         "slip_rate",

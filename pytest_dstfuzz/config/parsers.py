@@ -228,8 +228,22 @@ PARTS = {
 #: - ``baseline``: it has no effect without a baseline.
 #: - ``place``: a location or a way of access. A report shows it in ``run``.
 #: - ``decides``: it affects the variants or the verdicts. Compared builds must have the same value.
+#: - ``neutral``: it decides no result, such as the time limit of a request. Every other option of
+#:   the tracker, the data, the variants and the replies does, see `identity`.
+#: - ``content``: its value may contain the path of a file, which counts by its content.
 #: - ``ini``: pytest has no flag for it. It is set in an ini file, or by ``-o dst_NAME=VALUE``.
-Scope = Literal["test", "session", "path", "written", "baseline", "place", "decides", "ini"]
+Scope = Literal[
+    "test",
+    "session",
+    "path",
+    "written",
+    "baseline",
+    "place",
+    "decides",
+    "neutral",
+    "content",
+    "ini",
+]
 
 
 class Value(NamedTuple):
@@ -263,6 +277,8 @@ class Option(NamedTuple):
     #: Name of the key. If it is ``""``, a key of a tracker has the name of the option, and for
     #: other owners the option is the ``VALUE`` in ``NAME:VALUE``.
     key: str = ""
+    #: The environment variable with the token for an address that is its value.
+    variable: str = ""
     #: The part of `Settings` with its field.
     part: str = ""
 

@@ -15,6 +15,10 @@ from pytest_dstfuzz.errors import UserError
 
 #: Replaces a credential.
 MASK = "***"
+#: The environment variables with the token of the tested system, and with that of the judge, if it
+#: differs.
+TOKEN_VARIABLE = "DSTFUZZ_TOKEN"  # noqa: S105 - a name
+JUDGE_TOKEN_VARIABLE = "DSTFUZZ_JUDGE_TOKEN"  # noqa: S105 - a name
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
 _QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
@@ -42,9 +46,13 @@ def mask_credentials(text: str) -> str:
 
 
 class Address(str):
-    """An address shown without its credentials. ``full`` has them."""
+    """An address shown without its credentials. ``full`` has them.
+
+    Two addresses are equal if they are with their credentials, which may name the deployment.
+    """
 
     __slots__ = ("full",)
+    __hash__ = str.__hash__
     full: str
 
     def __new__(cls, full: str) -> Address:
@@ -55,6 +63,14 @@ class Address(str):
 
     def __getnewargs__(self) -> tuple[str]:
         return (self.full,)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Address):
+            return self.full == other.full
+        return str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
 
 def without_credentials(name: str) -> str:
@@ -90,6 +106,10 @@ class Header:
                 "a header must be written as 'Name: value', in quotes, such as 'X-Team: bots'"
             )
         return cls(name, value)
+
+    def read(self) -> str:
+        """Return the value with its environment variables resolved."""
+        return from_environment(self.value, f"the header {self.name!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 
 #: Options that imply ``fail_on=gate``.
 _GATING = ("max_failure_rate", "max_expected_failures", "baseline")
+#: Options whose value may be an address.
+_ADDRESSES = ("model", "judge")
 #: Options that name objects with keys.
 NAMED = ("relation", "compare")
 #: Text that may follow an address and a comma: the name of a comparison, or a module.
@@ -455,12 +457,24 @@ def settings_of_json(values: Mapping[str, Any]) -> Settings:
     for name, value in values.items():
         if name not in defaults:
             continue
-        kept[name] = tuple(value) if isinstance(value, list) else value
+        kept[name] = _of_plain(name, value)
         if defaults[name] is not None and not isinstance(kept[name], type(defaults[name]) | None):
             raise DataError(
                 f"this is not a complete report: the setting {name!r} has the value {value!r}"
             )
     return _with(Settings(), kept)
+
+
+def _of_plain(name: str, value: Any) -> Any:
+    """Return the value of an option that `_plain` made, with masks in place of credentials."""
+    if isinstance(value, str) and name in _ADDRESSES:
+        return without_credentials(value)
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        if name == "header":
+            return tuple(Header.parse(one) for one in value)
+        if name == "tracker":
+            return tuple(OwnKey(*one.split("=", 1)) for one in value if "=" in one)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:

@@ -51,6 +51,9 @@ _MOMENT: Final = re.compile(
     r"(?:\d|\b(?:an?|one|per|every|each|just|few|split))[ -]*$", re.IGNORECASE
 )
 _TIMES: Final = re.compile(r"\b(?:(twice)|thrice)\b", re.IGNORECASE)
+#: Most characters before `second` that are looked at, and most words of one number.
+_BEFORE: Final = 40
+_LONGEST: Final = 40
 #: Ranges of hours and minutes, as in `eight thirty`.
 _HOURS: Final = range(1, 13)
 _MINUTES: Final = range(10, 60)
@@ -83,7 +86,7 @@ def with_digits(text: str) -> str:
 def _digits(found: re.Match[str]) -> str:
     words = [word for word in re.split(r"[ -]+", found[0].lower()) if word != "and"]
     ordinal = words[-1] in _ORDINALS
-    if words == ["second"] and _is_a_moment(found):
+    if len(words) > _LONGEST or (words == ["second"] and _is_a_moment(found)):
         return found[0]
     values = [_ORDINALS.get(w) or _VALUES.get(w, _SCALES.get(w, 0)) for w in words]
     if any(word in _SCALES for word in words):
@@ -94,9 +97,9 @@ def _digits(found: re.Match[str]) -> str:
 
 
 def _is_a_moment(found: re.Match[str]) -> bool:
-    after = found.string[found.end() :]
-    before = found.string[: found.start()]
-    return _MOMENT.search(before) is not None or after[:1] in ("", ".", ",", "!", "?")
+    after = found.string[found.end() : found.end() + 1]
+    before = found.string[max(0, found.start() - _BEFORE) : found.start()]
+    return _MOMENT.search(before) is not None or after in ("", ".", ",", "!", "?")
 
 
 def _scaled(words: list[str], values: list[int]) -> int:

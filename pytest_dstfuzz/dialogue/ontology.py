@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.dialogue import normalise
 from pytest_dstfuzz.dialogue.calls import (
+    Tool,
     ToolCall,
     arguments_in,
     calls_outcome,
@@ -206,6 +207,32 @@ def call_ontology(data: DialogueSet) -> Ontology | None:
         normalisation=known.normalisation if known is not None else "plain",
         source="the schemas of the tools and the recorded calls",
     )
+
+
+def arguments_of(tools: Iterable[Tool]) -> tuple[str, ...]:
+    """Return the tools and their arguments, as reports name them: ``book`` and ``book.people``."""
+    return tuple(
+        name
+        for tool in tools
+        for name in (tool.name, *(f"{tool.name}.{one}" for one in _properties(tool)))
+    )
+
+
+def is_argument(name: str, tools: Iterable[Tool]) -> bool:
+    """Return whether a name may be a part of a call of one of the tools, at any depth."""
+    for tool in tools:
+        if name == tool.name:
+            return True
+        argument = name.removeprefix(f"{tool.name}.")
+        if argument != name:
+            known = _properties(tool)
+            return not known or re.split(r"[.\[]", argument)[0] in known
+    return False
+
+
+def _properties(tool: Tool) -> Mapping[str, object]:
+    found = tool.schema.get("properties")
+    return found if isinstance(found, Mapping) else {}
 
 
 def _enter(values: dict[str, dict[str, None]], slot: str, value: object) -> None:

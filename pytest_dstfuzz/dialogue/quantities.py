@@ -85,7 +85,12 @@ _MERIDIEM: Final = (
     r"|in the (?:morning|afternoon|evening)|at night))"
 )
 _PARTS: Final = (
-    r"(?P<skipped>https?://\S+|www\.\S+|\S+@\S+\.\w+|\[\d+\]|^\s*\d{1,2}[.)]\s)",
+    (
+        # An address is looked for once a word, from its start to its first @, and not from each
+        # letter: that would take the square or cube of the length.
+        r"(?P<skipped>https?://\S+|www\.\S+|(?<!\S)\S[^\s@]*+@\S+\.\w+|\[\d+\]"
+        r"|^[^\S\n]*\d{1,2}[.)]\s)"
+    ),
     r"(?P<iso>\b(?P<iy>\d{4})-(?P<im>\d{1,2})-(?P<id>\d{1,2})\b)",
     (
         r"(?P<slashed>\b(?P<sd>\d{1,2})(?P<sep>[/.])(?P<sm>\d{1,2})(?P=sep)(?P<sy>\d{4}|\d\d)\b"
@@ -125,7 +130,7 @@ _PARTS: Final = (
         r"(?:\s*(?P<scale>hundred|thousand|million|billion|bn|k|dozen)\b)?"
         rf"(?:(?P<ordinal>st|nd|rd|th)\b|[\s-]*(?P<unit>{_UNIT})(?!\w))?(?!\w))"
     ),
-    r"(?P<code>\b(?=[\w-]*\d)\w[\w-]*)",
+    r"(?P<code>\b(?=[\w-]{0,99}\d)\w[\w-]*)",
 )
 _QUANTITY: Final = re.compile("|".join(_PARTS), re.IGNORECASE | re.MULTILINE)
 #: A text without any such sign has no quantity.
@@ -151,6 +156,8 @@ _BEFORE_MONTH: Final = re.compile(
     r"[\s-]+$",
     re.IGNORECASE,
 )
+#: Most characters before a month that are looked at.
+_BEFORE: Final = 40
 _NOON: Final = 12 * 60
 
 
@@ -246,7 +253,7 @@ def _dated(match: re.Match[str], said: str) -> Quantity:
 
 def _of_month(match: re.Match[str], said: str) -> Quantity | None:
     name = match["m3"].rstrip(".")
-    before = match.string[: match.start()]
+    before = match.string[max(0, match.start() - _BEFORE) : match.start()]
     verb = name.lower() in ("may", "march", "mar", "dec", "jan") or len(name) == 3
     if verb and not (name[0].isupper() and (match["my"] or _BEFORE_MONTH.search(before))):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -139,15 +140,18 @@ class GameReport:
 
         Raises:
             AssertionError: the upper end of an interval is not below the bound.
-            UserError: there are too few games for an interval.
+            UserError: there are too few games for an interval, or the bound is no number.
         """
         __tracebackhide__ = True
+        if math.isnan(bound):
+            raise UserError("the bound of an advantage is nan: give a number, such as 0.1")
         if self.how.games < LEAST_GAMES:
             raise UserError(
                 f"{counted(self.how.games, 'game')} give no interval: assert a bound on at least "
                 f"{LEAST_GAMES} games, such as dst_game.play(agent, game, games=50)"
             )
-        over = [one for one in self.results if one.figures.advantage.high >= bound]
+        # An advantage without a value is not below anything.
+        over = [one for one in self.results if not one.figures.advantage.high < bound]
         if over:
             names = ", ".join(f"{one.name} {one.figures.advantage.text()}" for one in over)
             raise AssertionError(f"the advantage is not below {bound:g}: {names}\n{self}")

@@ -20,6 +20,7 @@ import numpy as np
 
 from pytest_dstfuzz.config.parsers import parse_weight
 from pytest_dstfuzz.errors import UserError, nearest
+from pytest_dstfuzz.files import content_of
 from pytest_dstfuzz.noise.casual import ANY_WORD, RESPELLED, Place, places, respelled, word_slips
 from pytest_dstfuzz.noise.tables import (
     LETTER_KINDS,
@@ -622,17 +623,24 @@ class NoiseModel:
         return math.prod(known.get(feature, 1.0) for feature in features)
 
 
-@lru_cache(maxsize=8)
 def load_models(names: tuple[str, ...]) -> NoiseModel:
     """Return the mixture of models by names or paths with weights: ``("typing:3", "casual")``.
 
     Raises:
         UserError: a model or a file does not exist, or a name is repeated.
     """
-    given = [parse_weight(text) for text in names]
+    given = tuple(parse_weight(text) for text in names)
     for name, _ in given:
         if [other for other, _ in given].count(name) > 1:
             raise UserError(f"the noise model {name!r} is named twice")
+    contents = ("" if name in SHIPPED else content_of(name) for name, _ in given)
+    return _load_models(given, tuple(contents))
+
+
+@lru_cache(maxsize=8)
+def _load_models(given: tuple[tuple[str, float], ...], contents: tuple[str, ...]) -> NoiseModel:
+    """Return the mixture, built once for the ``contents`` of its files, which may change."""
+    del contents
     models = [NoiseModel.load(name) for name, _ in given]
     if len(models) == 1:
         return models[0]

@@ -25,7 +25,14 @@ from pytest_dstfuzz.comparisons.calls import comparison_of_values
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.judge import JudgeFacts, Judges
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
-from pytest_dstfuzz.config import NO_CACHE, STATE, BudgetSettings, ReplySettings, Settings
+from pytest_dstfuzz.config import (
+    NO_CACHE,
+    STATE,
+    BudgetSettings,
+    ReplySettings,
+    Settings,
+    identity_of,
+)
 from pytest_dstfuzz.dialogue.calls import OutcomeKind
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
@@ -85,14 +92,21 @@ class Caches:
         self._config = config
         self._settings = settings
         self._run = _run_of(config)
-        self._found: dict[int, tuple[Tracker, PredictionCache | None]] = {}
+        #: (``id()`` of a tracker, kind of answer) -> the tracker and its cache.
+        self._found: dict[tuple[int, OutcomeKind], tuple[Tracker, PredictionCache | None]] = {}
         self._opened: list[Store] = []
         self._problems: list[str] = []
         if not self._run:
             remove_leftovers(Path(tempfile.gettempdir()), f"{_FOLDER}-{'[0-9a-f]' * _DIGITS}")
 
     def of(
-        self, tracker: Tracker, data: DialogueSet, *, named: bool, origin: str
+        self,
+        tracker: Tracker,
+        data: DialogueSet,
+        outcome: OutcomeKind,
+        *,
+        named: bool,
+        origin: str,
     ) -> PredictionCache | None:
         """Return the cache of a tracker, or ``None`` if its answers cannot be reused.
 
@@ -101,7 +115,8 @@ class Caches:
         the tracker is that of --dst-model. ``origin`` identifies any other tracker and is the same
         in all processes (``""`` = unknown).
         """
-        if id(tracker) not in self._found:
+        key = id(tracker), outcome
+        if key not in self._found:
             model = f"--dst-model={self._settings.tracker.model}" if named else ""
             fingerprint, cache = fingerprint_of(tracker), None
             if fingerprint is None and (problem := fingerprint_problem(tracker)):
@@ -110,12 +125,13 @@ class Caches:
                     f"changes with its answers, but {problem}"
                 )
             if fingerprint is not None and self._kept is not None and self._kept.usable:
-                cache = self._cache(self._kept, (model or _kind(tracker), fingerprint), data)
+                who = model or _kind(tracker), fingerprint
+                cache = self._cache(self._kept, who, data, outcome)
             elif (model or origin) and self._shared is not None:
-                cache = self._cache(self._shared, (model, origin), data)
+                cache = self._cache(self._shared, (model, origin), data, outcome)
             # Keep a reference to the tracker: otherwise a new one could get the same id.
-            self._found[id(tracker)] = tracker, cache
-        return self._found[id(tracker)][1]
+            self._found[key] = tracker, cache
+        return self._found[key][1]
 
     @property
     def problems(self) -> list[str]:
@@ -127,8 +143,12 @@ class Caches:
         """The folder to remove after a run with workers, if this process is a worker."""
         return (str(self._folder),) if self._run else ()
 
-    def _cache(self, store: Store, who: tuple[str, str], data: DialogueSet) -> PredictionCache:
-        return PredictionCache(store, scope_of(who, data, self._settings.reply), self._run)
+    def _cache(
+        self, store: Store, who: tuple[str, str], data: DialogueSet, outcome: OutcomeKind
+    ) -> PredictionCache:
+        reply = replace(self._settings.reply, outcome=outcome)
+        scope = scope_of((*who, identity_of(self._settings, "tracker")), data, reply)
+        return PredictionCache(store, scope, self._run)
 
     @cached_property
     def _kept(self) -> Store | None:
@@ -558,7 +578,7 @@ class TrackerPool:
                 listener=self._listener,
                 decider=decider_of(self._settings.tracker, repeatable=repeatable),
                 repeats=repeatable,
-                cache=self._caches.of(tracker, data, named=named, origin=origin),
+                cache=self._caches.of(tracker, data, outcome, named=named, origin=origin),
                 outcome=outcome,
                 retries=self._settings.tracker.retries,
             )
@@ -569,7 +589,7 @@ class TrackerPool:
     def _test(self, tracker: Tracker, outcome: OutcomeKind, *, named: bool, origin: str) -> None:
         """Run the preflight of a tracker, unless its result is cached."""
         contexts, data = self.budget.checks(self._context.first_contexts()), self._context.data
-        cache = self._caches.of(tracker, data, named=named, origin=origin)
+        cache = self._caches.of(tracker, data, outcome, named=named, origin=origin)
         # Never cached: the mode of a network may have changed since the last run.
         refuse_training_mode(tracker)
         varies = not is_repeatable(tracker, self._settings.tracker.repeatable, outcome)

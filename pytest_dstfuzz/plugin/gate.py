@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -11,9 +12,10 @@ import pytest
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Settings, shard_text
 from pytest_dstfuzz.config.parsers import percent, points
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.ontology import arguments_of, is_argument
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.gate.baseline import (
@@ -44,12 +46,13 @@ from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.results import ModelResults
 from pytest_dstfuzz.plugin.selection import NODE, selection_of
 from pytest_dstfuzz.printable import counted, listed
-from pytest_dstfuzz.relations.registry import ALL, RELATIONS
+from pytest_dstfuzz.relations.registry import ALL, RELATIONS, relations_named
 from pytest_dstfuzz.report.figures import (
     changed_answers,
     expected_text,
     moved_dialogues,
     relation_lines,
+    undecided_text,
     unlimited_text,
 )
 from pytest_dstfuzz.report.json_report import RunInfo
@@ -215,11 +218,18 @@ class SessionGate:
 
     def prepare(self, data: DialogueSet) -> None:
         """Check limits and baseline before the run, as far as possible."""
-        # If the slots only come from labels, the run may find others.
-        if data.ontology is not None and data.ontology.complete:
-            check_names(self.gates, data.ontology.slots)
-        check_relations(self.gates, [name for name in RELATIONS.names if name != ALL])
+        self._refuse_part()
+        # If the slots only come from labels, the run may find others. Calls have the arguments of
+        # the tools.
+        slots = () if data.ontology is None else data.ontology.slots
         kind = KINDS[self._settings.reply.outcome]
+        if kind.has_tools and data.tools:
+            names = (part.name for part in self.gates.parts if part.kind == "slot")
+            arguments = [name for name in names if is_argument(name, data.tools)]
+            check_names(self.gates, (*slots, *arguments_of(data.tools), *arguments))
+        elif data.ontology is not None and data.ontology.complete:
+            check_names(self.gates, slots)
+        check_relations(self.gates, [name for name in RELATIONS.names if name != ALL])
         labels = any(
             kind.label(each, turn.index) is not None
             for each in data.dialogues
@@ -238,12 +248,28 @@ class SessionGate:
         if self._baselines is None:  # It will be written.
             check_writable(Path(self._settings.gate.baseline))
 
+    def _refuse_part(self) -> None:
+        """Refuse limits on a shard, because they apply to all parts together."""
+        shard = self._settings.data.shard
+        if shard is None or shard[1] == 1 or not self.given:
+            return
+        part = shard_text(shard)
+        raise UserError(
+            f"--dst-shard={part} with limits or a baseline: they apply to all parts together. Run "
+            f"each part with dstfuzz campaign --shard {part} --results part-{shard[0]}, merge the "
+            "folders with dstfuzz merge, and judge the result with pytest --dst-results=DIR"
+        )
+
     def _refuse_without_density(self) -> None:
         """Refuse a limit on expected failures if the session cannot estimate them."""
         if self._settings.output.replay is not None:  # A replay does not search.
             return
         how, lacks = self._settings.variant, ""
-        if not search_by_name(how.search, seed=how.seed, k=how.transformations).by_density:
+        relations = relations_named(how.relation, outcome=self._settings.reply.outcome)
+        if all(relation.edits == "own" for relation in relations):
+            names = ", ".join(relation.name for relation in relations)
+            lacks = f"{names} makes its own edits, and metamorphic uses those of the search"
+        elif not search_by_name(how.search, seed=how.seed, k=how.transformations).by_density:
             lacks = f"the search {how.search} ignores how likely a variant is"
         elif how.stop_at_first:
             lacks = "with stop-at-first, a turn does not get all its variants"
@@ -303,7 +329,10 @@ class SessionGate:
         # With ``all``, no relation was requested by name.
         units = {} if how.relation == ALL else record.relations
         asked = {name: facts.unit for name, facts in units.items()}
-        self._judged[found.name] = session, judge(session, self.gates, baseline, asked)
+        judgement = judge(session, self.gates, baseline, asked)
+        if info.judge is not None and (why := undecided_text(info.judge[1])):
+            judgement = replace(judgement, troubles=(*judgement.troubles, why))
+        self._judged[found.name] = session, judgement
 
     def decide(self) -> GateDecision:
         """Return the verdict on the session, which fails if one of its trackers fails.

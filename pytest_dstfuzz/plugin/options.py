@@ -29,7 +29,7 @@ from pytest_dstfuzz.config import (
     split_named,
 )
 from pytest_dstfuzz.config.options import TABLE as KEY_TABLE
-from pytest_dstfuzz.config.options import table_keys, table_rules
+from pytest_dstfuzz.config.options import check_tables, table_keys, table_rules
 from pytest_dstfuzz.dialogue.calls import TOOL_CALLS
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.gate.verdict import LIMITS, Gates, Limits, check_added, read_gates
@@ -112,9 +112,11 @@ def _settings_of(values: Mapping[str, Any], given: Sequence[GivenOption]) -> Set
 def _keys_of_tracker(config: pytest.Config) -> list[GivenOption]:
     """Return the keys of the tracker: command line before ini file before pyproject.toml."""
     item = option("tracker")
+    path = _pyproject(config)
+    if path.is_file():
+        check_tables(path)
     if _is_off(config, item.name):
         return []
-    path = _pyproject(config)
     table = table_keys(path) if path.is_file() else {}
     keys = [GivenOption(name, text, f"{KEY_TABLE} {name}", False) for name, text in table.items()]
     for given in (_in_ini(config, item), _typed(config, item)):

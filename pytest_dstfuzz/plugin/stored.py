@@ -6,6 +6,7 @@ session.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,10 +17,13 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.config import (
+    NO_CACHE,
+    BudgetSettings,
     GateSettings,
     OutputSettings,
     Settings,
     build_settings,
+    identity_of,
     option,
     settings_json,
 )
@@ -55,6 +59,11 @@ class StoredRun(ABC):
     @abstractmethod
     def settings(self) -> Settings:
         """The settings of the run."""
+
+    @property
+    def decided(self) -> Mapping[str, Any]:
+        """What decided the results, see `identity_of`; empty if that is not known."""
+        return {}
 
     @property
     @abstractmethod
@@ -121,19 +130,25 @@ def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Setti
             a tracker.
     """
     where = Path(given["results"])
-    held = stored_run(where).settings
+    run = stored_run(where)
+    held = run.settings
     for name in ("shard", "replay"):
         if name in typed:
             raise UserError(
                 f"{typed[name]} does not work with --dst-results, which does not call the tracker: "
                 "leave it out"
             )
-    held = replace(held, output=OutputSettings(), gate=GateSettings())
+    # Data must neither run code nor choose the files to write.
+    _refuse_code(held, given, where)
+    unwritten = BudgetSettings(cache=NO_CACHE)
+    held = replace(held, budget=unwritten, output=OutputSettings(), gate=GateSettings())
     shown = settings_json(held)
     for name, spelled in typed.items():
         if name not in given or name in _LIES or option(name).part in _OWN_PARTS:
             continue
-        here = settings_json(build_settings({name: given[name]}))[name]
+        typed_settings = build_settings({name: given[name]})
+        here = settings_json(typed_settings)[name]
+        _refuse_other_content(name, spelled, typed_settings, run, where)
         if here != shown[name]:
             raise UserError(
                 f"{spelled}: the results in {where} have {name.replace('_', '-')} = "
@@ -146,6 +161,41 @@ def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Setti
         if option(name).part in _OWN_PARTS or (name in _LIES and name in typed)
     }
     return build_settings(kept, held)
+
+
+#: A user's own function, as options name it.
+_OWN: Final = re.compile(r"[\w.]+:[\w.]+")
+#: Options of comparisons, which may name one.
+_NAMES_CODE: Final = ("compare", "arguments")
+
+
+def _refuse_code(held: Settings, given: Mapping[str, Any], where: Path) -> None:
+    """Refuse to import a function that only the folder names."""
+    for name in _NAMES_CODE:
+        value = held.option(name)
+        texts = value if isinstance(value, tuple) else (value or "").split(",")
+        own = [one for one in (text.rpartition("=")[2] for text in texts) if _OWN.fullmatch(one)]
+        if own and given.get(name) != value:
+            shown = f"dst_{name} = {','.join(texts)}" if name == "arguments" else f"--dst-{name}"
+            raise UserError(
+                f"--dst-results: the results in {where} were compared by your own {own[0]}, which "
+                f"is not imported because a folder names it: name it yourself, with {shown}"
+            )
+
+
+def _refuse_other_content(
+    name: str, spelled: str, typed: Settings, run: StoredRun, where: Path
+) -> None:
+    """Refuse an option that looks like that of the run, with another file or credential."""
+    here = identity_of(typed).get(name)
+    if name in run.decided and here != run.decided[name]:
+        looks = settings_json(typed)[name] == settings_json(run.settings)[name]
+        if looks:
+            raise UserError(
+                f"{spelled}: a file, a credential or a variable behind {name.replace('_', '-')} "
+                f"differs from that of the run in {where}: leave the option out, or run the "
+                "campaign again"
+            )
 
 
 def refuse_workers(config: pytest.Config) -> None:

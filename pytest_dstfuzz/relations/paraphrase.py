@@ -335,16 +335,20 @@ def shipped_pairs(name: str) -> PhraseTable:
 
 
 @cache
+def _shipped_table() -> PhraseTable:
+    shipped = _SHIPPED / "phrases.tsv"
+    return PhraseTable.read(shipped.read_text(encoding="utf-8"), str(shipped))
+
+
 def phrase_table(path: Path | None = None) -> PhraseTable:
     """Return the shipped table, or one from a file in the same format.
 
     Raises:
         DataError: the file cannot be read, or one of its lines is no pair.
     """
-    shipped = _SHIPPED / "phrases.tsv"
-    own = None if path is None else read_text(path, "phrase table")
-    text = shipped.read_text(encoding="utf-8") if own is None else own
-    return PhraseTable.read(text, str(path or shipped))
+    if path is None:
+        return _shipped_table()
+    return PhraseTable.read(read_text(path, "phrase table"), str(path))
 
 
 @register_relation

@@ -289,6 +289,36 @@ class WhatItTook:
     usage: Usage
 
 
+#: Largest share of pairs without a verdict of the judge in a run that passes a gate.
+MOST_UNDECIDED: Final = 0.1
+
+
+def undecided_share(took: WhatItTook) -> float:
+    """Return the share of pairs of replies without a verdict of the judge."""
+    return (took.unsure + took.past_budget) / max(1, took.pairs + took.past_budget)
+
+
+def undecided_text(took: WhatItTook) -> str:
+    """Return why too many pairs have no verdict of the judge to pass a gate, or ``""``."""
+    if (share := undecided_share(took)) <= MOST_UNDECIDED:
+        return ""
+    return (
+        f"the judge decided too few pairs of replies: {percent(share)} are unsure or past its "
+        f"calls, and at most {percent(MOST_UNDECIDED)} may be, because they count as the same"
+    )
+
+
+def judge_line(took: WhatItTook) -> str:
+    """Return a sentence about the pairs without a verdict of the judge, or ``""``."""
+    undecided = took.unsure + took.past_budget
+    if not undecided:
+        return ""
+    return (
+        f"undecided: the judge has no verdict on {undecided:,} of "
+        f"{counted(took.pairs + took.past_budget, 'pair')} of replies, which count as the same"
+    )
+
+
 def judge_texts(told: WhoJudged, took: WhatItTook) -> Iterator[tuple[str, Style]]:
     """Yield one sentence each on the judge, its results, and its calls."""
     text = (

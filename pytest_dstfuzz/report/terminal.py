@@ -21,6 +21,7 @@ from pytest_dstfuzz.report.explain import change_lines, keyword, move_texts
 from pytest_dstfuzz.report.figures import (
     causes_text,
     disagreement_text,
+    judge_line,
     judge_texts,
     noise_text,
     repeats_text,
@@ -425,7 +426,8 @@ def show_added(page: TerminalPage, totals: Totals) -> None:
 def left_out_texts(totals: Totals, info: RunInfo) -> list[str]:
     """Return texts on untested turns, with the reasons and, if there are several, the relations."""
     skipped, reason = totals.skipped, info.ended or totals.why_skipped
-    texts = _other_languages(totals)
+    undecided = "" if info.judge is None else judge_line(info.judge[1])
+    texts = [*_other_languages(totals), *filter(None, [undecided])]
     if totals.left_out:
         many, of = counted(totals.left_out, "variant"), counted(totals.unfinished, "turn")
         part = f"not tested: up to {many} of {of}: {reason}"
@@ -528,7 +530,10 @@ def _in_lines(
     summary = totals.first(settings.variant.relation).summary
     style: Style = "bad" if summary.violations or summary.errors else "good"
     why = f" ({info.ended})" if info.ended else ""
-    return [StyledLine(f"{_verdict(summary, totals, totals.weaknesses)}{why}", style)]
+    lines = [StyledLine(f"{_verdict(summary, totals, totals.weaknesses)}{why}", style)]
+    if info.judge is not None and (text := judge_line(info.judge[1])):
+        lines.append(StyledLine(f"dstfuzz: {text}", "warning"))
+    return lines
 
 
 def show_cases(page: TerminalPage, found: Sequence[CaseFigures]) -> None:

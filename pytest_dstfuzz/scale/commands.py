@@ -218,6 +218,8 @@ def told(folder: ResultFolder, output: OutputSettings) -> int:
     print_page(report.page(terminal_page()))
     for path in report.write(output, command=command_line()):
         print(printable(str(path)))
+    if manifest.asked == folder.asked_before:
+        print(printable(f"nothing was asked: {folder.path} has the results of earlier calls"))
     if folder.complete:
         return 0
     why = manifest.ended or "not finished"

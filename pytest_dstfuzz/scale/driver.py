@@ -73,7 +73,6 @@ class _RayRun:
         self._progress, self._command = progress, command
         self._shares = shares_of(settings, pool.room.actors)
         self._folder: ResultFolder | None = None
-        self._done = 0
         self._plan: Plan | None = None
         #: The place that was asked for the plan.
         self._planner: int | None = None
@@ -179,8 +178,7 @@ class _RayRun:
         if self._folder is None:
             self._started = time.monotonic()
             self._folder = opened(self._path, manifest)
-            self._done = len(self._folder)
-            if self._folder.complete:
+            if self._folder.finished:
                 self._plan = Plan((), ())
         elif found := self._folder.manifest.differing(manifest):
             told = list_differences(
@@ -193,10 +191,9 @@ class _RayRun:
         for results in said.results:
             if not folder.has(results.place, results.relation):
                 folder.append(results)
-                self._done += results.count
         self._asked[number] = said.asked
         if said.results:
-            self._progress(self._done, folder.manifest.planned)
+            self._progress(len(folder), folder.manifest.planned)
         if said.ended:
             self._reasons.append(said.ended)
             self._again(self._pool.end(number))

@@ -9,27 +9,26 @@ import time
 import uuid
 from array import array
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from pytest_dstfuzz import Campaign, __version__
-from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn
+from pytest_dstfuzz.campaign.engine import CampaignEngine, PlannedTurn, data_digest
 from pytest_dstfuzz.campaign.results import MappedResults, Results, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import (
-    OPTIONS,
     OutputSettings,
     Settings,
     settings_json,
     settings_of_json,
     shard_text,
 )
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, turn_keys
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.sampling import in_shard
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.files import read_versioned, write_json
+from pytest_dstfuzz.files import lock_file, read_versioned, write_json
 from pytest_dstfuzz.json_data import RawJson, from_json, json_decoder, json_encoded, to_json
 from pytest_dstfuzz.kinds import KINDS
 from pytest_dstfuzz.printable import listed
@@ -43,49 +42,45 @@ from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.search.registry import describe_trained
 from pytest_dstfuzz.totals.totals import RelationFacts, Totals
-from pytest_dstfuzz.trackers.tracker import fingerprint_of
 
 MANIFEST: Final = "run.json"
-#: Since version 2, results refer to earlier results of their dialogue.
-_VERSION: Final = 2
+#: Since version 3, the identity of a run is digested by content.
+_VERSION: Final = 3
 _KIND: Final = "folder of results"
-#: Settings that affect the results.
-_DECIDING: Final = tuple(
-    item.name
-    for item in OPTIONS
-    if item.part in ("tracker", "data", "variant", "reply")
-    and "place" not in item.scopes
-    and item.name != "suite"
-)
-
-#: Values of a run that are hashes -> the message about a difference.
+#: Values of a run that are digests -> the message about a difference.
 _HASHED: Final = {
     "digest": "the dialogues differ",
-    "tracker": "the trackers differ",
+    "data": "the data differ",
+    "fingerprint": "the trackers differ",
     "lexicon": "the lexicons differ",
     "policy": "the policies of the search differ",
 }
 
 
-def list_differences(
-    found: Mapping[str, tuple[Any, Any]], shown: Callable[[str, Any, Any], str]
-) -> str:
-    """Return the differences of two runs for a message, without hashes and without dicts.
+def list_differences(found: Mapping[str, Difference], shown: Callable[[str, Any, Any], str]) -> str:
+    """Return the differences of two runs for a message, without digests and without dicts.
 
     Args:
         found: what `RunManifest.differing` returns.
         shown: returns the text about one value from its name and its two values.
     """
     texts = []
-    for name, (one, other) in found.items():
+    for name, pair in found.items():
+        one, other = pair or (None, None)
         if name in _HASHED:
             texts.append(_HASHED[name])
+        elif pair is None:
+            texts.append(f"{name}: a file, a credential or a variable behind it differs")
         elif isinstance(one, Mapping) and isinstance(other, Mapping):
             keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
-            texts += [shown(f"{name} {key}", one.get(key), other.get(key)) for key in keys]
+            texts += [f"the code of {key} differs" for key in keys]
         else:
             texts.append(shown(name, one, other))
     return "; ".join(texts)
+
+
+#: Two different values; ``None`` if they look the same.
+Difference = tuple[Any, Any] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +93,8 @@ class RunManifest:
 
     #: Option -> value, as in the JSON report.
     settings: Mapping[str, Any]
+    #: See `Campaign.identity`.
+    decided: Mapping[str, Any]
     #: The version of the package.
     version: str
     #: The names of the relations in order.
@@ -106,8 +103,6 @@ class RunManifest:
     facts: Mapping[str, RelationFacts]
     #: The digest of all drawn dialogues, including those of other shards.
     digest: str
-    #: The fingerprint of the tracker; ``""`` if it has none.
-    tracker: str
     #: The fingerprints of the lexicon, and of the trained search policy.
     lexicon: str
     policy: str
@@ -132,14 +127,21 @@ class RunManifest:
     @property
     def identity(self) -> dict[str, Any]:
         """The values that determine the results."""
-        names = ("version", "relations", "digest", "tracker", "lexicon", "policy", "compared")
-        settings = {name: self.settings.get(name) for name in _DECIDING}
-        return {**settings, "data": self.data, **{name: getattr(self, name) for name in names}}
+        return {"version": self.version, "digest": self.digest, **self.decided}
 
-    def differing(self, other: RunManifest) -> dict[str, tuple[Any, Any]]:
-        """Return the values of `identity` that differ: name -> value here and there."""
+    def differing(self, other: RunManifest) -> dict[str, Difference]:
+        """Return the values of `identity` that differ, as they are shown here and there."""
         mine, others = self.identity, other.identity
-        return {name: (one, others[name]) for name, one in mine.items() if one != others[name]}
+        return {
+            name: self._shown(name, other)
+            for name in {**mine, **others}
+            if mine.get(name) != others.get(name)
+        }
+
+    def _shown(self, name: str, other: RunManifest) -> Difference:
+        of = "settings" if name in self.settings else "identity"
+        one, another = (getattr(run, of).get(name) for run in (self, other))
+        return None if one == another else (one, another)
 
     def refuse_another(self, other: RunManifest, where: Path) -> None:
         """Raise an error if this run cannot be continued as another run.
@@ -174,7 +176,7 @@ class RunManifest:
                 "ended": self.ended,
                 "compared": self.compared,
                 "relations": dict(sorted(self.facts.items())),
-                "asked": self.asked,
+                "recalled": self.asked,
                 "seconds": self.seconds,
                 **more,
             }
@@ -211,20 +213,11 @@ def data_of(info: RunInfo) -> dict[str, Any]:
     return {name: known[name] for name in names}
 
 
-def plan_digest(planned: Iterable[tuple[Dialogue, int]]) -> str:
-    """Return a digest of planned dialogues in order, as 32 hexadecimal digits."""
-    digest = hashlib.blake2b(digest_size=16)
-    for line in _digested(planned):
-        digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
-    return digest.hexdigest()
-
-
-def _digested(planned: Iterable[tuple[Dialogue, int]]) -> Iterator[str]:
-    for dialogue, last in planned:
-        # The key of a turn covers all utterances up to it.
-        yield f"{dialogue.id}\t{last}\t{turn_keys(dialogue)[last]}"
-        for turn in dialogue.turns[: last + 1]:
-            yield repr(None if turn.state is None else sorted(turn.state.items()))
+def plan_digest(planned: Sequence[tuple[Dialogue, int]]) -> str:
+    """Return a digest of planned dialogues in order, with all that was recorded in them."""
+    ends = [(dialogue.id, last) for dialogue, last in planned]
+    drawn = data_digest(DialogueSet("", "", tuple(dialogue for dialogue, _ in planned)))
+    return hashlib.sha256(f"{ends} {drawn}".encode(errors="replace")).hexdigest()[:32]
 
 
 #: Size in bytes after which a new file is started.
@@ -240,6 +233,8 @@ class _Line:
     relation: int  #: The index of the relation in the manifest.
     count: int  #: The number of results.
     results: RawJson
+    #: Whether the tracker failed on a turn or a variant, which is asked again when the run goes on.
+    failed: bool = False
 
 
 _LINE: Final = json_decoder(_Line)
@@ -265,13 +260,18 @@ class EncodedResults:
     relation: str
     count: int  #: The number of results.
     text: bytes  #: The results as JSON.
+    failed: bool = False  #: See `_Line`.
 
     @classmethod
     def of(cls, found: DialogueResults) -> EncodedResults:
         """Encode the results of a dialogue."""
         results = found.results
         text = json_encoded(list(packed(_PLAIN(json_encoded(results)))))
-        return cls(found.place, found.relation, len(results), text)
+        failed = any(
+            one.outcome == "error" or any(each.outcome == "error" for each in one.variants)
+            for one in results
+        )
+        return cls(found.place, found.relation, len(results), text, failed)
 
 
 class _Index:
@@ -291,6 +291,9 @@ class _Index:
         self.part.append(part)
         self.start.append(start)
 
+    def replace(self, at: int, part: int, start: int) -> None:
+        self.part[at], self.start[at] = part, start
+
 
 class ResultFolder:
     """Reads and writes a result folder; only one writer may use it."""
@@ -300,6 +303,14 @@ class ResultFolder:
         self._index = _Index()
         self._parts: list[Path] = []
         self._done: set[tuple[int, int]] = set()
+        #: (place, relation) with a failure of the tracker -> its place in the index.
+        self._failed: dict[tuple[int, int], int] = {}
+        #: Those of them to ask again now.
+        self._again: set[tuple[int, int]] = set()
+        self._size = 0
+        #: The number of contexts that earlier calls for this folder asked.
+        self.asked_before = 0
+        self._lock = ExitStack()
         self._file: IO[bytes] | None = None
         self._number = {name: number for number, name in enumerate(manifest.relations)}
 
@@ -308,11 +319,9 @@ class ResultFolder:
         """Create a result folder.
 
         Raises:
-            UserError: the path is a file, or a folder that is not empty.
+            UserError: the path has a folder that is not empty.
         """
-        if path.exists() and not path.is_dir():
-            raise UserError(f"{path} is not a folder: name a folder for the results")
-        if path.is_dir() and any(path.iterdir()):
+        if path.is_dir() and any(one.suffix != ".lock" for one in path.iterdir()):
             raise UserError(
                 f"{path} contains other files: name a folder of its own for the results"
             )
@@ -337,6 +346,7 @@ class ResultFolder:
                 f"there is no folder of results {path}: write one with dstfuzz campaign"
             )
         folder = cls(path, RunManifest.read(path))
+        folder.asked_before = folder.manifest.asked
         for part in sorted(path.glob(_PATTERN)):
             folder._scan(part)
         return folder
@@ -374,23 +384,40 @@ class ResultFolder:
 
     def _note(self, line: _Line, part: int, start: int) -> None:
         key = line.place, line.relation
-        # If a dialogue was run twice, the results are equal. Keep the first.
-        if key not in self._done and line.relation < len(self.manifest.relations):
-            self._done.add(key)
+        if line.relation >= len(self.manifest.relations):
+            return
+        at = self._failed.pop(key, None)
+        if at is not None:
+            self._index.replace(at, part, start)
+        elif key not in self._done:
+            at = len(self._index)
             self._index.add(line, part, start)
+            self._size += line.count
+        else:
+            # If a dialogue was run twice without a failure, the results are equal. Keep the first.
+            return
+        self._done.add(key)
+        if line.failed:
+            self._failed[key] = at
 
     # -- writing ----------------------------------------------------------------------
 
     def has(self, place: int, relation: str) -> bool:
-        """Return whether a dialogue has results under a relation."""
-        return (place, self._number[relation]) in self._done
+        """Return whether a dialogue has results under a relation that are not asked again."""
+        key = place, self._number[relation]
+        return key in self._done and key not in self._again
+
+    def ask_failed_again(self) -> None:
+        """Ask again for the dialogues on which the tracker failed, while the folder is written."""
+        self._again = set(self._failed)
 
     def append(self, found: DialogueResults | EncodedResults) -> None:
         """Append the results of a dialogue; a kill loses at most one incomplete line."""
         if isinstance(found, DialogueResults):
             found = EncodedResults.of(found)
         relation = self._number[found.relation]
-        line = _Line(found.place, relation, found.count, RawJson(found.text))
+        line = _Line(found.place, relation, found.count, RawJson(found.text), found.failed)
+        self._again.discard((found.place, relation))
         text = json_encoded(line) + b"\n"
         file = self._writer()
         start = file.tell()
@@ -400,13 +427,17 @@ class ResultFolder:
 
     def _writer(self) -> IO[bytes]:
         if self._file is not None and self._file.tell() >= PART_SIZE:
-            self.close()
+            self._end_part()
         if self._file is None:
             if not self._parts or self._parts[-1].stat().st_size >= PART_SIZE:
                 self._parts.append(self.path / self.part_name(len(self._parts) + 1))
             self._file = self._parts[-1].open("ab")
             _drop_half_line(self._parts[-1], self._file)
         return self._file
+
+    def hold(self, lock: ExitStack) -> None:
+        """Hold a lock until the folder is closed."""
+        self._lock = lock
 
     def keep(self, manifest: RunManifest) -> None:
         """Write the manifest again after all lines are flushed to disk."""
@@ -416,7 +447,11 @@ class ResultFolder:
         manifest.write(self.path)
 
     def close(self) -> None:
-        """Close the file that is being written."""
+        """Close the file that is being written, and release the lock."""
+        self._end_part()
+        self._lock.close()
+
+    def _end_part(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -425,12 +460,17 @@ class ResultFolder:
 
     def __len__(self) -> int:
         """Return the number of results."""
-        return sum(self._index.count)
+        return self._size
 
     @property
     def complete(self) -> bool:
         """Whether there are all planned results."""
         return len(self) >= self.manifest.planned
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to ask."""
+        return self.complete and not self._again
 
     @property
     def results(self) -> StoredResults:
@@ -749,6 +789,13 @@ def replacing(output: Path, manifest: RunManifest) -> Iterator[Path]:
         UserError: ``output`` is not a result folder of the same run.
     """
     check_replaceable(output, manifest)
+    held = lock_file(output / MANIFEST, wait=0.0) if output.is_dir() else nullcontext()
+    with held, _replaced(output, manifest) as draft:
+        yield draft
+
+
+@contextmanager
+def _replaced(output: Path, manifest: RunManifest) -> Iterator[Path]:
     target = output.expanduser().resolve()
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
@@ -800,7 +847,8 @@ class FolderReport:
     def __init__(self, folder: ResultFolder, *, redact: bool = False) -> None:
         manifest = folder.manifest
         self.settings: Settings = manifest.read_settings()
-        self.info: RunInfo = manifest.info()
+        before = folder.asked_before
+        self.info: RunInfo = manifest.info(asked=manifest.asked - before, recalled=before)
         found = folder.results
         self.results: Results = MappedResults(found, redacted) if redact else found
         hide = redacted if redact else None
@@ -855,14 +903,14 @@ def manifest_of(campaign: Campaign) -> RunManifest:
     dialogues = len(campaign.plan)
     return RunManifest(
         settings=settings_json(settings),
+        decided=campaign.identity,
         version=__version__,
         relations=tuple(relation.name for relation in campaign.relations),
         facts={one.name: facts_of(one, campaign) for one in campaign.relations},
         digest=plan_digest(campaign.drawn),
-        tracker=fingerprint_of(campaign.tracker) or "",
         lexicon=campaign.lexicon.fingerprint,
         policy=policy,
-        compared="" if states or campaign.comparison.exact else campaign.comparison.name,
+        compared="" if states else campaign.identity["compared"],
         data=data_of(RunInfo.of(data)),
         notes=(*data.notes, *filter(None, [note])),
         shard=settings.data.shard or (1, 1),
@@ -890,13 +938,11 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
     manifest = replace(manifest_of(campaign), command=command)
     folder = opened(path, manifest)
     runner = BlockRunner(campaign)
-    done, started, ended = len(folder), time.monotonic(), "interrupted"
+    started, ended = time.monotonic(), "interrupted"
 
     def keep(found: DialogueResults) -> None:
-        nonlocal done
         folder.append(found)
-        done += len(found.results)
-        progress(done, manifest.planned)
+        progress(len(folder), manifest.planned)
 
     def missing(place: int) -> bool:
         return not all(folder.has(place, name) for name in manifest.relations)
@@ -917,14 +963,23 @@ def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = 
 
 
 def opened(path: Path, manifest: RunManifest) -> ResultFolder:
-    """Open the folder of a run, or create it.
+    """Open the folder of a run, or create it, and lock it until it is closed.
 
     Raises:
-        UserError: the folder belongs to another run.
+        UserError: the folder belongs to another run, or another process writes to it.
     """
-    if not ResultFolder.is_one(path):
-        return ResultFolder.create(path, manifest)
-    folder = ResultFolder.open(path)
-    folder.manifest.refuse_another(manifest, path)
-    folder.manifest = replace(folder.manifest, ended="")
+    if path.exists() and not path.is_dir():
+        raise UserError(f"{path} is not a folder: name a folder for the results")
+    with ExitStack() as lock:
+        lock.enter_context(lock_file(path / MANIFEST, wait=0.0))
+        if ResultFolder.is_one(path):
+            folder = ResultFolder.open(path)
+            old = folder.manifest
+            old.refuse_another(manifest, path)
+            # Other reports and limits than those of the earlier call may be wanted.
+            folder.manifest = replace(manifest, asked=old.asked, seconds=old.seconds)
+            folder.ask_failed_again()
+        else:
+            folder = ResultFolder.create(path, manifest)
+        folder.hold(lock.pop_all())
     return folder

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pytest_dstfuzz import Dialogue, Settings, __version__
 from pytest_dstfuzz.campaign.results import Results
@@ -39,6 +40,11 @@ class FolderRun(StoredRun):
     def settings(self) -> Settings:
         """The settings of the run."""
         return self._manifest.read_settings()
+
+    @property
+    def decided(self) -> Mapping[str, Any]:
+        """What decided the results."""
+        return self._manifest.decided
 
     @property
     def info(self) -> RunInfo:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import product
@@ -19,10 +20,20 @@ import numpy.typing as npt
 
 from pytest_dstfuzz import Campaign, __version__
 from pytest_dstfuzz.campaign.summary import summarise
-from pytest_dstfuzz.config import OPTIONS, Settings, names_of, settings_json
+from pytest_dstfuzz.config import (
+    MASK,
+    OPTIONS,
+    Header,
+    OwnKey,
+    Settings,
+    identity_of,
+    mask_credentials,
+    names_of,
+    python_value,
+)
 from pytest_dstfuzz.config.parsers import percent, points
 from pytest_dstfuzz.errors import DataError, DstFuzzError, UserError, needs_extra, unknown_name
-from pytest_dstfuzz.files import read_table, write_text
+from pytest_dstfuzz.files import content_of, read_table, write_text
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.wording import visible
 from pytest_dstfuzz.scale.results import ResultFolder, run_into
@@ -39,7 +50,10 @@ _ALLOWED: Final = tuple(
     if item.part in _PARTS and item.name not in ("suite", "cache", "cache_size")
 )
 _PATHS: Final = frozenset(names_of("path"))
-_PLACES: Final = frozenset(names_of("place"))
+#: Options with dialogues and additions to them.
+_READ: Final = tuple(item.name for item in OPTIONS if item.part == "data" and "path" in item.scopes)
+#: Options whose values may be credentials.
+_SECRET: Final = ("header", "tracker")
 #: Maximum number of characters of a value in a folder name.
 _SHOWN: Final = 24
 
@@ -78,16 +92,22 @@ def read_sweep(path: Path) -> SweepPlan:
     if unknown := [name for name in content if name not in ("axes", "settings")]:
         raise UserError(f"{path}: {unknown_name('table', unknown[0], ('axes', 'settings'))}")
     axes, fixed = _tables(content, path)
-    texts = {name: tuple(map(_text, values)) for name, values in axes.items()}
-    for name, found in texts.items():
-        if twice := [text for text in found if found.count(text) > 1]:
-            raise UserError(f"{path}, [axes] {name}: {twice[0]!r} is listed twice: remove one")
+    texts: dict[str, tuple[str, ...]] = {}
+    for name, found in axes.items():
+        written = [_text(value) for value in found]
+        shown = [_shown(name, value) for value in found]
+        for place, text in enumerate(written):
+            if text in written[:place]:
+                raise UserError(
+                    f"{path}, [axes] {name}: {shown[place]!r} is listed twice: remove one"
+                )
+        texts[name] = _numbered(shown)
     base = {name: _placed(name, value, path) for name, value in fixed.items()}
     cells = []
-    for values in product(*axes.values()):
-        own = {name: _placed(name, v, path) for name, v in zip(axes, values, strict=True)}
-        shown = dict(zip(axes, map(_text, values), strict=True))
-        cells.append(_make_cell(shown, {**base, **own}, path))
+    for values in product(*(zip(texts[name], axes[name], strict=True) for name in axes)):
+        own = {name: _placed(name, v, path) for name, (_, v) in zip(axes, values, strict=True)}
+        labels = dict(zip(axes, (text for text, _ in values), strict=True))
+        cells.append(_make_cell(labels, {**base, **own}, path))
     return SweepPlan(texts, tuple(cells))
 
 
@@ -139,6 +159,42 @@ def _text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
+def _shown(name: str, value: Any) -> str:
+    """Return a value of an axis without credentials."""
+    text = _text(value)
+    try:
+        parsed = python_value(name, value)
+    except UserError:  # The cell says what is wrong.
+        parsed = None
+    parts = parsed if isinstance(parsed, tuple) else (parsed,)
+    if any(isinstance(part, Header | OwnKey) for part in parts):
+        return ",".join(map(str, parts))
+    if name in _SECRET and parsed is None:
+        return MASK
+    return mask_credentials(text)
+
+
+def _named_file(path: str | None) -> str | None:
+    """Return the digest of a file of dialogues, or the name of a folder or data set.
+
+    A folder may hold other files, too. If its dialogues changed, the results refuse them.
+    """
+    if path is None or not Path(path).is_file():
+        return path and Path(path).name
+    return content_of(path)
+
+
+def _numbered(texts: Sequence[str]) -> tuple[str, ...]:
+    """Number texts that are equal without their credentials."""
+    counts = Counter(texts)
+    seen: Counter[str] = Counter()
+    found = []
+    for text in texts:
+        seen[text] += 1
+        found.append(f"{text} ({seen[text]})" if counts[text] > 1 else text)
+    return tuple(found)
+
+
 def _make_cell(shown: Mapping[str, str], given: Mapping[str, Any], path: Path) -> SweepCell:
     try:
         settings = Settings.of(**given)
@@ -147,7 +203,8 @@ def _make_cell(shown: Mapping[str, str], given: Mapping[str, Any], path: Path) -
         raise UserError(f"{path}: {error} (in the cell {of})") from None
     if "search" not in given:
         settings = settings.replace_options(search=default_search(settings))
-    plain = {name: one for name, one in settings_json(settings).items() if name not in _PLACES}
+    read = {name: _named_file(settings.option(name)) for name in _READ}
+    plain = [dict(shown), identity_of(settings), read]
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:8]
     words = [
         re.sub(r"[^A-Za-z0-9.]+", "-", value).strip("-.")[-_SHOWN:] for value in shown.values()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from pytest_dstfuzz.config import TRACKER_KEYS, Address, Header, Settings, TrackerSettings
+from pytest_dstfuzz.config.secret import TOKEN_VARIABLE
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.registry import Registry
@@ -21,9 +22,6 @@ from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import Deadline
 
 __all__ = ["ServiceSettings"]
-
-#: The environment variable that holds the token for the tested system.
-TOKEN_VARIABLE: Final = "DSTFUZZ_TOKEN"  # noqa: S105 - the name of a variable, no token
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Final, Protocol, runtime_checkable
@@ -195,12 +196,26 @@ def fingerprint_of(tracker: object) -> str | None:
     The text must change whenever the tracker might give another answer to some context. Examples
     are the hash of its weights and of the code that reads them, or the version of a service.
     Trackers with the same name and fingerprint share cached predictions across runs. Return
-    ``None`` if neither the tracker nor the object that it adapts declares one. Its predictions are
-    then never reused in another run.
+    ``None`` if the tracker declares none. Its predictions are then never reused in another run.
+
+    Only the adapters of this package pass on the fingerprint of the object that they adapt. A
+    user's object that wraps another one may change its answers, so it needs a fingerprint of its
+    own. One that ``__getattr__`` finds in the inner object does not count.
     """
-    texts = (declared(one, "fingerprint") for one in (tracker, declared(tracker, "wrapped")))
+    texts = (declared(one, "fingerprint") for one in _fingerprinted(tracker))
     # In a tracker that is not ours, the attribute may be anything.
     return next((text for text in texts if isinstance(text, str) and text), None)
+
+
+def _fingerprinted(tracker: object) -> Iterator[object]:
+    """Yield a tracker and the object that our adapter adapts, if they have a fingerprint."""
+    ours = type(tracker).__module__.startswith(f"{__name__.partition('.')[0]}.")
+    for thing in (tracker, declared(tracker, "wrapped")) if ours else (tracker,):
+        try:
+            inspect.getattr_static(thing, "fingerprint")
+        except AttributeError:
+            continue
+        yield thing
 
 
 def fingerprint_problem(tracker: object) -> str:
@@ -209,7 +224,7 @@ def fingerprint_problem(tracker: object) -> str:
     A missing attribute, ``None`` and ``""`` are not problems: they mean that there is no
     fingerprint.
     """
-    for thing in (tracker, declared(tracker, "wrapped")):
+    for thing in _fingerprinted(tracker):
         try:
             found = getattr(thing, "fingerprint", None)
         except Exception as error:  # noqa: BLE001 - a user's property may raise anything

@@ -22,7 +22,13 @@ from pytest_dstfuzz.campaign.predictor import Budget, Predictor
 from pytest_dstfuzz.config import BudgetSettings, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction, fingerprint_of
+from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.tracker import (
+    Disagreement,
+    Prediction,
+    fingerprint_of,
+    fingerprint_problem,
+)
 
 DATA = data_of(talk("D1", "north"))
 Open = Callable[..., PredictionCache]
@@ -290,15 +296,42 @@ def test_a_fingerprint_is_a_text_that_is_declared() -> None:
     class Declares:
         fingerprint: Any = "1"
 
-    class Adapts:
-        wrapped = Declares()
+        def reset(self) -> None: ...
 
-    assert fingerprint_of(Declares()) == fingerprint_of(Adapts()) == "1"
+        def update(self, system: str, user: str) -> dict[str, str]:
+            return {"hotel-name": f"{system} {user}"}
+
+    adapted = as_tracker(Declares())
+    assert fingerprint_of(Declares()) == fingerprint_of(adapted) == "1"
     for none in (None, "", 1, lambda: "1"):
         Declares.fingerprint = none
         assert fingerprint_of(Declares()) is None
-        assert fingerprint_of(Adapts()) is None
+        assert fingerprint_of(adapted) is None
     assert fingerprint_of(WordBot()) is None
+
+
+class Inner(WordBot):
+    fingerprint = "1"
+
+
+class Noisy(WordBot):
+    """A user's wrapper, which changes the answers of the object inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wrapped = Inner()
+
+
+class Proxy(Noisy):
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.wrapped, name)
+
+
+@pytest.mark.parametrize("kind", [Noisy, Proxy])
+def test_a_wrapper_of_a_user_has_not_the_fingerprint_of_its_object(kind: type[Noisy]) -> None:
+    assert fingerprint_of(kind()) is None
+    assert fingerprint_of(as_tracker(kind())) is None
+    assert fingerprint_problem(kind()) == ""
 
 
 def test_replies_are_kept_apart_from_states_and_by_whose_replies_the_system_is_shown() -> None:

@@ -48,6 +48,8 @@ def test_insisting_three_times_is_found_and_shrunk_to_the_sentence(tired: GameRe
 
 def test_a_robust_bot_passes(robust: GameReport) -> None:
     robust.assert_advantage_below(0)
+    with pytest.raises(UserError, match="nan"):
+        robust.assert_advantage_below(float("nan"))
     assert [one.name for one in robust.results] == list(SCRIPTED)
     for one in robust.results:
         assert (one.figures.advantage.high, one.turned) == (-10.0, ())

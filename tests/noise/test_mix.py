@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import write_json
 from pytest_dstfuzz.noise.model import NoiseModel, load_models, mixed
+from pytest_dstfuzz.noise.tables import plain
 
 TEXT = "I am looking for a dentist, please."
 
@@ -27,6 +30,16 @@ def test_slips_of_all_of_them_share_the_rate() -> None:
     assert both.slip_rate == NoiseModel.load("typing").slip_rate
     kinds = {slip.kind for site in both.slips(TEXT) for slip in site}
     assert {"missing", "swap", "full_stop", "texting", "contraction"} <= kinds
+
+
+def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "slips.json"
+    texts = [NoiseModel.load(name).file for name in ("typing", "casual")]
+    found = []
+    for file in texts:
+        write_json(path, plain(file))
+        found.append(load_models((str(path),)).fingerprint)
+    assert found == [load_models((name,)).fingerprint for name in ("typing", "casual")]
 
 
 def test_weights_say_how_they_share() -> None:

@@ -131,6 +131,37 @@ def test_commands_keep_what_they_read(
     assert not Path("page").exists()
 
 
+@pytest.mark.parametrize("limit", ["--dst-max-failure-rate=5%", "--dst-baseline=kept.json"])
+def test_limits_on_a_part_are_refused_before_anything_is_asked(
+    suite: pytest.Pytester, limit: str
+) -> None:
+    options = ("--dst-model=mybot:steady", "--dst-turns=4")
+    result = suite.runpytest_inprocess(*options, "--dst-shard=1/3", limit)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*dstfuzz campaign --shard 1/3 *dstfuzz merge*--dst-results*"])
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        ("[tool.dstfuzz.gate]\nmax-failure-rate = 1\n", (), "Did you mean 'gates'"),
+        ("[tool.dstfuzz]\nturns = 3\n", (), "unknown table of"),
+        (
+            "",
+            ("--dst-relation=negation", "-odst_max_expected_failures=5"),
+            "negation makes its own edits",
+        ),
+    ],
+)
+def test_a_limit_that_judges_nothing_is_refused(
+    suite: pytest.Pytester, table: str, options: tuple[str, ...], message: str
+) -> None:
+    suite.makepyprojecttoml(table)
+    result = suite.runpytest_inprocess("--dst-model=mybot:steady", "--dst-turns=4", *options)
+    assert result.ret == 4
+    assert message in result.stderr.str()
+
+
 @pytest.mark.parametrize("output", ["--dst-report=part.json", "--dst-report=part.html"])
 def test_a_report_of_a_part_is_refused_before_anything_is_asked(
     suite: pytest.Pytester, output: str

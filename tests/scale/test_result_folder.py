@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -148,3 +150,83 @@ def test_twice_the_turns_take_twice_the_room() -> None:
         return len(EncodedResults.of(DialogueResults(0, "metamorphic", tuple(found))).text)
 
     assert size(20) <= 2.3 * size(10)
+
+
+def test_failed_turns_are_asked_again_when_the_run_goes_on(whole: Campaign, tmp_path: Path) -> None:
+    down = True
+
+    def shaky(context: Context) -> BeliefState:
+        if down and len(context.user) % 5 == 0:
+            raise RuntimeError("the bot is down")
+        return heard(context)
+
+    first = run_into(campaign(shaky), tmp_path / "run", quiet)
+    assert first.complete
+    assert any(one.outcome == "error" for one in first.results)
+    down = False
+    run_into(campaign(shaky), tmp_path / "run", quiet)
+    assert list(ResultFolder.open(tmp_path / "run").results) == in_order(whole.results)
+    again = run_into(campaign(shaky), tmp_path / "run", quiet)
+    assert again.manifest.asked == again.asked_before
+
+
+def test_two_runs_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def asking(context: Context) -> BeliefState:
+        if not told:
+            with pytest.raises(UserError, match="another process") as refused:
+                run_into(campaign(), tmp_path / "run", quiet)
+            told.append(str(refused.value))
+        return heard(context)
+
+    folder = run_into(campaign(asking), tmp_path / "run", quiet)
+    assert folder.complete
+    assert told
+
+
+Change = Callable[[DialogueSet], DialogueSet]
+
+
+def each_turn(**values: object) -> Change:
+    def change(data: DialogueSet) -> DialogueSet:
+        first, *others = data.dialogues
+        turns = tuple(replace(turn, **values) for turn in first.turns)  # type: ignore[arg-type]
+        return replace(data, dialogues=(replace(first, turns=turns), *others))
+
+    return change
+
+
+CHANGES: dict[str, Change] = {
+    "labels": each_turn(state=BeliefState({"hotel-area": "south"})),
+    "calls": each_turn(calls=()),
+    "replies": each_turn(answer="We have none."),
+    "rewrites": lambda data: replace(data, frozen={"key": ("Another way to say it",)}),
+    "words of slots": lambda data: replace(data, slot_phrases={"hotel-area": "part of town"}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_other_data_are_another_run(tmp_path: Path, change: Change) -> None:
+    turns = (Turn(0, "", "A cheap room please"), Turn(1, "Where?", "In the north please"))
+    data = DialogueSet("inn", "test", (Dialogue("one", turns), Dialogue("two", turns[:1])))
+    run_into(Campaign(heard, data, SETTINGS), tmp_path / "run", quiet)
+    run_into(Campaign(heard, data, SETTINGS), tmp_path / "run", quiet)
+    with pytest.raises(UserError, match="data differ"):
+        run_into(Campaign(heard, change(data), SETTINGS), tmp_path / "run", quiet)
+
+
+def test_another_file_of_the_bot_is_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "def bot(context):\n    return {'hotel-area': context.user[:4]}\n"
+    file = tmp_path / "changingbot.py"
+    file.write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = Settings.of(variants=2, turns=10)
+    run_into(Campaign("changingbot:bot", settings=settings), tmp_path / "run", quiet)
+    file.write_text(source.replace("4", "5"), encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "changingbot")
+    with pytest.raises(UserError, match="the code of the tracker differs"):
+        run_into(Campaign("changingbot:bot", settings=settings), tmp_path / "run", quiet)
+    monkeypatch.delitem(sys.modules, "changingbot")

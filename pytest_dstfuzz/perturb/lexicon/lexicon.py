@@ -269,13 +269,21 @@ MAPPINGS = tuple(
 )
 
 
-@cache
 def load_lexicon(path: Path | None = None) -> Lexicon:
-    """Return the shipped lexicon, or the one compiled into ``path``. Cached per process.
+    """Return the shipped lexicon, which is read once a process, or the one compiled into ``path``.
 
     Raises:
         DataError: If ``path`` is not a compiled lexicon of this format.
     """
+    return _shipped() if path is None else _read(path)
+
+
+@cache
+def _shipped() -> Lexicon:
+    return _read(None)
+
+
+def _read(path: Path | None) -> Lexicon:
     shipped = resources.files("pytest_dstfuzz") / "resources" / "lexicon" / "lexicon.json.gz"
     try:
         data = shipped.read_bytes() if path is None else path.read_bytes()

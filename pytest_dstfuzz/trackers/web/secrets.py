@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from pytest_dstfuzz.config import MASK, Header
-from pytest_dstfuzz.config.secret import from_environment
 from pytest_dstfuzz.errors import UserError
 
 #: Shorter texts are not masked, because that would garble every message.
@@ -83,8 +82,8 @@ def header_values(headers: Iterable[Header], *, token: str, signed: bool) -> dic
     """
     values: dict[str, str] = {}
     for header in headers:
-        who = f"the header {header.name!r}"
-        values[header.name] = _sendable(from_environment(header.value, who), f"the value of {who}")
+        shown = f"the value of the header {header.name!r}"
+        values[header.name] = _sendable(header.read(), shown)
     value = os.environ.get(token, "").strip()
     if value and not signed and "authorization" not in map(str.lower, values):
         shown = f"the environment variable {token}"

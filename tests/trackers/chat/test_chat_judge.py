@@ -13,7 +13,6 @@ from loopback import Asked, Says, Service
 from pytest_dstfuzz.campaign.answers import Folding
 from pytest_dstfuzz.comparisons.comparison import ComparisonResult, TextPair
 from pytest_dstfuzz.comparisons.judge import (
-    TOKEN_VARIABLE,
     Judge,
     Judges,
     is_tested_model,
@@ -22,10 +21,12 @@ from pytest_dstfuzz.comparisons.judge import (
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import ReplySettings, Settings, TrackerSettings, build_settings
 from pytest_dstfuzz.config.options import judge as address
+from pytest_dstfuzz.config.secret import JUDGE_TOKEN_VARIABLE
 from pytest_dstfuzz.dialogue.calls import reply_outcome
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.report.figures import WhatItTook, judge_line, undecided_text
+from pytest_dstfuzz.trackers.tracker import Prediction, Usage
 
 ASKED = Context((Exchange("", "Are you open?"),))
 SAME, OTHER = completion('{"same": true}'), completion('{"same": false}')
@@ -104,6 +105,27 @@ def test_what_it_is_not_sure_of_is_no_violation(answer: Any) -> None:
     assert (judge.facts.pairs, judge.facts.unsure) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [lambda _: completion("Hm."), lambda _: completion(None), lambda _: refusal(401, "no")],
+)
+def test_a_judge_without_verdicts_ends_the_run(answer: Any) -> None:
+    with chat(answer) as service:
+        judge = Judge(settings_of(service))
+        told = [(f"At {hour}.", f"From {hour}.") for hour in range(8, 20)]
+        with pytest.raises(UserError, match="gave no verdict to its last 24 calls"):
+            judge.prepare(pairs(*told))
+
+
+@pytest.mark.parametrize(
+    ("unsure", "past", "passes"), [(10, 0, True), (11, 0, False), (0, 50, False)]
+)
+def test_too_many_undecided_pairs_pass_no_gate(unsure: int, past: int, passes: bool) -> None:
+    took = WhatItTook(100, unsure, past, 200, Usage())
+    assert (undecided_text(took) == "") == passes
+    assert str(unsure + past) in judge_line(took)
+
+
 def test_it_is_asked_about_what_the_others_agree_on() -> None:
     with chat(lambda _: SAME) as service:
         settings = settings_of(service, fallback=("call us",))
@@ -133,7 +155,7 @@ def test_its_token_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSTFUZZ_TOKEN", "of the bot")
     with chat(lambda _: SAME) as service:
         Judge(settings_of(service)).reach()
-        monkeypatch.setenv(TOKEN_VARIABLE, "of the judge")
+        monkeypatch.setenv(JUDGE_TOKEN_VARIABLE, "of the judge")
         Judge(settings_of(service)).reach()
         found = [one.headers.get("authorization") for one in asked_about(service)]
     assert found == [None, "Bearer of the judge"]

@@ -1,0 +1,137 @@
+"""The identity of settings: everything that decides a result, computed from the option table.
+
+The keys of cached answers, cached results, folders of results, their parts and the cells of sweeps
+are all made from it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_dstfuzz.config.options import OPTIONS
+from pytest_dstfuzz.config.parsers import Option, unquote_value
+from pytest_dstfuzz.config.secret import Address, Header, OwnKey
+from pytest_dstfuzz.config.settings import Settings
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import content_of
+
+__all__ = ["code_of", "identity_of"]
+
+#: Parts of the settings that decide results. The others limit, show or judge a run.
+_PARTS: Final = ("tracker", "data", "variant", "reply")
+_PACKAGE: Final = f"{__name__.partition('.')[0]}."
+
+
+def decides(item: Option) -> bool:
+    """Return whether an option decides results.
+
+    The dialogues and their additions are files, too, but what is read from them is digested.
+    """
+    is_read = item.part == "data" and "path" in item.scopes
+    return item.part in _PARTS and "neutral" not in item.scopes and not is_read
+
+
+def identity_of(settings: Settings, *parts: str) -> dict[str, Any]:
+    """Return what identifies the value of each option that decides a result, as plain JSON.
+
+    A file counts by its content, wherever it is. An address, a header, a key and a token count
+    with their credentials, of which only a keyed digest is shown. Variables of the environment are
+    resolved.
+
+    Args:
+        settings: the settings.
+        parts: the parts of the settings, such as ``tracker`` for what decides its answers; by
+            default all.
+    """
+    return {
+        item.name: _identity(item, settings.option(item.name))
+        for item in OPTIONS
+        if decides(item) and item.part in (parts or _PARTS)
+    }
+
+
+def _identity(item: Option, value: object) -> object:
+    if isinstance(value, tuple):
+        return [_identified(item, one) for one in value]
+    found = _identified(item, value)
+    token = os.environ.get(item.variable, "").strip() if item.variable else ""
+    if token and isinstance(value, Address):
+        return [found, _keyed(item.variable, str(value), token)]
+    return found
+
+
+def _identified(item: Option, value: object) -> object:
+    match value:
+        case Address():
+            shown, secret = str(value), value.full
+            return shown if shown == secret else f"{shown} {_keyed(item.name, shown, secret)}"
+        case Header():
+            return f"{value.name}: {_keyed(item.name, value.name, _read(value))}"
+        case OwnKey():
+            text = _read(value)
+            content = content_of(text) if Path(text).is_file() else ""
+            return f"{value.name}={content or _keyed(item.name, value.name, text)}"
+        case str():
+            return _with_contents(item, value)
+    return value
+
+
+def _read(value: Header | OwnKey) -> str:
+    """Return a value with the environment resolved. If a variable is missing, the run ends."""
+    try:
+        return value.read()
+    except UserError:
+        return value.value
+
+
+def _with_contents(item: Option, text: str) -> str:
+    """Return a text with the digest of a file in place of its path."""
+    if "path" in item.scopes:
+        return content_of(text) or text
+    if "content" in item.scopes:
+        # NAME:PATH of a search, PATH:WEIGHT of a noise model.
+        for piece in (text, text.partition(":")[2], text.rpartition(":")[0]):
+            path = unquote_value(piece)
+            if path and Path(path).expanduser().is_file():
+                return text.replace(piece, content_of(path))
+    return text
+
+
+@functools.lru_cache(maxsize=256)
+def _keyed(name: str, shown: str, secret: str) -> str:
+    """Return a digest of a secret that takes long to guess, and differs for each use of it."""
+    key = f"{name}\0{shown}".encode(errors="replace")
+    text = secret.encode(errors="replace")
+    return hashlib.scrypt(text, salt=key, n=1 << 14, r=8, p=1, dklen=16).hex()
+
+
+def code_of(thing: Any) -> str:
+    """Return a digest of the file with a user's function, class or object.
+
+    An object of this package that wraps another one is unwrapped. ``""`` for objects of this
+    package, whose version counts, and for those without a file.
+    """
+    while _is_ours(owner := _owner(thing)):
+        if (thing := getattr(thing, "wrapped", None)) is None:
+            return ""
+    try:
+        file = inspect.getsourcefile(owner)
+    except (OSError, TypeError):
+        return ""
+    return content_of(file) if file else ""
+
+
+def _owner(thing: Any) -> Any:
+    """Return the function or the class whose module defines an object."""
+    if isinstance(thing, functools.partial):
+        return _owner(thing.func)
+    return thing if isinstance(thing, type) or hasattr(thing, "__code__") else type(thing)
+
+
+def _is_ours(owner: Any) -> bool:
+    return f"{owner.__module__}.".startswith(_PACKAGE)

@@ -1,0 +1,148 @@
+"""Nothing that reads what users and bots say takes more than linear time, whatever they say."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+
+import pytest_dstfuzz
+from pytest_dstfuzz.comparisons.facts import SameEntities, SameNames, SameNumbers, without_slips
+from pytest_dstfuzz.comparisons.polarity import SamePolarity, is_fallback, polarity
+from pytest_dstfuzz.dialogue.dates import instant_of
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.dialogue.number_words import with_digits
+from pytest_dstfuzz.dialogue.quantities import quantities, without_quantities
+from pytest_dstfuzz.perturb.words import take_apart
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(signal, "SIGVTALRM"), reason="no clock interrupts a regular expression here"
+)
+#: Rooms of the package whose regular expressions meet texts of users and bots.
+ROOMS: Final = ("dialogue", "comparisons", "perturb", "relations", "kinds")
+LENGTH: Final = 100_000
+#: Seconds of the processor for one text. Linear code takes less than a tenth, and code of the
+#: square takes minutes.
+LIMIT: Final = 1.0
+PIECES: Final = (
+    *("a", "a ", "a-", "A", "Ada ", "1", "1 ", "1,", "1.5 ", "@", "a@", "a@b.", ".", "? ", "?a"),
+    *("Sorry, ", "sorry, but ", "no, ", "not ", "closed ", "if a ", "one hundred ", "second "),
+    *("May ", "may 5 ", "half past ", "1:30 ", "Monday to ", "\n", " ", '"', "(", "[", "/a", "#1 "),
+    *("www.", "http://", "$", "don't ", "é", "_"),
+)
+
+
+class TooSlow(BaseException):
+    """Not caught by anything that handles errors."""
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def text_of(piece: str, end: str = "") -> str:
+    return (piece * (LENGTH // len(piece) + 1))[: LENGTH - len(end)] + end
+
+
+def slow_pieces(read: Callable[[str], object]) -> list[str]:
+    found = []
+    for piece in PIECES:
+        for end in ("", "+!"):
+            try:
+                with limited():
+                    read(text_of(piece, end))
+            except TooSlow:
+                found.append(piece + end)
+    return found
+
+
+def patterns_in(thing: Any) -> Iterator[re.Pattern[str]]:
+    if isinstance(thing, re.Pattern):
+        yield thing
+    elif isinstance(thing, dict):
+        yield from patterns_in([*thing, *thing.values()])
+    elif isinstance(thing, tuple | list):
+        for part in thing:
+            yield from patterns_in(part)
+
+
+def all_patterns() -> dict[str, re.Pattern[str]]:
+    """Return the name of each regular expression of the rooms -> the expression."""
+    found: dict[str, re.Pattern[str]] = {}
+    for room in ROOMS:
+        package = importlib.import_module(f"{pytest_dstfuzz.__name__}.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.ispkg and "word_sources" not in module.name:
+                for name, value in vars(importlib.import_module(module.name)).items():
+                    if name.startswith("__"):
+                        continue
+                    for number, pattern in enumerate(patterns_in(value)):
+                        if isinstance(pattern.pattern, str) and pattern not in found.values():
+                            found[f"{module.name.partition('.')[2]}.{name}[{number}]"] = pattern
+    return found
+
+
+PATTERNS: Final = all_patterns()
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_every_expression_is_linear(name: str) -> None:
+    def read(text: str) -> None:
+        for _ in PATTERNS[name].finditer(text):
+            pass
+
+    assert slow_pieces(read) == []
+
+
+def compared(comparison: Any) -> Callable[[str], object]:
+    asked = Context((Exchange("", "Are you open?"),))
+    return lambda text: comparison.compare("reply", text, text[:-7] + " or so", asked)
+
+
+def slips(text: str) -> str:
+    one, other = (Context((Exchange("", said),)) for said in (text, text[:-7] + " or so"))
+    return without_slips(text, one, other)
+
+
+READERS: Final[dict[str, Callable[[str], object]]] = {
+    "is_fallback": is_fallback,
+    "polarity": polarity,
+    "quantities": quantities,
+    "without_quantities": lambda text: without_quantities(text, "#"),
+    "with_digits": with_digits,
+    "instant": instant_of,
+    "take_apart": take_apart,
+    "numbers": compared(SameNumbers()),
+    "names": compared(SameNames()),
+    "entities": compared(SameEntities()),
+    "same polarity": compared(SamePolarity()),
+    "slips": slips,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_is_linear(name: str) -> None:
+    assert slow_pieces(READERS[name]) == []
+
+
+def test_the_clock_interrupts() -> None:
+    with pytest.raises(TooSlow), limited():
+        re.fullmatch(r"(a|a)*", "a" * 40 + "b")
+    assert sys.exc_info() == (None, None, None)

@@ -1,0 +1,228 @@
+"""Whatever decides a result is part of every key: cache, kept results, folder, parts and sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz import BeliefState, Campaign, Context, UserError
+from pytest_dstfuzz.campaign.cache import PredictionCache, Store, scope_of
+from pytest_dstfuzz.campaign.engine import open_result_cache
+from pytest_dstfuzz.campaign.spec import CampaignSpec
+from pytest_dstfuzz.config import OPTIONS, Address, Header, OwnKey, Settings, identity_of
+from pytest_dstfuzz.config.identity import decides
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.scale.results import ResultFolder, RunManifest, check_parts, manifest_of, opened
+from pytest_dstfuzz.scale.sweeps import read_sweep
+
+DECIDING = [item for item in OPTIONS if decides(item)]
+#: Option -> another value than the default, which is not checked.
+OTHER: dict[str, Any] = {
+    "model": Address("http://bot:pw@host/?deployment=bad"),
+    "judge": Address("openai+http://judge:pw@host/v1"),
+    "header": (Header("X-Team", "blue"),),
+    "tracker": (OwnKey("size", "3"),),
+    "device": "cuda",
+    "opening": "system",
+    "split": "val",
+    "attack": "cumulative",
+    "validity": "strict",
+    "search": "greedy",
+    "relation": "gold",
+    "outcome": "reply",
+    "history": "own",
+    "reference": "answer",
+    "call_order": "exact",
+    "repeatable": True,
+    "edits": ("typo",),
+    "noise": ("speech",),
+    "error_rate": (0.05, 0.05),
+}
+#: Options whose values name a file.
+FILES = {
+    "checkpoint": "{}",
+    "slot_map": "{}",
+    "prompt": "{}",
+    "search": "bandit:{}",
+    "noise": "{}:3",
+    "tracker": "{}",
+}
+
+
+def changed(settings: Settings, name: str, value: Any) -> Settings:
+    """Return settings with another value of an option, whatever else it would need."""
+    part = next(item.part for item in OPTIONS if item.name == name)
+    new: Any = replace(getattr(settings, part), **{name: value})
+    return replace(settings, **{part: new})
+
+
+def other_value(name: str, old: Any) -> Any:
+    match OTHER.get(name, old):
+        case bool(value):
+            return not value if name not in OTHER else value
+        case int(value) | float(value):
+            return value + 1
+        case tuple(value):
+            return value if name in OTHER else (*value, "something")
+        case None:
+            return "something"
+        case value if value != old:
+            return value
+    raise AssertionError(f"say another value of {name}")
+
+
+def heard(context: Context) -> BeliefState:
+    return BeliefState({"hotel-area": "north"} if "north" in context.user else {})
+
+
+@pytest.fixture(scope="module")
+def manifest() -> RunManifest:
+    return manifest_of(Campaign(heard, settings=Settings.of(turns=10, search="random")))
+
+
+def refused(manifest: RunManifest, one: Settings, other: Settings, path: Path) -> str:
+    """Run one, go on as the other, merge both; return why the folder refuses the other."""
+    first, second = (
+        replace(manifest, decided={**manifest.decided, **identity_of(settings)}, planned=0)
+        for settings in (one, other)
+    )
+    opened(path / "run", first).close()
+    folder = ResultFolder.create(path / "part", second)
+    folder.manifest.write(path / "run2")
+    first.write(path / "run")
+    parts = [ResultFolder.open(path / "run"), ResultFolder.open(path / "run2")]
+    with pytest.raises(UserError, match="are not parts of one run"):
+        check_parts(parts)
+    with pytest.raises(UserError, match="results of another run") as told:
+        opened(path / "run", second)
+    return str(told.value)
+
+
+def keys(settings: Settings, path: Path) -> tuple[bytes, str]:
+    """Return the key of cached answers, and that of kept results."""
+    data = load_dialogues("sample", "test")
+    scope = scope_of(("bot", "1", identity_of(settings, "tracker")), data, settings.reply)
+    fixed = Settings()
+    rules = replace(CampaignSpec.of(fixed.variant, data, load_lexicon()), repeats=True)
+    cache = PredictionCache(Store(path / "cache", 1_000_000), scope)
+    kept = open_result_cache(cache, settings, rules, load_lexicon())
+    assert kept is not None
+    return scope, kept._scope
+
+
+@pytest.mark.parametrize("name", [item.name for item in DECIDING])
+def test_a_value_that_decides_is_in_every_key(
+    manifest: RunManifest, tmp_path: Path, name: str
+) -> None:
+    one = Settings()
+    other = changed(one, name, other_value(name, one.option(name)))
+    assert identity_of(one)[name] != identity_of(other)[name]
+    assert name in refused(manifest, one, other, tmp_path)
+    part = next(item.part for item in DECIDING if item.name == name)
+    answers, kept = (
+        a != b for a, b in zip(keys(one, tmp_path), keys(other, tmp_path), strict=True)
+    )
+    assert answers or part != "tracker"
+    assert kept or part not in ("variant", "reply")
+
+
+def named(name: str, text: str) -> Any:
+    if name == "tracker":
+        return (OwnKey("file", text),)
+    return (text,) if name == "noise" else text
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_counts_by_its_content(manifest: RunManifest, tmp_path: Path, name: str) -> None:
+    file, twin = tmp_path / "one.txt", tmp_path / "twin.txt"
+    paths = [named(name, FILES[name].format(path)) for path in (file, twin)]
+    for path in (file, twin):
+        path.write_text("first", encoding="utf-8")
+    one, other = (changed(Settings(), name, path) for path in paths)
+    assert identity_of(one) == identity_of(other)
+    before = identity_of(one)
+    file.write_text("second", encoding="utf-8")
+    assert identity_of(one) != before
+    assert name in refused(manifest, other, one, tmp_path)
+    if name not in ("search", "noise"):
+        assert keys(one, tmp_path)[0] != keys(other, tmp_path)[0]
+
+
+def test_every_path_is_one_of_those() -> None:
+    paths = {item.name for item in DECIDING if {"path", "content"} & set(item.scopes)}
+    assert paths | {"tracker"} == set(FILES)
+
+
+SECRETS: dict[str, Callable[[str], Settings]] = {
+    "model": lambda secret: Settings.of(model=f"http://host/track?deployment={secret}"),
+    "password": lambda secret: Settings.of(model=f"http://me:{secret}@host/track"),
+    "header": lambda secret: Settings.of(header=f"X-Key: {secret}"),
+    "tracker": lambda secret: Settings.of(tracker=f"key={secret}"),
+    "judge": lambda secret: Settings.of(
+        outcome="reply", compare=f"judge:openai+http://u:{secret}@host/v1"
+    ),
+}
+
+
+@pytest.mark.parametrize("made", SECRETS.values(), ids=SECRETS)
+def test_a_secret_decides_and_is_not_shown(
+    manifest: RunManifest, tmp_path: Path, made: Callable[[str], Settings]
+) -> None:
+    one, other = made("rosebud-one"), made("rosebud-two")
+    told = refused(manifest, one, other, tmp_path)
+    assert "differ" in told
+    written = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
+    assert "rosebud" not in told + written + repr(identity_of(one))
+
+
+@pytest.mark.parametrize(
+    ("variable", "given"),
+    [
+        ("DSTFUZZ_TOKEN", {"model": "http://host/track"}),
+        ("DSTFUZZ_JUDGE_TOKEN", {"outcome": "reply", "compare": "judge:openai+http://host/v1"}),
+        ("BOT_TEAM", {"header": "X-Team: $BOT_TEAM"}),
+        ("BOT_TEAM", {"tracker": "team=$BOT_TEAM"}),
+    ],
+)
+def test_a_variable_of_the_environment_decides(
+    monkeypatch: pytest.MonkeyPatch, variable: str, given: dict[str, str]
+) -> None:
+    settings = Settings.of(**given)
+    found = []
+    for value in ("first", "second"):
+        monkeypatch.setenv(variable, value)
+        found.append(identity_of(settings))
+    assert found[0] != found[1]
+    assert "second" not in repr(found)
+
+
+AXES = {
+    "model": ('["http://host/?deployment=rosebud1", "http://host/?deployment=rosebud2"]', ""),
+    "header": ('["X-Key: rosebud1", "X-Key: rosebud2"]', 'model = "http://host/"\n'),
+    "prompt": ('["a/prompt.txt", "b/prompt.txt"]', 'model = "openai+http://host/v1"\n'),
+}
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_cells_of_a_sweep_share_no_folder_and_show_no_secret(tmp_path: Path, axis: str) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "prompt.txt").write_text(f"You are {name}.", encoding="utf-8")
+    values, fixed = AXES[axis]
+    file = tmp_path / "sweep.toml"
+    file.write_text(f"[settings]\n{fixed}[axes]\n{axis} = {values}\n", encoding="utf-8")
+    plan = read_sweep(file)
+    names = [cell.name for cell in plan.cells]
+    assert len(set(names)) == len({*plan.axes[axis]}) == 2
+    assert "rosebud" not in repr([names, plan.axes, [cell.values for cell in plan.cells]])
+    (tmp_path / "a" / "prompt.txt").write_text("You are another.", encoding="utf-8")
+    again = [cell.name for cell in read_sweep(file).cells]
+    assert [one == other for one, other in zip(names, again, strict=True)] == [
+        axis != "prompt",
+        True,
+    ]
