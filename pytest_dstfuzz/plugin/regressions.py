@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -43,6 +43,7 @@ from pytest_dstfuzz.regressions.regression import (
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
 from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import masked_text
+from pytest_dstfuzz.report.wording import shorten
 from pytest_dstfuzz.trackers.validation import unknown_slot
 
 _MOST_NAMED = 10
@@ -289,6 +290,12 @@ class RegressionCorpus:
         return as_comparison(given, where, self._settings.reply)
 
 
+#: Maximum number of texts and changes in the text of a failure, and of characters of each.
+_MOST_TEXTS: Final = 4
+_MOST_CHANGES: Final = 3
+_LONGEST: Final = 160
+
+
 @dataclass(frozen=True, eq=False)
 class DstRegression:
     """A remembered violation and its outcome."""
@@ -325,10 +332,20 @@ class DstRegression:
     def _explained(self) -> str:
         show = masked_text if self._settings.output.redact else str
         lines = [f"regression {self.entry.id} is still broken, at turn {self.entry.turn}", ""]
-        lines += [f"  {f'{who}:':<8} {show(text)}" for who, text in self.entry.told]
+        texts = list(self.entry.told)
+        if (before := len(texts) - _MOST_TEXTS) > 0:
+            more = f"dstfuzz regressions {self.entry.id} shows all"
+            lines.append(f"  ... {counted(before, 'text')} before: {more}")
+        lines += [
+            f"  {f'{who}:':<8} {shorten(show(text), _LONGEST)}"
+            for who, text in texts[-_MOST_TEXTS:]
+        ]
         what = "edits" if self.entry.edits else "by"
         lines += ["", f"  {f'{what}:':<8} {self.entry.done}"]
-        lines += [f"  changed: {line}" for line in self._shown()]
+        changes = self._shown()
+        lines += [f"  changed: {shorten(line, _LONGEST)}" for line in changes[:_MOST_CHANGES]]
+        if (left := len(changes) - _MOST_CHANGES) > 0:
+            lines.append(f"  ... and {counted(left, 'more change')}")
         if self.entry.status == "accepted":
             why = show(self.entry.reason)
             lines += ["", f"  accepted: {why} (it fails only with --dst-replay)"]

@@ -28,7 +28,7 @@ from pytest_dstfuzz.plugin.selection import NODE
 from pytest_dstfuzz.plugin.stored import StoredRun
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.relations.registry import relations_named
-from pytest_dstfuzz.report.explain import explain
+from pytest_dstfuzz.report.explain import explain, weakness_of
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
 from pytest_dstfuzz.totals.plainest import PlainestTally
@@ -549,12 +549,12 @@ class StoredRelation:
         if errors:
             why = KEPT_BACK if self._settings.output.redact else self._error
             parts.append(f"{self._who} failed at {errors:,} {of}: {why}")
-        return "\n\n".join(parts)
+        return "\n".join(parts)
 
     def _explained(self, turn: TurnResult) -> str:
         shown = redacted(turn) if self._settings.output.redact else turn
         settings = self._settings.replace_options(relation=self._relation)
-        return explain(shown, settings, command=None)
+        return explain(shown, settings, command=None, weakness=weakness_of(turn))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

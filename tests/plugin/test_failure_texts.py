@@ -63,3 +63,17 @@ def test_verbose_runs_and_junit_have_all_in_full(folder: pytest.Pytester) -> Non
     shown = texts(folder.runpytest(*ARGS, "-v"))
     assert len(shown) == DIALOGUES
     assert all("repeat with: " in text for text in shown.values())
+
+
+def test_a_regression_of_a_long_dialogue_fits_too(folder: pytest.Pytester) -> None:
+    turns = [{"system": f"that is {n}", "user": f"and number {n}"} for n in range(12)]
+    talk = {"dialogue_id": "long", "turns": [*turns, {"system": "well?", "user": SAID}]}
+    Path("talks.jsonl").write_text(json.dumps(talk), encoding="utf-8")
+    folder.runpytest(*ARGS, "--dst-remember")
+    found = texts(folder.runpytest(*ARGS, "-k", "regression"))
+    assert found
+    for text in found.values():
+        assert "is still broken" in text
+        assert SAID in text
+        assert text.count("dstfuzz accept ") == 2
+        assert len(text.splitlines()) <= 15
