@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pytest_dstfuzz.cli.command import Command, print_page, terminal_page
 from pytest_dstfuzz.config.command_line import Parser
@@ -35,7 +35,9 @@ def _list_options(parser: Parser) -> None:
 
 def _accept_options(parser: Parser) -> None:
     parser.add_argument(
-        "id", metavar="ID", help="id of a violation or of a weakness, or the beginning of the id"
+        "id",
+        metavar="ID",
+        help="id of a violation, of a weakness, or of a turn, or the beginning of the id",
     )
     parser.option("--reason", metavar="TEXT", required=True, help="why the violation is acceptable")
     _folder(parser)
@@ -78,15 +80,21 @@ def _accept(given: Namespace) -> None:
     # Imported late so that help and usage errors do not wait for numpy.
     from pytest_dstfuzz.regressions.regression import (  # noqa: PLC0415
         accepted,
+        accepted_turn,
         accepted_weakness,
         full_id,
         update_corpus,
     )
 
     corpora = _read_corpora(given.regressions)
-    weaknesses = _weaknesses(corpora)
+    weaknesses, turns = _named_by(corpora, "weakness"), _named_by(corpora, "turn")
     violations = {name for corpus in corpora.values() for name in corpus}
-    name = full_id({*violations, *weaknesses}, given.id)
+    name = full_id({*violations, *weaknesses, *turns}, given.id)
+    if name in turns:
+        for path in turns[name]:
+            update_corpus(path, partial(accepted_turn, turn=name, reason=given.reason))
+            print(printable(f"accepted the violations at turn {name} in {path}"))
+        return
     if name not in weaknesses:
         for path in _find_ids(corpora, [name]):
             update_corpus(path, partial(accepted, name=name, reason=given.reason))
@@ -153,7 +161,7 @@ def _list(given: Namespace) -> None:
     weakness = (
         None
         if given.weakness is None
-        else full_id(_weaknesses(corpora), given.weakness, "weakness")
+        else full_id(_named_by(corpora, "weakness"), given.weakness, "weakness")
     )
     wanted = (
         _find_ids(corpora, given.ids)
@@ -188,11 +196,13 @@ def _by_weakness(entries: Sequence[Regression]) -> list[tuple[str, list[Regressi
     return sorted(groups.items(), key=lambda item: (not item[0], item[0]))
 
 
-def _weaknesses(corpora: Mapping[Path, Corpus]) -> dict[str, list[Path]]:
-    """Map each weakness with stored violations to the files that have them."""
+def _named_by(
+    corpora: Mapping[Path, Corpus], part: Literal["weakness", "turn"]
+) -> dict[str, list[Path]]:
+    """Map each weakness or turn with stored violations to the files that have them."""
     found: dict[str, list[Path]] = {}
     for path, corpus in corpora.items():
-        for name in {entry.weakness for entry in corpus.values() if entry.weakness}:
+        for name in sorted({getattr(entry, part) for entry in corpus.values()} - {""}):
             found.setdefault(name, []).append(path)
     return found
 
@@ -296,10 +306,11 @@ COMMANDS = (
     ),
     Command(
         "accept",
-        "accept a remembered violation or a weakness, so that it does not fail the build",
+        "accept remembered violations or a weakness, so that they do not fail the build",
         "the regressions are unchanged",
         """\
   dstfuzz accept 3f2a9c0b1d --reason 'nobody types this to our bot'
+  dstfuzz accept DSF0022-t0 --reason 'cut short'         all violations at a turn
   dstfuzz accept value-made-up --reason 'we ask again'   a whole weakness, also in later builds""",
         _accept_options,
         _accept,

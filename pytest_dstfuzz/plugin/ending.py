@@ -153,9 +153,11 @@ def annotation_lines(
     settings: Settings,
     encoding: str,
     places: Mapping[str, tuple[str, int]],
+    repeat: str,
 ) -> list[str]:
     """Return the lines that GitHub turns into annotations, if they are wanted.
 
+    ``repeat`` is the command that repeats the run, or ``""``.
     ``found(True)`` returns new violations, which come first, and ``found(False)`` those that were
     not compared. Neither includes violations of the baseline.
     """
@@ -164,9 +166,15 @@ def annotation_lines(
     )
     if not wanted:
         return []
-    lines = violation_commands(found(True), settings.gate, encoding, places, note="new violation: ")
-    most = MOST_COMMANDS - len(lines)
-    return [*lines, *violation_commands(found(False), settings.gate, encoding, places, most=most)]
+    commands = partial(
+        violation_commands,
+        settings=settings.gate,
+        encoding=encoding,
+        places=places,
+        repeat=repeat,
+    )
+    lines = commands(found(True), note="new violation: ")
+    return [*lines, *commands(found(False), most=MOST_COMMANDS - len(lines))]
 
 
 def record_suite_properties(
@@ -364,7 +372,11 @@ class SessionEnd:
         if screen and self._collector:
             self._print_screen(reporter)
         for command in annotation_lines(
-            self._not_accepted, self._context.settings, _encoding(), self._collector.places
+            self._not_accepted,
+            self._context.settings,
+            _encoding(),
+            self._collector.places,
+            self._repeating(reporter.config),
         ):
             reporter.write_line(command)
 
@@ -384,7 +396,6 @@ class SessionEnd:
                 verdict=verdict,
                 width=min(shutil.get_terminal_size().columns, _WIDEST),
                 encoding=_encoding(),
-                command=self._repeating(reporter.config),
             )
             for line in lines:
                 reporter.write_line(line.text, **_MARKUP[line.style])
@@ -547,6 +558,7 @@ class SessionEnd:
             command=shlex.join(
                 mask_command_line(["pytest", *self._context.config.invocation_params.args])
             ),
+            repeat=self._repeating(self._context.config),
             started=self._started_at,
             seconds=own_seconds if found.seconds is None else found.seconds,
             usage=facts.usage,

@@ -599,6 +599,17 @@ def accepted(corpus: Corpus, name: str, reason: str) -> Corpus:
     return {**corpus, entry.id: entry}
 
 
+def accepted_turn(corpus: Corpus, turn: str, reason: str) -> Corpus:
+    """Return a corpus in which the open violations of a turn are accepted."""
+    _check_reason(reason)
+    return {
+        name: replace(entry, status="accepted", reason=reason.strip())
+        if entry.turn == turn and entry.status == "open"
+        else entry
+        for name, entry in corpus.items()
+    }
+
+
 def accepted_weakness(corpus: Corpus, weakness: str, reason: str) -> Corpus:
     """Return a corpus in which a weakness is accepted, including its future violations."""
     _check_reason(reason)

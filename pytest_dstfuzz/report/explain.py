@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -38,6 +39,8 @@ from pytest_dstfuzz.weaknesses.groups import Key, read
 __all__ = ["move_texts"]
 
 
+#: Stands for the command of a run that is not known.
+OPTIONS: Final = "pytest ..."
 _MARKS = {"repeat": "said twice", "move": "moved", "add": "added"}
 
 
@@ -414,6 +417,38 @@ def keyword(name: str) -> str:
     if _WORD.fullmatch(name) and name.lower() not in _RESERVED:
         return name
     return unlike(name)
+
+
+def repeat_command(command: str, word: str, variant: int | str) -> str:
+    """Return the command that repeats a violation.
+
+    Args:
+        command: repeats the run; ``""`` if it cannot be repeated, as with results of a file.
+        word: the `keyword` of the turn.
+        variant: the number of the variant.
+    """
+    return f"{command or OPTIONS} --dst-variant={variant} -k '{word}'"
+
+
+def accept_command(command: str, word: str, turn: str, baseline: str = "") -> str:
+    """Return the commands that accept the violations of a turn, see `repeat_command`.
+
+    If the run is compared with a ``baseline``, the results of the turn go into that file. Otherwise
+    its violations are remembered and marked as accepted.
+    """
+    end = accept_options(turn)
+    if baseline:
+        end = f"--dst-baseline={shlex.quote(baseline)} --dst-update-baseline"
+    return f"{command or OPTIONS} -k '{word}' {end}"
+
+
+def accept_options(name: str) -> str:
+    """Return the end of the commands that accept the violations of a turn or a weakness.
+
+    >>> accept_options("sample-test-0001-t2")
+    "--dst-remember; dstfuzz accept sample-test-0001-t2 --reason '...'"
+    """
+    return f"--dst-remember; dstfuzz accept {shlex.quote(name)} --reason '...'"
 
 
 def unlike(name: str) -> str:

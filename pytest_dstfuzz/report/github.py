@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pytest_dstfuzz.campaign.figures import interval_name, tally_results
+from pytest_dstfuzz.campaign.figures import Counts, interval_name, tally_results
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import GateSettings
@@ -20,15 +20,23 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.kinds.kind import Words
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.report.explain import change_lines, move_texts
+from pytest_dstfuzz.report.explain import (
+    accept_command,
+    change_lines,
+    keyword,
+    move_texts,
+    repeat_command,
+)
 from pytest_dstfuzz.report.figures import changed_answers, expected_text, moved_dialogues
 from pytest_dstfuzz.report.page import encodable
+from pytest_dstfuzz.report.screen import new_heading, open_first, place_text, weakness_text
 from pytest_dstfuzz.report.terminal import between, interval_text, violation_lines
 from pytest_dstfuzz.report.view import View
-from pytest_dstfuzz.report.weaknesses import EXPECTED, MOST, moved_weaknesses, user_turns
+from pytest_dstfuzz.report.weaknesses import MOST, counted_weaknesses, moved_weaknesses
 from pytest_dstfuzz.report.wording import Span, needed_context, shorten, shown_spans, visible
 from pytest_dstfuzz.totals.plainest import PlainestTally
 from pytest_dstfuzz.totals.totals import outcome_columns
+from pytest_dstfuzz.weaknesses.groups import member_id
 
 #: GitHub's maximum size of a step summary, in bytes.
 MOST_BYTES: Final = 1 << 20
@@ -51,14 +59,8 @@ def markdown_text(views: Mapping[str, View], limit: int = MOST_BYTES) -> str:
     ``views`` are by tracker name.
     """
     parts = (
-        _head,
-        _new_violations,
-        _relations,
-        _weaknesses,
-        _transformations,
-        _comparison,
-        _violations,
-        _added,
+        *(_head, _new_violations, _weaknesses, _added, _end),
+        *(_figures, _relations, _tables, _comparison, _violations),
     )
     lines: list[str] = []
     for name, view in views.items():
@@ -102,27 +104,36 @@ def escape(text: str) -> str:
 
 
 def _head(view: View) -> Iterator[str]:
-    verdict, summary = view.verdict, view.summary
-    dialogues = summary.dialogues_tested
-    failed, broken = summary.failure_rate_interval, summary.turn_failure_rate_interval
+    """Yield the verdict and the facts of the first screen."""
+    verdict = view.verdict
     yield f"## {_MARKS[verdict.kind]} {escape(verdict.headline)}"
     yield ""
     yield f"Robustness of {escape(view.title)}."
     for reason in verdict.reasons:
         yield ""
-        yield f"The run: {escape(reason)}"
-    for text in view.own_spread:
-        yield ""
-        yield escape(f"Its own spread: {text}.")
+        yield escape(reason)
     yield ""
-    if len(view.sections) > 1:
-        yield f"These figures are of the first relation, {escape(view.sections[0].name)}."
-        yield ""
+    yield from _table(("", ""), [(fact.name, fact.text) for fact in view.facts])
+
+
+def _end(view: View) -> Iterator[str]:
+    """Yield the end of the first screen: the cost."""
+    yield f"Cost: {escape(view.cost)}."
+    yield ""
+
+
+def _figures(view: View) -> Iterator[str]:
+    """Yield the rates of the first relation, and how much a bot's own replies vary."""
+    summary = view.summary
+    dialogues = summary.dialogues_tested
+    failed, broken = summary.failure_rate_interval, summary.turn_failure_rate_interval
+    of = f" of {escape(view.sections[0].name)}" if len(view.sections) > 1 else ""
+    yield f"### Figures{of}"
+    yield ""
     yield from _table(
         ("", "", ""),
         [
             ("failure rate", percent(summary.failure_rate), interval_text(failed, dialogues)),
-            *_user_turns(summary),
             ("turns broken", percent(summary.turn_failure_rate), interval_text(broken, dialogues)),
             ("violations", f"{summary.violations:,}", f"of {summary.valid:,} valid variants"),
             (
@@ -134,11 +145,9 @@ def _head(view: View) -> Iterator[str]:
             *_clean(summary, view.words),
         ],
     )
-
-
-def _user_turns(summary: Summary) -> Iterator[tuple[str, str, str]]:
-    if (shown := user_turns(summary)) is not None:
-        yield EXPECTED, shown.value, shown.detail
+    for text in view.own_spread:
+        yield escape(f"Its own spread: {text}.")
+        yield ""
 
 
 def _clean(summary: Summary, words: Words) -> Iterator[tuple[str, str, str]]:
@@ -153,7 +162,8 @@ def _clean(summary: Summary, words: Words) -> Iterator[tuple[str, str, str]]:
         yield words.right, percent(summary.clean_accuracy), shown
 
 
-def _transformations(view: View) -> Iterator[str]:
+def _tables(view: View) -> Iterator[str]:
+    """Yield the failure rates by transformation, by domain and by slot."""
     rows = view.first.rates.transformations
     interval = interval_name(view.summary.dialogues_tested)
     if rows:
@@ -172,6 +182,30 @@ def _transformations(view: View) -> Iterator[str]:
                 for row in rows
             ],
         )
+    words, yields = view.words, view.first.yields
+    if words.values:
+        yield from _counts(words.domain, yields.domains)
+        yield from _counts(words.slot, yields.slots)
+
+
+def _counts(noun: str, rows: Mapping[str, Counts]) -> Iterator[str]:
+    """Yield the failure rates of the groups with violations, the most violations first."""
+    broken = sorted(
+        ((name, row) for name, row in rows.items() if row.violations),
+        key=lambda item: (-item[1].violations, item[0]),
+    )
+    if not broken:
+        return
+    more = f", the first {_MOST_SHOWN} of {len(broken):,}" if len(broken) > _MOST_SHOWN else ""
+    yield f"### By {noun}{more}"
+    yield ""
+    yield from _table(
+        (noun, "failure rate", "violations"),
+        [
+            (name, percent(row.failure_rate), f"{row.violations:,} of {row.valid:,}")
+            for name, row in broken[:_MOST_SHOWN]
+        ],
+    )
 
 
 def _comparison(view: View) -> Iterator[str]:
@@ -248,26 +282,33 @@ def _relations(view: View) -> Iterator[str]:
 
 
 def _weaknesses(view: View) -> Iterator[str]:
-    for one in view.weaknesses.lists:
-        if not one.kind:
-            yield "### Weaknesses"
-            yield ""
-        many = len(one.weaknesses)
-        more = f"; the first {MOST} of {many}" if many > MOST else ""
-        what = one.kind or "with one cause"
-        yield f"Violations {what}, {escape(f'ranked {one.how}{more}')}."
-        yield ""
-        yield "| weakness | how often | here | plainest example | changed |"
-        yield "| --- | --- | --- | --- | --- |"
-        for card in one.weaknesses[:MOST]:
-            named = f"{card.title} ({'; '.join(filter(None, [card.id, card.accepted]))})"
-            texts = [escape(shorten(text, _LONGEST)) for text in (named, card.often, card.counts)]
-            yield f"| {' | '.join([*texts, *_shown(card.turn, card.variant)])} |"
+    """Yield the weaknesses, each with an example and its commands."""
+    found = open_first(view.weaknesses)
+    if not found:
+        return
+    more = f", the first {MOST}" if len(found) > MOST else ""
+    yield f"### {counted_weaknesses(len(found))}{more}"
+    yield ""
+    for number, card in enumerate(found[:MOST], 1):
+        yield _item(
+            f"{number}.",
+            f"**{escape(weakness_text(card, view.sections))}**",
+            *_shown(card.turn, card.variant),
+            f"to try: {escape(card.to_try)}",
+            f"repeat: {_code(view.repeat(card.turn, card.variant))}",
+            f"accept: {_code(view.accept_weakness(card))}",
+        )
+    yield ""
+    for fact in view.advice:
+        yield f"{fact.name.capitalize()} {escape(fact.text)}."
         yield ""
 
 
 def _violations(view: View) -> Iterator[str]:
-    yield from _listed("The plainest violations", view.totals.plainest.pairs, view)
+    """Yield the plainest violations that are not listed as new."""
+    new = view.totals.novelty.new
+    pairs = [pair for pair in view.totals.plainest.pairs if member_id(*pair) not in new]
+    yield from _listed("The plainest violations", pairs, view)
 
 
 def _added(view: View) -> Iterator[str]:
@@ -279,47 +320,48 @@ def _added(view: View) -> Iterator[str]:
 
 
 def _new_violations(view: View) -> Iterator[str]:
-    count = len(view.totals.novelty.new)
-    yield from _listed(f"New violations since the baseline: {count:,}", view.new_violations, view)
+    yield from _listed(new_heading(view.totals), view.new_violations, view)
 
 
 def _listed(
     title: str, pairs: Sequence[tuple[TurnResult, VariantResult]], view: View
 ) -> Iterator[str]:
+    """Yield violations, each with its texts, its change and its commands."""
     if not pairs:
         return
     yield f"### {title}"
     yield ""
-    yield "| turn | user | changed |"
-    yield "| --- | --- | --- |"
     for turn, variant in pairs:
         note = view.totals.novelty.note(turn, variant)
-        place = escape(_place(turn, variant, _LONGEST) + (f" ({note})" if note else ""))
-        yield f"| {place} | {' | '.join(_shown(turn, variant))} |"
+        yield _item(
+            "-",
+            f"**{escape(place_text(turn, variant, _LONGEST) + (f' ({note})' if note else ''))}**",
+            *_shown(turn, variant),
+            f"repeat: {_code(view.repeat(turn, variant))}",
+            f"accept: {_code(view.accept(turn))}",
+        )
     yield ""
 
 
-def _place(turn: TurnResult, variant: VariantResult, longest: int = 400) -> str:
-    """Return the location of a violation, its relation, and the kind of failure."""
-    relation = "" if turn.relation == "metamorphic" else f", {turn.relation}"
-    failure = "" if variant.failure in (None, "changed") else f" {variant.failure}"
-    model = f", {turn.model}" if turn.model else ""
-    return f"{shorten(turn.id, longest)}{model}{relation}{failure}, variant {variant.index}"
+def _item(mark: str, *lines: str) -> str:
+    """Return an item of a list in one line of Markdown; ``lines`` are escaped."""
+    return f"{mark} {'<br>'.join(lines)}"
 
 
-def _shown(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
+def _code(command: str) -> str:
+    return f"<code>{escape(command)}</code>"
+
+
+def _shown(turn: TurnResult, variant: VariantResult) -> list[str]:
     """Return the texts of a violation with marked edits, and the changes."""
     plain = variant.plain
     texts = [
         f"turn {index}: {_said(source, edits)}" for index, source, edits in needed_context(variant)
     ]
-    changed = (
-        escape(shorten(line, _LONGEST))
-        for line in change_lines([one for one in plain.changed_slots if not one.carried], turn)
-    )
     texts += [escape(text) for text in move_texts(variant)]
-    said = "<br>".join([*texts, *([] if variant.moves else [_said(turn.user, plain.edits)])])
-    return said, "<br>".join(changed)
+    said = [] if variant.moves else [f"user: {_said(turn.user, plain.edits)}"]
+    changed = change_lines([one for one in plain.changed_slots if not one.carried], turn)
+    return [*texts, *said, *(escape(shorten(line, _LONGEST)) for line in changed)]
 
 
 def _said(source: str, edits: Sequence[Edit]) -> str:
@@ -352,19 +394,26 @@ def violation_commands(
     *,
     most: int = MOST_COMMANDS,
     note: str = "",
+    repeat: str = "",
 ) -> list[str]:
     """Return one command for each turn with the plainest violations, at most ``most``.
 
     ``places`` maps turn ids to file and line of the suite's own tests. If ``note`` is given, it
-    precedes the title and the violations are errors.
+    precedes the title and the violations are errors. ``repeat`` repeats the run.
     """
+    baseline = "" if settings.update_baseline else settings.baseline or ""
     level = "error" if note or settings.fail_on == "violation" else "warning"
     commands: list[str] = []
     if not most:
         return commands
     for turn, variant in tally_results(PlainestTally(most, each="turn"), results).pairs:
-        lines = violation_lines(turn, variant)
-        title = f"{note}{_place(turn, variant)}"
+        word = keyword(turn.id)
+        lines = [
+            *violation_lines(turn, variant),
+            f"repeat: {repeat_command(repeat, word, variant.index)}",
+            f"accept: {accept_command(repeat, word, turn.id, baseline)}",
+        ]
+        title = f"{note}{place_text(turn, variant)}"
         place = (places or {}).get(turn.id)
         commands.append(encodable(command(level, title, "\n".join(lines), place), encoding))
     return commands

@@ -18,7 +18,7 @@ from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned, write_text
-from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.report.figures import WhatItTook, WhoJudged
 from pytest_dstfuzz.report.packing import (
     MOST_IN_ONE_FILE,
@@ -52,14 +52,17 @@ _DIGITS = {
 _PLACES = names_of("place")
 #: Fields of `RunInfo` that belong to the data rather than to the run.
 _OF_DATA = ["split", "normalisation", "layout", "dialogues", "turns", "lexicon", "policy", "ended"]
+#: Their values if a report lacks them.
+_UNKNOWN = dict.fromkeys(_OF_DATA, "") | {"dialogues": 0, "turns": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
     """The tested data, and the circumstances of the run.
 
-    Two runs of one campaign have equal values, except for ``notes``, ``command``, ``started``,
-    ``seconds``, ``usage``, ``disagreement``, ``asked``, ``recalled`` and the counts of ``judge``.
+    Two runs of one campaign have equal values, except for ``notes``, ``command``, ``repeat``,
+    ``started``, ``seconds``, ``usage``, ``disagreement``, ``asked``, ``recalled`` and the counts of
+    ``judge``.
     """
 
     #: Short name of the data set.
@@ -83,6 +86,8 @@ class RunInfo:
     ended: str = ""
     #: The command line.
     command: str = ""
+    #: The command that repeats the run and fails each violation; ``""`` if it cannot be repeated.
+    repeat: str = ""
     #: ISO 8601, with time zone.
     started: str = ""
     seconds: float | None = None
@@ -148,6 +153,7 @@ def build_report(
         "turns": turns,
         "run": {
             "command": info.command,
+            "repeat": info.repeat,
             "started": info.started,
             "seconds": info.seconds,
             **{name: options[name] for name in _PLACES},
@@ -170,6 +176,28 @@ def build_report(
     if cases := totals.cases.figures:
         report["mortar"] = [one.to_json() for one in cases]
     return {name: value if name == "turns" else _rounded(value) for name, value in report.items()}
+
+
+def info_of(report: Mapping[str, Any]) -> RunInfo:
+    """Return the facts of the run of a report; those that it lacks have their default."""
+    data, run, outcome = report["data"], report["run"], report.get("outcome", {})
+    contexts, varies = run.get("contexts", {}), run.get("disagreement")
+    judge = None
+    if "judge" in outcome and "judge" in run:
+        judge = from_json(WhoJudged, outcome["judge"]), from_json(WhatItTook, run["judge"])
+    return RunInfo(
+        data=str(data.get("name", "")),
+        **{name: data.get(name, known) for name, known in _UNKNOWN.items()},
+        notes=tuple(map(str, run.get("notes", ()))),
+        **{name: run.get(name, "") for name in ("command", "repeat", "started")},
+        seconds=run.get("seconds"),
+        usage=None if (usage := run.get("usage")) is None else from_json(Usage, usage),
+        disagreement=None if varies is None else from_json(Disagreement, varies),
+        asked=contexts.get("asked", 0),
+        recalled=contexts.get("recalled", 0),
+        compared=str(outcome.get("compared", "")),
+        judge=judge,
+    )
 
 
 def _turns(results: Results) -> list[dict[str, Any]] | TurnLines:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
-from pytest_dstfuzz.campaign.figures import TURNS, ExpectedFailures, interval_name
+from pytest_dstfuzz.campaign.figures import TURNS, interval_name
 from pytest_dstfuzz.campaign.results import Results, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.parsers import per_1000, percent
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.answers import reply_lines
-from pytest_dstfuzz.report.explain import change_lines, keyword
+from pytest_dstfuzz.report.explain import change_lines, keyword, repeat_command
 from pytest_dstfuzz.report.figures import usage_text
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.terminal import left_out_texts, show_added
-from pytest_dstfuzz.report.weaknesses import said, weaknesses_text
+from pytest_dstfuzz.report.weaknesses import accepted_text, said, weaknesses_text
 from pytest_dstfuzz.report.wording import shorten
 from pytest_dstfuzz.totals.totals import RelationTotals, Totals
 from pytest_dstfuzz.weaknesses.advice import Mending
-from pytest_dstfuzz.weaknesses.groups import Weakness
 
 __all__ = ["screen_lines"]
 
@@ -36,6 +35,41 @@ _NO_LIMIT: Final = "; no limit is set (--dst-max-failure-rate=RATE)"
 _LONGEST: Final = 100
 
 
+class Fact(NamedTuple):
+    """A sentence of the first screen under a short name."""
+
+    #: ``""`` if the sentence belongs to the fact before.
+    name: str
+    text: str
+    style: Style = "plain"
+
+
+_MORE: Final = Fact("more", "-v adds tables; --dst-report=report.html shows every violation", "dim")
+
+
+class FoundWeakness(Protocol):
+    """A weakness of a run or of a report."""
+
+    @property
+    def description(self) -> str:
+        """The common property of its violations."""
+
+    @property
+    def turns(self) -> int:
+        """The number of broken turns."""
+
+    @property
+    def expected(self) -> float | None:
+        """Expected failures per 1,000 user turns because of it."""
+
+    @property
+    def accepted(self) -> str:
+        """The reason if it was accepted, else ``""``."""
+
+
+_Found = TypeVar("_Found", bound=FoundWeakness)
+
+
 def screen_lines(
     results: Results,
     settings: Settings,
@@ -45,7 +79,6 @@ def screen_lines(
     verdict: Literal["gate", "failed", ""] = "",
     width: int = 100,
     encoding: str = "utf-8",
-    command: str = "",
 ) -> list[StyledLine]:
     """Return at most 30 lines about the results of one tracker.
 
@@ -58,45 +91,78 @@ def screen_lines(
             has none, or say why the run failed.
         width: of the terminal, in columns.
         encoding: of the terminal.
-        command: repeats the run and fails each violation; ``""`` if it cannot be repeated.
     """
     page = TerminalPage(width, encoding)
     sections = totals.sections(settings.variant.relation)
-    first = totals.first(settings.variant.relation)
     if verdict != "gate":
-        _verdict(page, sections, "" if verdict else _NO_LIMIT)
-    for text in left_out_texts(totals, info):
-        name, _, rest = text.partition(": ")
-        page.field(label(name), rest, "warning")
-    _clean(page, totals, first.summary)
-    if len(sections) > 1:
-        _relations(page, sections)
-    expected = next((one.summary.expected_failures for one in sections), None)
-    if expected is not None:
-        _estimate(page, expected, totals, first.summary.dialogues_tested)
-    _caveats(page, info, totals)
-    _new(page, totals, results)
-    _weaknesses(page, totals.weaknesses, expected)
-    _corrector(page, totals.mending)
+        _show(page, [verdict_fact(sections, limited=bool(verdict))])
+    _show(page, run_facts(totals, settings.variant.relation, info, most=_MOST))
+    new = totals.novelty.plainest_new(results, _MOST_NEW)
+    if new:
+        page.gap()
+        page.line(new_heading(totals), "heading")
+    for turn, variant in new:
+        page.field(f"  {place_text(turn, variant)}: ", _example(turn, variant), "bad")
+    _show_weaknesses(page, totals, sections)
+    _show(page, corrector_facts(totals.mending))
     show_added(page, totals)
-    _end(page, sections, info, totals, command)
+    page.gap()
+    _show(page, [Fact("cost", cost_text(sections, info)), _MORE])
+    if info.repeat and totals.weaknesses:
+        turn, variant, _ = totals.weaknesses[0].example
+        page.command(label("repeat"), repeat_command(info.repeat, keyword(turn.id), variant.index))
     return page.lines
 
 
-def _verdict(page: TerminalPage, sections: Sequence[RelationTotals], note: str) -> None:
-    """Say how many turns break, if no gate has judged the run."""
+def _show(page: TerminalPage, facts: Iterable[Fact]) -> None:
+    for fact in facts:
+        page.field(label(fact.name), fact.text, fact.style)
+
+
+def verdict_fact(sections: Sequence[RelationTotals], *, limited: bool) -> Fact:
+    """Return how many turns break; ``limited`` if the run has a verdict of its own."""
     broken = sum(one.summary.turns_broken for one in sections)
     tested = sum(one.summary.turns_tested for one in sections)
     errors = sum(one.summary.errors for one in sections)
     style: Style = "bad" if broken or errors else "good" if tested else "warning"
-    text = f"{broken:,} of {counted(tested, 'tested turn')} break"
-    if errors:
+    verb = "breaks" if broken == 1 else "break"
+    text = f"{broken:,} of {counted(tested, 'tested turn')} {verb}"
+    if len(sections) > 1:  # Their figures are not added up.
+        named = sum(bool(one.summary.violations) for one in sections)
+        text = f"{named} of {len(sections)} relations {'is' if named == 1 else 'are'} broken"
+    if not tested:
+        text = "nothing was tested"
+    elif all(one.unjudged for one in sections if one.summary.valid):
+        text = f"could not be judged: {sections[0].kind.words.who} failed each time"
+    elif errors:
         text += f", and {counted(errors, 'variant')} got no answer"
-    page.field(label("verdict"), f"{text}{note}", style)
+    return Fact("verdict", f"{text}{'' if limited else _NO_LIMIT}", style)
 
 
-def _clean(page: TerminalPage, totals: Totals, summary: Summary) -> None:
-    """Say how often the unmodified turns are answered right, or not at all."""
+def run_facts(
+    totals: Totals, relation: str, info: RunInfo, *, most: int | None = None
+) -> Iterator[Fact]:
+    """Yield the facts between the verdict and the violations.
+
+    Args:
+        totals: the figures of the run.
+        relation: the names of its relations, in order.
+        info: facts of the run.
+        most: maximum number of relations.
+    """
+    sections = totals.sections(relation)
+    for text in left_out_texts(totals, info):
+        name, _, rest = text.partition(": ")
+        yield Fact(name, rest, "warning")
+    yield from _clean(totals, totals.first(relation).summary)
+    if len(sections) > 1:
+        yield from _relations(sections, most)
+    yield from _estimate(sections)
+    yield from _caveats(info, totals)
+
+
+def _clean(totals: Totals, summary: Summary) -> Iterator[Fact]:
+    """Yield how often the unmodified turns are answered right, or not at all."""
     words = totals.kind.words
     texts = []
     if summary.clean_labelled:
@@ -112,63 +178,68 @@ def _clean(page: TerminalPage, totals: Totals, summary: Summary) -> None:
     elif summary.clean_empty:
         texts.append(f"{summary.clean_empty:,} of {summary.clean_answered:,} are empty")
     if texts:
-        page.field(label("unmodified"), "; ".join(texts))
+        yield Fact("unmodified", "; ".join(texts))
 
 
-def _relations(page: TerminalPage, sections: Sequence[RelationTotals]) -> None:
-    """Add a line for each relation, the highest failure rate first."""
+def _relations(sections: Sequence[RelationTotals], most: int | None) -> Iterator[Fact]:
+    """Yield a fact for each relation, the highest failure rate first."""
     ranked = sorted(sections, key=lambda one: -(one.summary.failure_rate or 0.0))
-    for one in ranked[:_MOST]:
+    for one in ranked[:most]:
         summary = one.summary
-        page.field(
-            label("relation"),
-            f"{one.name}: {counted(summary.violations, 'violation')} in {summary.turns_broken:,} "
-            f"of {counted(one.applicable, one.unit)}",
-            "bad" if summary.violations else "good",
+        text = (
+            f"{counted(summary.violations, 'violation')} in {summary.turns_broken:,} of "
+            f"{counted(one.applicable, one.unit)}"
         )
-    if len(ranked) > _MOST:
-        page.field(label(""), f"... and {len(ranked) - _MOST} more relations (-v)", "dim")
+        style: Style = "bad" if summary.violations else "good"
+        if not summary.answered:
+            style = "warning"
+            text = f"{one.kind.words.who} failed each time" if one.unjudged else "not tested"
+        yield Fact("relation", f"{one.name}: {text}", style)
+    if most is not None and len(ranked) > most:
+        yield Fact("", f"... and {len(ranked) - most} more relations (-v)", "dim")
 
 
-def _estimate(
-    page: TerminalPage, expected: ExpectedFailures, totals: Totals, dialogues: int
-) -> None:
-    """Say how many of 1,000 user turns fail, and split them by the labels."""
+def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
+    """Yield how many of 1,000 user turns fail, and the split by the labels."""
+    section = estimated(sections)
+    expected = None if section is None else section.summary.expected_failures
+    if section is None or expected is None:
+        return
     if expected.per_1000 is None:
-        page.field(label("estimate"), f"none: {expected.reason}", "warning")
+        yield Fact("estimate", f"none: {expected.reason}", "warning")
         return
     slips = f"slips in {100 * (expected.slip_rate or 0.0):g} % of the words"
     text = (
         f"{per_1000(expected.per_1000)} of {TURNS:,} user turns with {slips} change the "
-        f"{totals.kind.words.what}"
+        f"{section.kind.words.what}"
     )
     if expected.interval is not None:
         low, high = map(per_1000, expected.interval)
-        text += f" ({interval_name(dialogues)} {low} to {high})"
-    page.field(label("estimate"), text, "bad" if expected.per_1000 else "good")
+        text += f" ({interval_name(section.summary.dialogues_tested)} {low} to {high})"
+    yield Fact("estimate", text, "bad" if expected.per_1000 else "good")
     if expected.right_to_wrong_per_1000 is None or expected.wrong_to_wrong_per_1000 is None:
         return
-    page.field(
-        label(""),
+    yield Fact(
+        "",
         f"{per_1000(expected.right_to_wrong_per_1000)} from right to wrong, "
         f"{per_1000(expected.wrong_to_wrong_per_1000)} from wrong to wrong; another "
         f"{per_1000(expected.corrected_per_1000 or 0.0)} are corrected",
     )
 
 
-def _caveats(page: TerminalPage, info: RunInfo, totals: Totals) -> None:
-    """Name errors, answers that vary, and a judge that is a language model."""
+def _caveats(info: RunInfo, totals: Totals) -> Iterator[Fact]:
+    """Yield errors, answers that vary, and a judge that is a language model."""
     reasons = totals.errors
     for reason, times in list(reasons.items())[:1]:
         more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
-        page.field(label("error"), f"{times:,} x {shorten(reason)}{more}", "bad")
+        yield Fact("error", f"{times:,} x {shorten(reason)}{more}", "bad")
     varies = info.disagreement
     if varies is not None and varies.differed and totals.kind.words.values:
         text = (
             f"{varies.differed} of {varies.contexts} contexts got different answers when asked "
             f"{varies.answers} times each"
         )
-        page.field(label("answers vary"), text, "warning")
+        yield Fact("answers vary", text, "warning")
     if info.judge is not None:
         judge, counts = info.judge
         text = f"a language model compares the replies: {judge.model}"
@@ -176,52 +247,70 @@ def _caveats(page: TerminalPage, info: RunInfo, totals: Totals) -> None:
             text += ", which is the tested model and favours its own words"
         undecided = counts.unsure + counts.past_budget
         text += f"; undecided on {undecided:,} of {counted(counts.pairs, 'pair')}"
-        page.field(label("judge"), text, "warning" if undecided else "plain")
+        yield Fact("judge", text, "warning" if undecided else "plain")
 
 
-def _new(page: TerminalPage, totals: Totals, results: Results) -> None:
-    """Add the simplest violations that are new since the baseline."""
-    new = len(totals.novelty.new)
-    if not new:
-        return
-    page.gap()
-    page.line(f"{counted(new, 'new violation')} since the baseline", "heading")
-    for turn, variant in totals.novelty.plainest_new(results, _MOST_NEW):
-        page.field(f"  {turn.id}, variant {variant.index}: ", _example(turn, variant), "bad")
+def estimated(sections: Sequence[RelationTotals]) -> RelationTotals | None:
+    """Return the first relation with an estimate of failing user turns, if there is one."""
+    return next((one for one in sections if one.summary.expected_failures is not None), None)
 
 
-def _weaknesses(
-    page: TerminalPage, found: Sequence[Weakness], expected: ExpectedFailures | None
+def new_heading(totals: Totals) -> str:
+    """Return how many violations are new since the baseline."""
+    return f"{counted(len(totals.novelty.new), 'new violation')} since the baseline"
+
+
+def place_text(turn: TurnResult, variant: VariantResult, longest: int = 400) -> str:
+    """Return turn, tracker, relation, kind of failure and variant of a violation."""
+    relation = "" if turn.relation == "metamorphic" else f", {turn.relation}"
+    failure = "" if variant.failure in (None, "changed") else f" {variant.failure}"
+    model = f", {turn.model}" if turn.model else ""
+    return f"{shorten(turn.id, longest)}{model}{relation}{failure}, variant {variant.index}"
+
+
+def _show_weaknesses(
+    page: TerminalPage, totals: Totals, sections: Sequence[RelationTotals]
 ) -> None:
-    """Add the first weaknesses with frequency and example, those that are not accepted first."""
+    """Add the first weaknesses with frequency and example."""
+    found = totals.weaknesses
     if not found:
         return
-    ranked = sorted(found, key=lambda one: bool(one.accepted))
     page.gap()
     more = f", the first {_MOST} (-v shows all)" if len(found) > _MOST else ""
     page.line(f"{weaknesses_text(found)}{more}", "heading")
-    for number, one in enumerate(ranked[:_MOST], 1):
-        facts = ", ".join(_frequency(one, expected))
-        accepted = f"; accepted: {one.accepted}" if one.accepted else ""
+    for number, one in enumerate(open_first(found)[:_MOST], 1):
         style: Style = "dim" if one.accepted else "bad"
-        page.field(f"{number:>3}. ", f"{one.description}: {facts}{accepted}", style)
+        page.field(f"{number:>3}. ", weakness_text(one, sections), style)
         page.field("     ", _example(one.example.turn, one.example.variant))
 
 
-def _corrector(page: TerminalPage, effect: Mending | None) -> None:
-    """Say what a spelling corrector before the bot would mend, if that is much."""
+def corrector_facts(effect: Mending | None) -> Iterator[Fact]:
+    """Yield what a spelling corrector before the bot would mend, if that is much."""
     if effect is not None and effect.pays:
-        page.field(
-            label("try"),
+        text = (
             f"a spelling corrector before the bot: it restores {effect.mended:,} of "
             f"{counted(effect.violations, 'violation')} and alters {effect.altered:,} of "
-            f"{counted(effect.turns, 'clean turn')}",
+            f"{counted(effect.turns, 'clean turn')}"
         )
+        yield Fact("try", text)
 
 
-def _frequency(one: Weakness, expected: ExpectedFailures | None) -> Iterator[str]:
+def open_first(found: Sequence[_Found]) -> list[_Found]:
+    """Return weaknesses in their order, the accepted ones last."""
+    return sorted(found, key=lambda one: bool(one.accepted))
+
+
+def weakness_text(one: FoundWeakness, sections: Sequence[RelationTotals]) -> str:
+    """Return name and frequency of a weakness, and why it was accepted."""
+    accepted = f"; {accepted_text(one.accepted)}" if one.accepted else ""
+    return f"{one.description}: {', '.join(_frequency(one, sections))}{accepted}"
+
+
+def _frequency(one: FoundWeakness, sections: Sequence[RelationTotals]) -> Iterator[str]:
     """Yield how many turns a weakness breaks here, and how many of 1,000 by the sample."""
     yield counted(one.turns, "turn")
+    section = estimated(sections)
+    expected = None if section is None else section.summary.expected_failures
     if one.expected:
         yield f"{one.expected:.2g} of {TURNS:,}"
     elif one.expected is not None and expected is not None:
@@ -243,15 +332,8 @@ def _example(turn: TurnResult, variant: VariantResult) -> str:
     return f"{shorten(said(variant), _LONGEST)} => {shorten(changes, _LONGEST)}"
 
 
-def _end(
-    page: TerminalPage,
-    sections: Sequence[RelationTotals],
-    info: RunInfo,
-    totals: Totals,
-    command: str,
-) -> None:
-    """Add the cost and the commands that show more and repeat the first failure."""
-    page.gap()
+def cost_text(sections: Sequence[RelationTotals], info: RunInfo) -> str:
+    """Return the number of calls, tokens and money if they are known, and the time."""
     calls = sum(one.summary.calls for one in sections)
     shrinking = sum(one.summary.minimiser_calls for one in sections)
     cost = counted(calls, "call")
@@ -263,12 +345,4 @@ def _end(
         cost += f"; tokens: {usage_text(info.usage)}"
     if info.seconds is not None:
         cost += f"; {info.seconds:,.0f} s"
-    page.field(label("cost"), cost)
-    page.field(
-        label("more"), "-v adds tables; --dst-report=report.html shows every violation", "dim"
-    )
-    if command and totals.weaknesses:
-        turn, variant, _ = totals.weaknesses[0].example
-        page.command(
-            label("repeat"), f"{command} --dst-variant={variant.index} -k '{keyword(turn.id)}'"
-        )
+    return cost

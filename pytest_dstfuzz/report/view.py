@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.figures import tally_results
 from pytest_dstfuzz.campaign.results import Minimal, Results, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings, settings_of_json
-from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.kinds.kind import Words
 from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.report.explain import (
+    OPTIONS,
+    accept_command,
+    accept_options,
+    keyword,
+    repeat_command,
+)
 from pytest_dstfuzz.report.figures import (
     noise_text,
     repeats_text,
@@ -22,13 +28,15 @@ from pytest_dstfuzz.report.figures import (
     unlimited_text,
     wobble_text,
 )
-from pytest_dstfuzz.report.json_report import report_turns
+from pytest_dstfuzz.report.json_report import RunInfo, info_of, report_turns
 from pytest_dstfuzz.report.packing import reports_of
-from pytest_dstfuzz.report.terminal import interval_text
-from pytest_dstfuzz.report.weaknesses import Cards, cards_of, wanted_examples
+from pytest_dstfuzz.report.page import Style
+from pytest_dstfuzz.report.screen import Fact, corrector_facts, cost_text, run_facts, verdict_fact
+from pytest_dstfuzz.report.weaknesses import Card, cards_of, wanted_examples
 from pytest_dstfuzz.report.wording import earlier_edits, shorten
 from pytest_dstfuzz.totals.plainest import Novelty, OnPage, OnPageTally
 from pytest_dstfuzz.totals.totals import AddedSection, RelationFacts, RelationTotals, Totals
+from pytest_dstfuzz.weaknesses.advice import Mending
 from pytest_dstfuzz.weaknesses.groups import member_id
 
 __all__ = ["View"]
@@ -53,6 +61,8 @@ _MOST_NEW = 20
 _MOST_CHARACTERS = 200
 
 Kind = Literal["good", "bad", "warning"]
+#: Style of a verdict -> its kind.
+_KINDS: Final[Mapping[Style, Kind]] = {"good": "good", "bad": "bad", "warning": "warning"}
 #: Verdict of the gate -> its style and headline.
 VERDICTS: dict[str, tuple[Kind, str]] = {
     "pass": ("good", "Passed"),
@@ -62,6 +72,10 @@ VERDICTS: dict[str, tuple[Kind, str]] = {
     "not-compared": ("bad", "Failed: nothing was compared with the baseline"),
     "infrastructure": ("warning", "Not judged: infrastructure"),
 }
+
+
+#: Verdicts of limits that fail the run together.
+_FAILED: Final = {"drift", "regression"}
 
 
 class Headline(NamedTuple):
@@ -85,8 +99,8 @@ class View:
     settings: Settings
     gate: Mapping[str, Any] | None
     totals: Totals
-    #: The weaknesses in the report.
-    weaknesses: Cards
+    #: The weaknesses in the report, worst first.
+    weaknesses: tuple[Card, ...]
 
     @classmethod
     def of(cls, report: Mapping[str, Any], totals: Totals | None = None) -> View:
@@ -101,10 +115,10 @@ class View:
         """
         wrong = [name for name in _PARTS if not isinstance(report.get(name), Mapping)]
         if wrong:
-            raise DataError(f"this is no whole report: {', '.join(wrong)} missing")
+            raise _incomplete(f"{', '.join(wrong)} missing")
         settings, gate = settings_of_json(report["settings"]), _gate(report.get("gate"))
         if totals is None:
-            totals, cards = _read_totals(report, gate)
+            totals, cards = _read_totals(report, gate, settings)
         else:
             examples = [weakness.example for weakness in totals.weaknesses]
             cards = cards_of(report, {one.id: (one.turn, one.variant) for one in examples})
@@ -118,7 +132,7 @@ class View:
     @cached_property
     def on_page(self) -> OnPage:
         """The violations that fit on the page."""
-        members = [card.members for card in self.weaknesses.cards]
+        members = [card.members for card in self.weaknesses]
         return tally_results(OnPageTally(members), self.turns).chosen
 
     @cached_property
@@ -174,29 +188,55 @@ class View:
 
     @cached_property
     def verdict(self) -> Headline:
-        """The verdict of the gate if there is one, or else a summary of the results."""
-        summary, more = self.summary, self._caveats()
+        """The verdict of the gate if there is one, or else that of the first screen."""
+        more = self._caveats()
         if self.gate is not None:
             return _judged(self.gate, more)
-        if len(self.sections) > 1:
-            return self._of_relations(more)
-        if not summary.valid:
-            return Headline("warning", "Nothing was tested", ("No valid variant was run.", *more))
-        if not summary.answered:
-            return Headline("bad", "Could not be judged", tuple(more))
-        bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
-        rate = f"The failure rate is {percent(summary.failure_rate)} ({bounds})."
-        if summary.violations:
-            headline = f"{summary.turns_broken:,} of {summary.turns_tested:,} turns broken"
-            return Headline("bad", headline, (rate, *more))
-        return Headline("warning" if summary.errors else "good", "No violation", (rate, *more))
+        fact = verdict_fact(self.sections, limited=False)
+        return Headline(_KINDS[fact.style], f"{fact.text[:1].upper()}{fact.text[1:]}", tuple(more))
+
+    @cached_property
+    def info(self) -> RunInfo:
+        """The facts of the run."""
+        return info_of(self.report)
+
+    @cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """The facts of the first screen between the verdict and the violations."""
+        return tuple(run_facts(self.totals, self.settings.variant.relation, self.info))
+
+    @property
+    def advice(self) -> tuple[Fact, ...]:
+        """The advice of the first screen."""
+        effect = self.report.get("spelling_corrector")  # Missing in earlier versions.
+        return tuple(corrector_facts(None if effect is None else Mending(**effect)))
+
+    @property
+    def cost(self) -> str:
+        """What the run has cost, as on the first screen."""
+        return cost_text(self.sections, self.info)
+
+    def repeat(self, turn: TurnResult, variant: VariantResult) -> str:
+        """Return the command that repeats a violation."""
+        return repeat_command(self.info.repeat, keyword(turn.id), variant.index)
+
+    def accept(self, turn: TurnResult) -> str:
+        """Return the commands that accept the violations of a turn."""
+        return accept_command(self.info.repeat, keyword(turn.id), turn.id, self.baseline)
+
+    def accept_weakness(self, card: Card) -> str:
+        """Return the commands that accept a weakness."""
+        return f"{self.info.repeat or OPTIONS} {accept_options(card.id)}"
+
+    @property
+    def baseline(self) -> str:
+        """The file of the baseline that the run was compared with, or ``""``."""
+        return "" if self.comparison is None else str(self.report["run"].get("baseline") or "")
 
     def _caveats(self) -> list[str]:
-        """Return the caveats on the figures: an early end, noise, errors."""
+        """Return the caveats on the figures: answers that vary, turns without a result."""
         summary, more = self.summary, []
-        if ended := self.report["data"].get("ended"):
-            more.append(_sentence(f"the run ended early: {ended}"))
-        if summary.noise is not None:
+        if summary.noise is not None and summary.noise.differed:
             more.append(_sentence(wobble_text(summary.noise)))
             more.append(_sentence(noise_text(summary.noise, summary.violations)))
         if summary.repeats is not None and (text := repeats_text(summary.repeats, self.words.who)):
@@ -205,37 +245,7 @@ class View:
         more += [f"{text}." for text in partly[:_MOST_REASONS]]
         if (rest := len(partly) - _MOST_REASONS) > 0:
             more.append(f"{rest} more relations applied to a part of the turns.")
-        for one in self.sections:
-            if one.summary.errors:
-                failed = f"{one.summary.errors:,} of {one.summary.valid:,} variants"
-                under = f" under {one.name}" if len(self.sections) > 1 else ""
-                more.append(f"The tracker failed on {failed}{under}.")
         return more
-
-    def _of_relations(self, more: Sequence[str]) -> Headline:
-        """Return the headline for several relations, with the results and the side of each."""
-        broken = [one for one in self.sections if one.summary.violations]
-        reasons = []
-        for one in broken:
-            what = "must change" if one.follows else "may not change"
-            count = f"{one.summary.violations:,} of {one.summary.valid:,}"
-            rate = percent(one.summary.failure_rate)
-            reasons.append(f"{one.name} (the state {what}): failure rate {rate} ({count}).")
-        if unjudged := [one.name for one in self.sections if one.unjudged]:
-            reasons.append(f"Could not be judged: {', '.join(unjudged)}.")
-        if untested := [one.name for one in self.sections if not one.summary.valid]:
-            reasons.append(f"Untested: {', '.join(untested)}.")
-        if broken:
-            headline = f"{len(broken)} of {len(self.sections)} relations are broken"
-            return Headline("bad", headline, (*reasons, *more))
-        nothing = len(untested) == len(self.sections)
-        if unjudged:
-            which = f"{len(unjudged)} of {len(self.sections)} relations"
-            return Headline("bad", f"Could not be judged: {which}", (*reasons, *more))
-        headline = "Nothing was tested" if nothing else "No violation"
-        errors = any(one.summary.errors for one in self.sections)
-        kind: Kind = "warning" if nothing or errors else "good"
-        return Headline(kind, headline, (*reasons, *more))
 
     @property
     def findings(self) -> Sequence[Mapping[str, Any]]:
@@ -252,19 +262,19 @@ class View:
         """The replayed remembered violations; reports of earlier versions have none."""
         given = self.report.get("regressions", [])
         if not isinstance(given, list):
-            raise DataError("this is no whole report: 'regressions' is no list")
+            raise _incomplete("'regressions' is not a list")
         for entry in given:
             if not isinstance(entry, Mapping) or any(name not in entry for name in _REGRESSION):
                 text = "an entry of 'regressions' lacks something"
-                raise DataError(f"this is no whole report: {text}")
+                raise _incomplete(text)
         return given
 
-    def facts(self, part: str) -> list[tuple[str, str]]:
+    def entries(self, part: str) -> list[tuple[str, str]]:
         """Return ``settings``, ``data`` or ``run`` as names and non-empty texts."""
         return [
             (name.replace("_", " "), text)
             for name, value in self.report[part].items()
-            if name != "notes" and (text := _text(value))
+            if name not in ("notes", "repeat") and (text := _text(value))
         ]
 
 
@@ -273,9 +283,12 @@ def views_of(report: Mapping[str, Any]) -> dict[str, View]:
     return {name: View.of(one) for name, one in reports_of(report).items()}
 
 
-def _read_totals(report: Mapping[str, Any], gate: Mapping[str, Any] | None) -> tuple[Totals, Cards]:
+def _read_totals(
+    report: Mapping[str, Any], gate: Mapping[str, Any] | None, settings: Settings
+) -> tuple[Totals, tuple[Card, ...]]:
     """Add up the turns of a report from a file, and find its weaknesses in them."""
-    totals, wanted = Totals(_facts(report)), wanted_examples(report)
+    totals = Totals(_facts(report), settings.reply.fallback)
+    wanted = wanted_examples(report)
     found: dict[str, tuple[TurnResult, VariantResult]] = {}
     for turn in report_turns(report):
         _check_edits(turn)
@@ -291,7 +304,8 @@ def _read_totals(report: Mapping[str, Any], gate: Mapping[str, Any] | None) -> t
 
 def _judged(gate: Mapping[str, Any], more: Sequence[str]) -> Headline:
     """Return the verdict of the gate with its reasons."""
-    found = [item for item in gate["findings"] if item["verdict"] == gate["verdict"]]
+    failed = {gate["verdict"]} | (_FAILED if gate["verdict"] in _FAILED else set())
+    found = [item for item in gate["findings"] if item["verdict"] in failed]
     found.sort(key=lambda item: item.get("gate") != "max-new-violations")
     why = [*gate["troubles"], *gate["not_compared"], *(item["reason"] for item in found)]
     kind, headline = VERDICTS.get(gate["verdict"], ("warning", str(gate["verdict"])))
@@ -317,7 +331,7 @@ def _facts(report: Mapping[str, Any]) -> dict[str, RelationFacts]:
             for entry in entries
         }
     except (KeyError, TypeError) as error:
-        raise DataError(f"this is no whole report: its 'relations' lack {error}") from None
+        raise _incomplete(f"its 'relations' lack {error}") from None
 
 
 def _check_edits(turn: TurnResult) -> None:
@@ -331,7 +345,7 @@ def _check_edits(turn: TurnResult) -> None:
                 apply_edits(text, edits)
     except (ValueError, IndexError) as error:
         why = shorten(str(error), _MOST_CHARACTERS)
-        raise DataError(f"this is no whole report: the edits of turn {turn.id}: {why}") from None
+        raise _incomplete(f"the edits of turn {turn.id}: {why}") from None
 
 
 def _gate(gate: object) -> Mapping[str, Any] | None:
@@ -351,9 +365,13 @@ def _gate(gate: object) -> Mapping[str, Any] | None:
                 for row in known[part].values():
                     known.update({name: row[name] for name in _ROW})
     except (KeyError, TypeError) as error:
-        raise DataError(f"this is no whole report: its 'gate' lacks {error}") from None
+        raise _incomplete(f"its 'gate' lacks {error}") from None
     judged = gate["findings"] or gate["troubles"] or gate["not_compared"]  # type: ignore[index]
     return gate if judged else None  # type: ignore[return-value]
+
+
+def _incomplete(why: str) -> DataError:
+    return DataError(f"this is not a complete report: {why}")
 
 
 def _sentence(text: str) -> str:

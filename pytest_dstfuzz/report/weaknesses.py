@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.campaign.figures import (
     FEWEST_DIALOGUES,
@@ -123,7 +122,6 @@ def _ends(interval: tuple[float, float]) -> str:
 MOST: Final = 10
 #: Number of unchanged characters on each side of an edit.
 _MARGIN: Final = 40
-_T = TypeVar("_T")
 #: The heading of weaknesses without a known frequency.
 _UNKNOWN: Final = "under edits of which nobody knows how often people make them"
 #: Ranking -> its description.
@@ -133,23 +131,21 @@ _RANKED: Final[dict[Ranking, str]] = {
 }
 
 
-class RankedList(NamedTuple, Generic[_T]):
+class RankedList(NamedTuple):
     """Weaknesses in one order, worst first."""
 
     #: The difference to the list before, in words; ``""`` for the first list.
     kind: str
     #: The ranking figures, in words.
     how: str
-    weaknesses: tuple[_T, ...]
+    weaknesses: tuple[Weakness, ...]
 
 
-def ranked_lists(
-    weaknesses: Sequence[_T], expected: Callable[[_T], float | None]
-) -> tuple[RankedList[_T], ...]:
+def ranked_lists(weaknesses: Sequence[Weakness]) -> tuple[RankedList, ...]:
     """Return the lists of weaknesses for display, see `ranked`."""
     return tuple(
         RankedList(_UNKNOWN if number else "", _RANKED[how], those)
-        for number, (how, those) in enumerate(ranked(weaknesses, expected))
+        for number, (how, those) in enumerate(ranked(weaknesses, lambda one: one.expected))
     )
 
 
@@ -182,11 +178,11 @@ def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
 
 def show_weaknesses(page: TerminalPage, weaknesses: Sequence[Weakness], *, verbose: bool) -> None:
     """Add the weaknesses, worst first: the first ten of each list, or all."""
-    for listed in ranked_lists(weaknesses, lambda one: one.expected):
+    for listed in ranked_lists(weaknesses):
         _show_list(page, listed, verbose=verbose)
 
 
-def _show_list(page: TerminalPage, listed: RankedList[Weakness], *, verbose: bool) -> None:
+def _show_list(page: TerminalPage, listed: RankedList, *, verbose: bool) -> None:
     shown = listed.weaknesses if verbose else listed.weaknesses[:MOST]
     left = len(listed.weaknesses) - len(shown)
     more = f"; the first {len(shown)}, -v shows all" if left else ""
@@ -288,26 +284,36 @@ class Card:
     """A weakness, with its plainest violation in the report.
 
     Attributes:
-        title: the common property of its violations.
-        often: how often users meet it; ``""`` if unknown.
-        counts: the number of violations and of turns, as text.
+        description: the common property of its violations.
         count: the number of violations.
+        turns: the number of broken turns.
+        expected: expected failures per 1,000 user turns because of it; ``None`` if unknown.
         members: the names of at most `MOST_MEMBERS` violations.
-        accepted: its acceptance with the reason, or ``""``.
+        accepted: the reason if it was accepted, else ``""``.
     """
 
     id: str
-    title: str
-    often: str
-    counts: str
+    description: str
+    count: int
+    turns: int
+    expected: float | None
     words: tuple[str, ...]
     slots: tuple[str, ...]
     to_try: str
     turn: TurnResult
     variant: VariantResult
-    count: int
     members: tuple[str, ...]
     accepted: str
+
+    @property
+    def often(self) -> str:
+        """How often users meet it; ``""`` if unknown."""
+        return often_text(self.expected)
+
+    @property
+    def counts(self) -> str:
+        """The number of violations and of turns."""
+        return f"{counted(self.count, 'violation')} in {counted(self.turns, 'turn')}"
 
     @property
     def unlisted(self) -> int:
@@ -324,18 +330,6 @@ class Card:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Cards:
-    """The weaknesses of a report, worst first; empty for reports of earlier versions."""
-
-    lists: tuple[RankedList[Card], ...]
-
-    @property
-    def cards(self) -> tuple[Card, ...]:
-        """The weaknesses of all lists."""
-        return tuple(card for one in self.lists for card in one.weaknesses)
-
-
 def wanted_examples(report: Mapping[str, Any]) -> set[str]:
     """Return the names of the plainest violations of a report's weaknesses."""
     try:
@@ -346,43 +340,38 @@ def wanted_examples(report: Mapping[str, Any]) -> set[str]:
 
 def cards_of(
     report: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, VariantResult]]
-) -> Cards:
-    """Return the weaknesses of a report, given their plainest violations by name.
+) -> tuple[Card, ...]:
+    """Return the weaknesses of a report, worst first, given their plainest violations by name.
+
+    Reports of earlier versions have none.
 
     Raises:
         DataError: a weakness lacks a key, or its violation is missing.
     """
     try:
-        lists = ranked_lists(list(report.get("weaknesses", ())), itemgetter("expected_failures"))
-        return Cards(
-            tuple(
-                one._replace(weaknesses=tuple(_card(each, found) for each in one.weaknesses))
-                for one in lists
-            )
-        )
+        return tuple(_card(entry, found) for entry in report.get("weaknesses", ()))
     except (KeyError, TypeError) as error:
         raise _lacking(error) from None
 
 
 def _lacking(error: Exception) -> DataError:
-    return DataError(f"this is no whole report: its 'weaknesses' lack {error}")
+    return DataError(f"this is not a complete report: its 'weaknesses' lack {error}")
 
 
 def _card(entry: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, VariantResult]]) -> Card:
     turn, variant = found[entry["example"]["id"]]
-    description = str(entry["description"])
     return Card(
         id=str(entry["id"]),
-        title=f"{description[:1].upper()}{description[1:]}",
-        often=often_text(entry["expected_failures"]),
-        counts=f"{counted(entry['count'], 'violation')} in {counted(entry['turns'], 'turn')}",
+        description=str(entry["description"]),
+        count=int(entry["count"]),
+        turns=int(entry["turns"]),
+        expected=entry["expected_failures"],
         words=tuple(map(str, entry["words"])),
         slots=tuple(map(str, entry["slots"])),
         to_try=str(entry["to_try"]),
         turn=turn,
         variant=variant,
-        count=int(entry["count"]),
         members=tuple(map(str, entry["members"])),
         # Missing in reports of earlier versions.
-        accepted=accepted_text(str(entry.get("accepted") or "")),
+        accepted=str(entry.get("accepted") or ""),
     )

@@ -13,7 +13,8 @@ from pytest_dstfuzz.weaknesses.groups import member_id
 #: Maximum number of violations on a page, and number for each weakness that come first.
 MOST_ON_PAGE: Final = 2_000
 _MOST_OF_WEAKNESS: Final = 50
-#: The note on a violation that is also in the baseline.
+#: The notes on a violation that is new since the baseline, and on one that is also in it.
+NEW: Final = "new"
 KNOWN: Final = "known: also in the baseline"
 #: Sort key of violations: simplicity, dialogue, turn, and order of appearance.
 PlainKey = tuple[tuple[int, int, float, int], str, int, int]
@@ -74,7 +75,7 @@ class Novelty:
     def note(self, turn: TurnResult, variant: VariantResult) -> str:
         """Return the note on a violation, or ``""`` if it was not compared."""
         name = member_id(turn, variant)
-        return "new" if name in self.new else KNOWN if name in self.known else ""
+        return NEW if name in self.new else KNOWN if name in self.known else ""
 
     def only_new(self, results: Iterable[TurnResult]) -> Iterator[TurnResult]:
         """Yield the turns with a new violation, without their other variants."""

@@ -49,7 +49,7 @@ def test_both_are_written_and_named(folder: Path, capsys: pytest.CaptureFixture[
         ("report report.json", "nothing to write: add --html PATH, --markdown PATH, or both"),
         ("report report.json --htlm x", "did you mean --html?"),
         ("report missing.json --html x.html", "cannot read the report missing.json"),
-        ("report half.json --html x.html", "this is no whole report: data, run missing"),
+        ("report half.json --html x.html", "this is not a complete report: data, run missing"),
         ("report report.json --html .", "cannot write .: it is a folder"),
     ],
 )

@@ -36,11 +36,13 @@ def test_one_a_turn_the_plainest_ten_at_most(broken: TurnResult) -> None:
         replace(broken, id=f"t{number}", turn_index=number, variants=(*broken.variants, second))
         for number in range(MOST_COMMANDS + 5)
     ]
-    lines = violation_commands(turns, GateSettings(), "utf-8")
+    lines = violation_commands(turns, GateSettings(), "utf-8", repeat="pytest x")
     assert len(lines) == MOST_COMMANDS == len(set(lines))
     assert lines[0] == (
         "::error title=t0%2C variant 1::user: i am [-leaving-]{+leaivng+} on friday from ely"
         "%0Atrain-day: friday -> none"
+        "%0Arepeat: pytest x --dst-variant=1 -k 't0'"
+        "%0Aaccept: pytest x -k 't0' --dst-remember; dstfuzz accept t0 --reason '...'"
     )
 
 
@@ -48,6 +50,16 @@ def test_under_the_gate_a_violation_is_a_warning(broken: TurnResult) -> None:
     (line,) = violation_commands([broken], GateSettings(fail_on="gate"), "utf-8")
     assert line.startswith("::warning ")
     assert violation_commands([replace(broken, variants=())], GateSettings(), "utf-8") == []
+
+
+def test_what_is_new_goes_into_the_baseline_to_accept_it(broken: TurnResult) -> None:
+    settings = GateSettings(fail_on="gate", baseline="old build.json")
+    (line,) = violation_commands([broken], settings, "utf-8", repeat="pytest x", note="new: ")
+    assert line.startswith("::error title=new%3A ")
+    assert line.endswith(
+        "%0Aaccept: pytest x -k 'multiwoz21-test-SNG0073-t1' "
+        "--dst-baseline='old build.json' --dst-update-baseline"
+    )
 
 
 def test_texts_are_shown_safely(broken: TurnResult) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from pytest_dstfuzz.campaign.figures import ExpectedFailures
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.config.parsers import per_1000
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.page import StyledLine
@@ -70,11 +68,15 @@ def test_the_line_is_as_wide_as_the_terminal(sampled: list[TurnResult]) -> None:
         assert max(len(line.text) for line in shown) <= width
 
 
-def test_one_line_has_it_too(sampled: list[TurnResult], found: list[TurnResult]) -> None:
+def test_one_line_has_it_too(sampled: list[TurnResult]) -> None:
     (line,) = lines(sampled, verbosity=-1)
     assert ", expected failures 2.0 of 1,000 user turns (0." in line.text
-    (line,) = lines(found, verbosity=-1)
-    assert ", expected failures at least 0.67 of 1,000 user turns, accuracy" in line.text
+
+
+def test_a_search_without_a_density_has_no_figure(found: list[TurnResult]) -> None:
+    assert user_turns(summarise(found)) is None
+    report = build_report(found, NATURAL, INFO)
+    assert "| estimate |" not in markdown_text(views_of(report))
 
 
 def test_the_reason_stands_where_there_is_no_figure(sampled: list[TurnResult]) -> None:
@@ -86,7 +88,7 @@ def test_the_reason_stands_where_there_is_no_figure(sampled: list[TurnResult]) -
     )
     assert line.style == "warning"
     assert "expected failures" not in lines(few, verbosity=-1)[0].text
-    assert "| expected failures | n/a | needs a sample of 30 variants, got 16" in markdown_text(
+    assert "| estimate | none&#58; needs a sample of 30 variants, got 16" in markdown_text(
         views_of(build_report(few, NATURAL, INFO))
     )
 
@@ -101,62 +103,18 @@ def test_few_dialogues_and_no_failure(sampled: list[TurnResult]) -> None:
     assert "2.0 of 1,000 user turns (no interval: it takes 6 dialogues), at" in text
 
 
-def test_a_bound_that_is_small_is_one_of_many(found: list[TurnResult]) -> None:
-    rare = [
-        replace(
-            turn,
-            variants=tuple(
-                replace(one, log_probability=-15.0) if one.log_probability else one
-                for one in turn.variants
-            ),
-        )
-        for turn in found
-    ]
-    shown = user_turns(summarise(rare))
-    assert shown is not None
-    # exp(15) * 20 / 2, to two digits.
-    assert shown.value == "at least 1 of 33,000,000 user turns"
-    # A page, which reckons it again from the file, says what the terminal does.
-    report = json.loads(json.dumps(build_report(rare, NATURAL, INFO)))
-    assert f"| expected failures | {shown.value} |" in markdown_text(views_of(report))
-    (first, *_) = report["weaknesses"]
-    assert 0 < first["failing_mass"] < 1e-4
-
-
-def test_a_search_without_a_density_has_a_lower_bound(found: list[TurnResult]) -> None:
-    # Two texts that exp(-5) of the users type, in 20 turns.
-    bound = 1000 * 2 * math.exp(-5) / 20
-    shown = user_turns(summarise(found))
-    assert shown is not None
-    assert shown.value == f"at least {per_1000(bound)} of 1,000 user turns"
-    assert starting(lines(found, width=300), "expected failures").text == (
-        "expected failures  at least 0.67 of 1,000 user turns are said or typed as one of the 2 "
-        "violations found, at a slip rate of 2 % (typing,casual); a lower bound, not a rate: "
-        "--dst-search=noise estimates one"
-    )
-    assert "distorted" not in starting(lines(found), "failure rate").text
-    none = [turn for turn in found if not turn.violations]
-    assert user_turns(summarise(none)) is None
-    assert not any("expected" in line.text for line in lines(none))
-
-
 def test_without_a_noise_model_nothing_is_said(results: list[TurnResult]) -> None:
     assert user_turns(summarise(results)) is None
     report = build_report(results, Settings(), INFO)
-    assert "expected failures" not in markdown_text(views_of(report))
+    assert "| estimate |" not in markdown_text(views_of(report))
 
 
 def test_figures_are_the_same_where_texts_are_kept_back(
     sampled: list[TurnResult], found: list[TurnResult]
 ) -> None:
-    first = found[0]
-    # Another violation, which looks as the first one does once its letters are not shown.
-    other = replace(first.violations[0], index=7, text="i am leaivng on fridya from ely")
-    more = [replace(first, variants=(*first.variants, replace(other, log_probability=-6.0)))]
-    for turns in (sampled, found, more):
+    for turns in (sampled, found):
         kept_back = summarise([redacted(turn) for turn in turns])
         assert kept_back.expected_failures == summarise(turns).expected_failures
-        assert kept_back.failing_mass == summarise(turns).failing_mass
 
 
 def test_a_duplicate_counts_as_the_variant_whose_text_it_has(sampled: list[TurnResult]) -> None:
@@ -189,26 +147,16 @@ def test_a_report_tells_the_figure_of_its_run(sampled: list[TurnResult]) -> None
     assert then is not None
     assert now.expected_failures is not None
     assert now.expected_failures.per_1000 == pytest.approx(then.per_1000, rel=1e-5)
-    assert "| expected failures | &#60; 0.01 of 1,000 user turns |" in markdown_text(
+    assert "| estimate | &#60; 0.01 of 1,000 user turns with slips" in markdown_text(
         views_of(report)
     )
 
 
-@pytest.mark.parametrize(
-    ("chance", "text"),
-    [
-        (0.9, "about 90 of 100 such turns are said or typed like this"),
-        (0.35, "about 1 of 3 such turns is said or typed like this"),
-        (1 / 4096, "about 1 of 4,100 such turns is said or typed like this"),
-        (1e-30, "fewer than 1 of 1,000,000,000 such turns is said or typed like this"),
-    ],
-)
-def test_how_likely_a_text_is(broken: TurnResult, chance: float, text: str) -> None:
-    variant = replace(broken.violations[0], log_probability=math.log(chance))
-    assert likely_text(variant) == text
-    weighed = replace(variant, weight=0.038)
-    assert likely_text(weighed) == f"{text}; in the estimate it stands for 38.0 of 1,000"
-    assert likely_text(broken.violations[0]) == ""
+def test_a_sampled_violation_says_how_many_turns_it_stands_for(broken: TurnResult) -> None:
+    one = broken.violations[0]
+    weighed = replace(one, weight=0.038)
+    assert likely_text(weighed) == "drawn by the noise model; stands for 38.0 of 1,000"
+    assert likely_text(one) == ""
 
 
 def test_different_slip_rates_have_no_figure(sampled: list[TurnResult]) -> None:

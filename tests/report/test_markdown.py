@@ -62,17 +62,20 @@ def test_a_text_is_shown_as_it_is(text: str) -> None:
 def test_what_it_says(results: list[TurnResult]) -> None:
     text = markdown_text(views_of(build(results)))
     lines = text.splitlines()
-    assert lines[0] == "## \u274c 1 of 3 turns broken"
+    assert lines[0].startswith("## \u274c 1 of 3 tested turns breaks, and 1 variant got no answer")
+    assert "| unmodified | 100.00 % of the clean answers are right (3 of 3 with labels) |" in text
     assert "| failure rate | 14.29 % |" in text
     assert any(line.startswith("| accuracy | 100.00 % | ") for line in lines)
     assert "| violations | 1 | of 7 valid variants |" in lines
     assert "i am <del>leaving</del><ins>leaivng</ins> on friday from ely" in text
-    assert "| train-day&#58; friday -&#62; none |" in text
+    assert "<br>train-day&#58; friday -&#62; none<br>" in text
     assert any(
         line.startswith("| char&#95;replace | 100.00 % | 100.00 % | n/a | 1 of 1") for line in lines
     )
+    assert "### By domain" in text
+    assert "| train-day | 14.29 % |" in text
     good = markdown_text(views_of(build([turn for turn in results if not turn.violations][1:])))
-    assert good.startswith("## \u2705 No violation")
+    assert good.startswith("## \u2705 0 of 1 tested turn break")
     assert "plainest" not in good
 
 
@@ -82,27 +85,37 @@ def test_no_text_breaks_the_tables(broken: TurnResult, text: str) -> None:
     turn = replace(broken, id=text, variants=(variant,))
     lines = markdown_text(views_of(build([turn], Settings.of(model=text)))).splitlines()
     rows = [line for line in lines if line.startswith("|")]
-    assert {line.count("|") for line in rows} <= {4, 6}
-    assert not any(re.search(r"<(?!/?(del|ins|br)>)", line) for line in lines)
+    assert {line.count("|") for line in rows} <= {3, 4, 6}
+    assert not any(re.search(r"<(?!/?(del|ins|br|code)>)", line) for line in lines)
+    assert not any(re.search(r"[`~\[\]]", line) for line in lines)
 
 
-def test_weaknesses_come_before_violations(sampled: list[TurnResult]) -> None:
+def test_each_weakness_and_violation_has_its_commands(sampled: list[TurnResult]) -> None:
     report = build(sampled)
-    lines = markdown_text(views_of(report)).splitlines()
-    place = lines.index("### Weaknesses")
-    assert place < lines.index("### The plainest violations")
-    assert lines[place + 2].endswith("ranked by expected failures and turns broken.")
-    assert html.unescape(lines[place + 6]) == (
-        "| Cue misspelt, value wrong (cue-misspelt-value-wrong) "
-        "| about 2 of 1,000 user turns | 2 violations in 2 turns "
-        "| i am <del>leaving</del><ins>leaivng</ins> on friday from ely "
-        "| train-day: friday -> none |"
+    report["run"]["repeat"] = "pytest --dst-seed=0"
+    lines = html.unescape(markdown_text(views_of(report))).splitlines()
+    place = lines.index("### 1 weakness")
+    assert place < lines.index("### The plainest violations") < len(lines)
+    accept = "dstfuzz accept cue-misspelt-value-wrong --reason '...'"
+    assert lines[place + 2].split("<br>") == [
+        "1. **cue misspelt, value wrong: 2 turns, 2 of 1,000**",
+        "user: i am <del>leaving</del><ins>leaivng</ins> on friday from ely",
+        "train-day: friday -> none",
+        f"to try: {report['weaknesses'][0]['to_try']}",
+        "repeat: <code>pytest --dst-seed=0 --dst-variant=1 -k 'm-test-0-t1'</code>",
+        f"accept: <code>pytest --dst-seed=0 --dst-remember; {accept}</code>",
+    ]
+    violation = lines[lines.index("### The plainest violations") + 2]
+    assert violation.endswith(
+        "<br>repeat: <code>pytest --dst-seed=0 --dst-variant=1 -k 'm-test-0-t1'</code>"
+        "<br>accept: <code>pytest --dst-seed=0 -k 'm-test-0-t1' --dst-remember; "
+        "dstfuzz accept m-test-0-t1 --reason '...'</code>"
     )
     many = markdown_text(views_of({**report, "weaknesses": report["weaknesses"] * 12}))
-    assert "the first 10 of 12." in many
-    assert many.count("| Cue misspelt, value wrong") == 10
+    assert "### 12 weaknesses, the first 10" in many
+    assert many.count("**cue misspelt") == 10
     del report["weaknesses"]  # as in reports of earlier versions
-    assert "Weaknesses" not in markdown_text(views_of(report))
+    assert "weakness" not in markdown_text(views_of(report))
 
 
 def test_it_ends_where_the_room_does(results: list[TurnResult]) -> None:

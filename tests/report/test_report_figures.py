@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,8 @@ from pytest_dstfuzz.campaign.summary import YieldsTally
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Difference
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
-from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.figures import WhatItTook, WhoJudged
+from pytest_dstfuzz.report.json_report import RunInfo, build_report, info_of
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.totals.tallies import (
     EDIT_RATE_RANGES,
@@ -21,6 +23,7 @@ from pytest_dstfuzz.totals.tallies import (
     edit_rate_range,
     heat_map,
 )
+from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
@@ -123,16 +126,35 @@ def judged(verdict: str, reason: str, **other: Any) -> dict[str, Any]:
 
 
 def test_verdict_without_a_gate(results: list[TurnResult]) -> None:
-    whole = view(results, ended="interrupted").verdict
-    assert (whole.kind, whole.headline) == ("bad", "1 of 3 turns broken")
-    assert whole.reasons[0].startswith("The failure rate is 14.29 % (no interval: 2 dialogues")
-    assert whole.reasons[1:] == (
-        "The run ended early: interrupted.",
-        "The tracker failed on 1 of 7 variants.",
-    )
-    assert view([]).verdict.headline == "Nothing was tested"
+    whole = view(results, ended="interrupted")
+    assert whole.verdict.kind == "bad"
+    assert whole.verdict.headline.startswith("1 of 3 tested turns breaks, and 1 variant got no")
+    assert ("ended early", "interrupted", "warning") in whole.facts
+    assert view([]).verdict.headline.startswith("Nothing was tested")
     assert view(results[1:2]).verdict.kind == "good"
-    assert view(results[:1]).verdict.kind == "warning"
+    assert view(results[:1]).verdict.kind == "bad"
+
+
+def test_a_report_gives_back_the_facts_of_its_run(results: list[TurnResult]) -> None:
+    usage = Usage(9, 1, 80, 20, 0.5)
+    judge = WhoJudged("m", "http://x", False, "0" * 64, "text"), WhatItTook(3, 1, 0, 6, usage)
+    info = replace(
+        INFO,
+        notes=("a note",),
+        ended="interrupted",
+        command="pytest",
+        repeat="pytest --dst-seed=0",
+        seconds=2.5,
+        usage=usage,
+        disagreement=Disagreement(8, 3, 1),
+        asked=7,
+        recalled=2,
+        compared="exact",
+        judge=judge,
+    )
+    for given in (info, INFO):
+        written = json.loads(json.dumps(build_report(results, Settings(), given)))
+        assert info_of(written) == given
 
 
 @pytest.mark.parametrize(

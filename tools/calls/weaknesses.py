@@ -34,7 +34,7 @@ def table(report: Mapping[str, Any]) -> str:
 
 def _found(view: View, report: Mapping[str, Any]) -> Iterator[tuple[Card, Mapping[str, Any]]]:
     entries = {entry["id"]: entry for entry in report["weaknesses"]}
-    for card in view.weaknesses.cards[:_SHOWN]:
+    for card in view.weaknesses[:_SHOWN]:
         yield card, entries[card.id]
 
 
@@ -50,7 +50,7 @@ def _row(card: Card, entry: Mapping[str, Any]) -> str:
     )
     place = f"{card.turn.dialogue_id}, turn {card.turn.turn_index}"
     counts = f"{entry['count']} | {entry['turns']}"
-    title = f"{card.title[:1].lower()}{card.title[1:]} ({card.often})"
+    title = f"{card.description} ({card.often})"
     return f"| {title} | `{card.id}` | {counts} | {place} | {words} | {calls} |"
 
 

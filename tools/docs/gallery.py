@@ -79,8 +79,8 @@ def page(reports: Mapping[str, Mapping[str, Any]]) -> str:
     for name, report in reports.items():
         view = View.of(report)
         out += [f"## {name}", _figures(view)]
-        for number, card in enumerate(view.weaknesses.cards[:SHOWN], 1):
-            out += [f"### {name} {number}: {card.title[:1].lower()}{card.title[1:]}"]
+        for number, card in enumerate(view.weaknesses[:SHOWN], 1):
+            out += [f"### {name} {number}: {card.description}"]
             out += [_facts(card), f"```text\n{_conversation(view, card)}\n```"]
     return "\n\n".join(out) + "\n"
 
@@ -90,7 +90,7 @@ def _figures(view: View) -> str:
     if shown is None:
         raise SystemExit("a report without expected failures: is it of the command on the page?")
     return (
-        f"Expected failures: {shown.value} ({shown.detail}). {len(view.weaknesses.cards)} "
+        f"Expected failures: {shown.value} ({shown.detail}). {len(view.weaknesses)} "
         f"weaknesses; {summary.violations} violations in {summary.turns_broken} of "
         f"{summary.turns_tested} turns that have a valid variant (of {summary.turns})."
     )

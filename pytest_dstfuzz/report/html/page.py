@@ -38,23 +38,37 @@ from pytest_dstfuzz.report.charts import (
     dot_panels,
     line_charts,
 )
-from pytest_dstfuzz.report.explain import blame, doubts, keyword, move_texts, shown_rounds
+from pytest_dstfuzz.report.explain import (
+    accept_command,
+    blame,
+    doubts,
+    keyword,
+    move_texts,
+    repeat_command,
+    shown_rounds,
+)
 from pytest_dstfuzz.report.figures import (
     causes_text,
     changed_answers,
     expected_text,
     moved_dialogues,
 )
-from pytest_dstfuzz.report.terminal import between, how_text, interval_text, violation_lines
+from pytest_dstfuzz.report.screen import (
+    estimated,
+    new_heading,
+    open_first,
+    place_text,
+    weakness_text,
+)
+from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
 from pytest_dstfuzz.report.weaknesses import (
     ALL_DISTORTED,
-    MOST,
     Card,
+    counted_weaknesses,
     likely_text,
     moved_weaknesses,
     taken_out,
-    user_turns,
 )
 from pytest_dstfuzz.report.wording import (
     Span,
@@ -64,7 +78,15 @@ from pytest_dstfuzz.report.wording import (
     shown_spans,
     visible,
 )
-from pytest_dstfuzz.totals.plainest import MOST_ON_PAGE, OnPage, OnPageTally, PlainKey, simplicity
+from pytest_dstfuzz.totals.plainest import (
+    MOST_ON_PAGE,
+    NEW,
+    Novelty,
+    OnPage,
+    OnPageTally,
+    PlainKey,
+    simplicity,
+)
 from pytest_dstfuzz.totals.tallies import (
     EDIT_RATE_RANGES,
     Interval,
@@ -79,6 +101,10 @@ __all__ = ["environment", "insides"]
 
 #: Characters that could end a script element, begin a comment in it, or end a JavaScript line.
 _UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+#: Stand for keyword, name and variant in a command; a shell does not quote them.
+_WORD: Final = "@word@"
+_NAME: Final = "@name@"
+_NUMBER: Final = "@number@"
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 
 
@@ -133,7 +159,13 @@ def _digest(text: str) -> str:
 
 
 def page_data(
-    turns: Results, cards: Sequence[Card] = (), on_page: OnPage | None = None
+    turns: Results,
+    cards: Sequence[Card] = (),
+    on_page: OnPage | None = None,
+    *,
+    novelty: Novelty | None = None,
+    command: str = "",
+    baseline: str = "",
 ) -> dict[str, Any]:
     """Return the data for the page's script.
 
@@ -141,20 +173,24 @@ def page_data(
         turns: the results.
         cards: the weaknesses.
         on_page: the violations to show; by default chosen by `OnPageTally`.
+        novelty: the violations that are new since the baseline.
+        command: repeats the run, or ``""``.
+        baseline: file of the baseline, or ``""``.
 
     Returns:
         ``turns``: all turns of dialogues with a violation: ``id``, ``dialogue``, ``index``,
         ``system``, ``user``. A turn with a violation also has ``state`` (of a tracker) or
-        ``called`` (of an assistant), and ``repeat`` if the word that selects the turn is not its
-        id. ``violations``, the plainest first: see `violation_record`. ``weaknesses``: [id,
-        indices in that list] for each of the ``cards``. ``earlier``: perturbed earlier turns
-        without duplicates, as [index of the one before it in this list or null, turn index,
-        spans].
+        ``called`` (of an assistant), and ``word`` and ``name`` if its keyword and its quoted id
+        are not its id. ``violations``, the new and then the plainest first: see
+        `violation_record`. ``weaknesses``: [id, indices in that list] for each of the ``cards``.
+        ``earlier``: perturbed earlier turns without duplicates, as [index of the one before it in
+        this list or null, turn index, spans]. ``commands``: see `command_parts`.
     """
+    novelty = novelty or Novelty()
     if on_page is None:
         on_page = tally_results(OnPageTally([card.members for card in cards]), turns).chosen
     kept: list[dict[str, Any]] = []
-    found: list[tuple[PlainKey, str, dict[str, Any]]] = []
+    found: list[tuple[tuple[bool, PlainKey], str, dict[str, Any]]] = []
     earlier = _PerturbedTurns()
     seen = 0
     for turn in turns:
@@ -163,7 +199,9 @@ def page_data(
                 key = (simplicity(variant), turn.dialogue_id, turn.turn_index, seen)
                 record = violation_record(len(kept), turn, variant, earlier)
                 record |= _relation(turn) if on_page.several else {}
-                found.append((key, member_id(turn, variant), record))
+                note = novelty.note(turn, variant)
+                record |= {"note": note} if note else {}
+                found.append(((note != NEW, key), member_id(turn, variant), record))
             seen += 1
         if turn.dialogue_id in on_page.dialogues:
             kept.append(_turn(turn))
@@ -177,6 +215,7 @@ def page_data(
             for card in cards
         ],
         "earlier": earlier.entries,
+        "commands": command_parts(command, baseline),
     }
 
 
@@ -298,10 +337,31 @@ def _turn(turn: TurnResult) -> dict[str, Any]:
             entry["called"] = [code_of(call, LONGEST_ON_PAGE) for call in made] or ["nothing"]
         elif turn.kind.words.values:
             entry["state"] = _pairs(turn.clean_state)
-        word = shlex.quote(keyword(turn.id))
-        if word != turn.id:
-            entry["repeat"] = visible(word)
+        word, name = keyword(turn.id), shlex.quote(turn.id)
+        entry |= {"word": visible(word)} if word != turn.id else {}
+        entry |= {"name": visible(name)} if name != turn.id else {}
     return entry
+
+
+def command_parts(command: str, baseline: str) -> dict[str, list[str]]:
+    """Return the commands for a violation without the parts that differ between violations.
+
+    Between the parts of ``repeat`` belong the number of the variant and the keyword of the turn,
+    between those of ``accept`` the keyword and the name of the turn.
+    """
+    return {
+        "repeat": _parted(repeat_command(command, _WORD, _NUMBER), _NUMBER, _WORD),
+        "accept": _parted(accept_command(command, _WORD, _NAME, baseline), _WORD, _NAME),
+    }
+
+
+def _parted(text: str, *marks: str) -> list[str]:
+    parts: list[str] = []
+    for mark in reversed(marks):
+        # The marks come after the command of the user, which may contain anything.
+        text, _, rest = text.rpartition(mark)
+        parts.insert(0, visible(rest))
+    return [visible(text), *parts]
 
 
 def _pairs(state: Outcome | None) -> list[list[str]]:
@@ -338,6 +398,8 @@ _MOST_REASONS: Final = 20
 _MOST_UNMET: Final = 5
 #: Maximum number of new or fixed violations in a list.
 _MOST_PLACES: Final = 25
+#: Number of weaknesses, and of new violations, above a fold.
+_MOST_OPEN: Final = 5
 
 
 def html_text(report: Mapping[str, Any]) -> str:
@@ -347,7 +409,15 @@ def html_text(report: Mapping[str, Any]) -> str:
 
 def html_pieces(view: View) -> Iterator[str]:
     """Yield the page in pieces, because a large run has several megabytes of data."""
-    expected = view.summary.expected_failures
+    data = page_data(
+        view.turns,
+        view.weaknesses,
+        view.on_page,
+        novelty=view.totals.novelty,
+        command=view.info.repeat,
+        baseline=view.baseline,
+    )
+    data["words"] = {"who": view.words.who, "what": view.words.what, "slot": view.words.slot}
     return (
         _environment()
         .get_template("report.html.j2")
@@ -356,29 +426,38 @@ def html_pieces(view: View) -> Iterator[str]:
             words=view.words,
             summary=view.summary,
             broken=view.on_page.total > 0,
-            weaknesses=view.weaknesses,
+            weaknesses=open_first(view.weaknesses),
             tool=_tool(view),
             started=_moment(str(view.report["run"].get("started") or "")),
             how=how_text(view.settings.variant, view.first.slip_rates),
             **_figures(view),
-            expected=user_turns(view.summary),
-            taken_out=taken_out(expected) if expected else [],
+            sample=_sample(view),
             outcomes=_outcomes(view),
             vetoes=_counted(view.first.reasons.vetoes),
             failures=_counted(view.first.reasons.errors)[:_MOST_REASONS],
-            new_violations=_new_violations(view),
             causes=causes_text(view.first.reasons.causes),
-            **insides("report.js", page_data(view.turns, view.weaknesses.cards, view.on_page)),
+            **insides("report.js", data),
         )
     )
+
+
+def _sample(view: View) -> list[tuple[str, str]]:
+    """Return the details of the estimate of failing user turns, if there is one."""
+    section = estimated(view.sections)
+    expected = None if section is None else section.summary.expected_failures
+    if expected is None:
+        return []
+    size = f"{expected.effective_sample_size:,.0f}"
+    return [*taken_out(expected), ("effective sample size", size), ("noise", expected.noise)]
 
 
 def models_page(views: Mapping[str, View]) -> Iterator[str]:
     """Yield the page that links to those of several trackers, given by file name."""
     rows = [{"link": quote(name), "view": view} for name, view in views.items()]
-    tool = _tool(next(iter(views.values())))
+    first = next(iter(views.values()))
     template = _environment().get_template("models.html.j2")
-    return template.generate(tool=tool, rows=rows, **insides())
+    noun = first.words.who.removeprefix("the ")
+    return template.generate(tool=_tool(first), noun=noun, rows=rows, **insides())
 
 
 def _tool(view: View) -> str:
@@ -400,9 +479,13 @@ def _environment() -> Environment:
         outcome_columns=outcome_columns,
         fewest_dialogues=FEWEST_DIALOGUES,
         expected_text=expected_text,
-        calls=lambda card: call_changes(card.turn, card.variant.plain.changed_slots, page=True),
+        calls=lambda turn, one: call_changes(turn, one.plain.changed_slots, page=True),
         counted=lambda part, whole: f"{part:,} of {whole:,}",
         heat_level=heat_level,
+        new_heading=new_heading,
+        place_text=place_text,
+        weakness_text=weakness_text,
+        weaknesses_heading=lambda found: counted_weaknesses(len(found)),
         interval_text=interval_text,
         most_places=_MOST_PLACES,
         moved=lambda before, after: points(None if before is None else after - before),
@@ -413,10 +496,10 @@ def _environment() -> Environment:
         points=points,
         points_between=_points_between,
         reasons=_reasons,
-        replies=lambda card: reply_pairs(card.turn, card.variant.plain.changed_slots),
+        replies=lambda turn, one: reply_pairs(turn, one.plain.changed_slots),
         said=_said,
         most_on_page=MOST_ON_PAGE,
-        most_weaknesses=MOST,
+        most_shown=_MOST_OPEN,
         tones={name: kind for name, (kind, _) in VERDICTS.items()},
     )
     return made
@@ -444,33 +527,25 @@ def heat_level(rate: float | None) -> int:
     return 0 if rate is None else sum(rate > shade for shade in _SHADES)
 
 
-def _said(card: Card) -> list[tuple[str, list[str | Span]]]:
-    """Return speakers and marked texts of the plainest violation of a weakness."""
+def _said(turn: TurnResult, variant: VariantResult) -> list[tuple[str, list[str | Span]]]:
+    """Return speakers and marked texts of a violation."""
     earlier = [
         (f"turn {index}", shown_spans(source, edits))
-        for index, source, edits in needed_context(card.variant)
+        for index, source, edits in needed_context(variant)
     ]
-    system: list[tuple[str, list[str | Span]]] = (
-        [("system", [card.turn.system])] if card.turn.system else []
-    )
-    if card.variant.exchanges is not None:
-        moved: list[str | Span] = ["; ".join(move_texts(card.variant))]
-        rounds = shown_rounds(card.variant)
+    system: list[tuple[str, list[str | Span]]] = [("system", [turn.system])] if turn.system else []
+    if variant.exchanges is not None:
+        moved: list[str | Span] = ["; ".join(move_texts(variant))]
+        rounds = shown_rounds(variant)
         texts = [f"{one.system} / {one.user}" if one.system else one.user for one in rounds]
         seen: list[tuple[str, list[str | Span]]] = [
             (f"round {number}", [text]) for number, text in enumerate(texts, 1)
         ]
         return [("moved", moved), *seen]
-    user = shown_spans(card.turn.user, card.variant.plain.edits)
-    return [*earlier, *system, ("user", user)]
-
-
-def _new_violations(view: View) -> list[tuple[str, list[str]]]:
-    """Return the location of each new violation, with its texts and changes."""
-    return [
-        (f"{turn.id}, variant {variant.index}", violation_lines(turn, variant))
-        for turn, variant in view.new_violations
-    ]
+    about: list[tuple[str, list[str | Span]]] = (
+        [("rewrite", [variant.about])] if variant.about else []
+    )
+    return [*earlier, *system, *about, ("user", shown_spans(turn.user, variant.plain.edits))]
 
 
 def _reasons(section: RelationTotals) -> list[tuple[str, str]]:

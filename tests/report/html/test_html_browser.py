@@ -125,9 +125,33 @@ def test_everything_about_a_violation_by_keyboard(open_page: Opener, page_text: 
     text = more.inner_text()
     assert "char_replace" in text
     assert "train-departure" in text
-    assert "--dst-variant=1 --dst-fail-on=violation" in text
+    assert "pytest ... --dst-variant=1 -k 'multiwoz21-test-SNG0073-t1-r0'" in text
+    assert "dstfuzz accept multiwoz21-test-SNG0073-t1-r0 --reason '...'" in text
     # The turn before, as the tracker saw it.
     assert more.locator("ins").first.inner_text().endswith("ttrain")
+
+
+#: The parts of a page, other than the map of slots, that reach over its right edge or that of a
+#: region, or whose text is cut off.
+_TOO_WIDE = """width => [...document.querySelectorAll("body *")].filter((one) => {
+  if (one.closest(".skip, .hidden-text, .heat, svg")) return false;
+  return one.getBoundingClientRect().right > width + 1 || one.scrollWidth > one.clientWidth + 1
+    && getComputedStyle(one).overflowX !== "visible";
+}).filter((one) => !one.querySelector(":scope > .heat")).map((one) => one.outerHTML.slice(0, 90))"""
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_nothing_overflows(
+    open_page: Opener, results: list[TurnResult], campaign_report: dict[str, Any], width: int
+) -> None:
+    compared = build(results, judgement())
+    compared["run"]["repeat"] = f"pytest --dst-model=bots:{'long_' * 30}name --dst-seed=0"
+    for report in (compared, campaign_report):
+        page = open_page(html_text(report), width=width)
+        for opened in (f"{ARTICLE} summary", ".weakness summary"):
+            page.locator(opened).first.click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(_TOO_WIDE, width) == []
 
 
 @pytest.mark.nightly
@@ -159,11 +183,8 @@ def test_nothing_serious_for_axe(
 def test_how_likely_a_violation_is(open_page: Opener, sampled: list[TurnResult]) -> None:
     page = open_page(html_text(build(sampled)))
     said = page.locator(ARTICLE).first.inner_text()
-    assert (
-        "about 1 of 150 such turns is said or typed like this; in the estimate it stands for"
-        in said
-    )
-    assert "2.0 of 1,000 user turns" in page.locator(".cards").inner_text()
+    assert "drawn by the noise model; stands for 20.0 of 1,000" in said
+    assert "2.0 of 1,000 user turns" in page.locator(".first").inner_text()
 
 
 def test_on_paper_and_without_script(open_page: Opener, page_text: str) -> None:

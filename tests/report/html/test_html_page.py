@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -28,7 +30,9 @@ from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.html.page import heat_level, html_text, page_data, script_json
 from pytest_dstfuzz.report.json_report import build_report
 from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.screen import screen_lines
 from pytest_dstfuzz.report.view import views_of
+from pytest_dstfuzz.totals.plainest import KNOWN, Novelty
 from pytest_dstfuzz.totals.totals import Totals
 
 
@@ -121,7 +125,7 @@ def test_remembered_violations_are_shown(results: list[TurnResult]) -> None:
         assert found in text
     assert "Remembered violations" not in html_text({**report, "regressions": []})
     for wrong in (7, [7], [{**entry, "id": 1} | {"x": 1}, {}]):
-        with pytest.raises(DataError, match="no whole report"):
+        with pytest.raises(DataError, match="not a complete report"):
             html_text({**report, "regressions": wrong})
 
 
@@ -145,14 +149,58 @@ def test_what_a_reader_finds(results: list[TurnResult]) -> None:
         "ValueError: no",  # the tracker's error
         "+6.00 pp",
         "Violations that are new: 2",
+        "1 of 3 turns",
         "slot hotel-area",
     ):
         assert found in text
     quiet = html_text(build([turn for turn in results if not turn.violations]))
-    assert "No violation" in quiet
+    assert "0 of 2 tested turns break" in quiet
     assert "<script" not in quiet
     assert "Against the baseline" not in quiet
     assert "Nothing was tested" in html_text(build([]))
+
+
+def test_pages_begin_as_the_first_screen_does(sampled: list[TurnResult]) -> None:
+    info = replace(INFO, repeat="pytest --dst-seed=0", ended="interrupted", seconds=3.0)
+    options = Settings.of(model="bot")
+    gate = judgement()
+    gate["comparison"]["violations"] = {"new": ["m-test-10-t1-v1"], "known": ["m-test-0-t1-v1"]}
+    totals = Totals.of(sampled)
+    totals.novelty = Novelty.of(gate["comparison"])
+    screen = screen_lines(sampled, options, info, totals, verdict="gate", width=1000)
+    # Pages mark edits in another way, have a command for each violation, and show more themselves.
+    said = [
+        re.sub(r"^[a-z ]{14}|^ +(?:\d\. )?", "", line.text)
+        for line in screen
+        if line.text and not line.text.startswith(("more", "repeat")) and "{+" not in line.text
+    ]
+    report = build(sampled, gate, options, info)
+    for text in (html_text(report), markdown_text(views_of(report))):
+        shown = html.unescape(re.sub("<[^>]*>", "", text))
+        rest = shown[shown.rindex("Failed: regression") :]
+        for line in said:
+            assert line in rest
+            rest = rest[rest.index(line) :]
+    assert len(said) > 5
+
+
+def test_new_violations_come_first_and_have_their_commands(sampled: list[TurnResult]) -> None:
+    gate = judgement()
+    gate["comparison"]["violations"] = {"new": ["m-test-10-t1-v1"], "known": ["m-test-0-t1-v1"]}
+    info = replace(INFO, repeat="pytest --dst-seed=0")
+    report = build(sampled, gate, info=info)
+    report["run"]["baseline"] = "base.json"
+    whole = html_text(report)
+    text = html.unescape(re.sub("<[^>]*>", "", whole))
+    new, rest = text[text.index("1 new violation since the") :].split("1 weakness", 1)
+    assert "m-test-10-t1, variant 1" in new
+    assert "pytest --dst-seed=0 --dst-variant=1 -k 'm-test-10-t1'" in new
+    # What a run against a baseline accepts goes into the baseline.
+    assert "-k 'm-test-10-t1' --dst-baseline=base.json --dst-update-baseline" in new
+    assert "--dst-remember; dstfuzz accept cue-misspelt-value-wrong --reason '...'" in rest
+    data = json.loads(re.findall('id="data">(.*?)</script>', whole, re.DOTALL)[0])
+    assert [one.get("note") for one in data["violations"]] == ["new", KNOWN]
+    assert data["commands"]["repeat"] == ["pytest --dst-seed=0 --dst-variant=", " -k '", "'"]
 
 
 def test_data_of_the_list(broken: TurnResult) -> None:
@@ -167,36 +215,34 @@ def test_data_of_the_list(broken: TurnResult) -> None:
     assert record["changes"] == [["train-day", "friday", None, False]]
     assert record["edits"] == [["char_replace", "swap", "vi", "iv", 8]]
     assert data["turns"][0]["state"] == [["train-day", "friday"], ["train-departure", "ely"]]
-    assert "repeat" not in data["turns"][0]
+    assert not {"word", "name"} & data["turns"][0].keys()
+    assert page_data([replace(broken, id="a b")])["turns"][0]["name"] == "'a b'"
 
 
 def test_expected_failures_and_how_likely_each_violation_is(sampled: list[TurnResult]) -> None:
     text = html_text(build(sampled))
-    assert "<dt>Expected failures</dt><dd>2.0 of 1,000 user turns</dd><dd>95 % interval 0." in text
+    said = "2.0 of 1,000 user turns with slips in 2 % of the words change the belief state"
+    assert f"<dt>estimate</dt><dd>{said} (95 % interval 0." in text
     assert "of the valid variants, all of them distorted" in text
     assert "<dt>with a slip that is locked or not in use: left out</dt><dd>80.0</dd>" in text
     record = page_data(sampled)["violations"][0]
-    assert record["likely"] == (
-        "about 1 of 150 such turns is said or typed like this; in the estimate it stands for 20.0 "
-        "of 1,000"
-    )
+    assert record["likely"] == "drawn by the noise model; stands for 20.0 of 1,000"
     few = html_text(build(sampled[:3]))
-    assert "<dd>n/a</dd><dd>needs a sample of 30 variants, got 6" in few
+    assert "<dt>estimate</dt><dd>none: needs a sample of 30 variants, got 6" in few
 
 
 def test_reports_of_before_have_no_expected_failures(sampled: list[TurnResult]) -> None:
     report = json.loads(json.dumps(build(sampled)))
-    for key in ("expected_failures", "failing_mass"):
-        del report["summary"][key]
+    del report["summary"]["expected_failures"]
     for turn in report["turns"]:
         del turn["noise"]
         for variant in turn["variants"]:
             del variant["weight"], variant["log_probability"]
     text = html_text(report)
     assert "Failure rate" in text
-    for absent in ("Expected failures", "locked or not in use", "such turns is said or typed"):
+    for absent in ("<dt>estimate</dt>", "locked or not in use", "drawn by the noise model"):
         assert absent not in text
-    assert "expected failures" not in markdown_text(views_of(report))
+    assert "| estimate |" not in markdown_text(views_of(report))
 
 
 def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
@@ -204,12 +250,10 @@ def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
     text = html_text(report)
     for found in (
         '<a href="#weaknesses">1 weakness</a>',
-        "ranked by expected failures and turns broken",
-        "1. Cue misspelt, value wrong",
-        "about 2 of 1,000 user turns",
+        "1. cue misspelt, value wrong: 2 turns, 2 of 1,000",
         "<bdi>leaving</bdi>",
         "<bdi>leaivng</bdi>",
-        "put a spelling corrector in front of the tracker",
+        report["weaknesses"][0]["to_try"],
         "<summary>2 violations in 2 turns</summary>",
         "<li>m-test-10-t1: 1</li>",
         "<option>cue-misspelt-value-wrong</option>",
@@ -220,8 +264,12 @@ def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
     ranked = [{**entry, "id": f"w{number}", "expected_failures": None} for number in (3, 1, 2)]
     by_turns = html_text({**report, "weaknesses": ranked * 4})
     assert re.findall('id="weakness-(w[0-9])"', by_turns) == ["w3", "w1", "w2"] * 4
-    assert "ranked by the turns that they break" in by_turns
-    assert "<summary>2 more</summary>" in by_turns
+    assert "<summary>7 more</summary>" in by_turns
+    # Accepted ones come last.
+    ranked[1]["accepted"] = "known"
+    known = html_text({**report, "weaknesses": ranked})
+    assert re.findall('id="weakness-(w[0-9])"', known) == ["w3", "w2", "w1"]
+    assert "3. cue misspelt, value wrong: 2 turns; accepted: known" in known
 
 
 def test_weaknesses_of_other_reports(results: list[TurnResult]) -> None:
@@ -276,7 +324,7 @@ def test_shades(rate: float, level: int) -> None:
     [
         (lambda report: report.pop("data"), "data missing"),
         (lambda report: report["turns"].append({}), "no turn"),
-        (lambda report: report["settings"].update(seed="x"), "setting 'seed' is 'x'"),
+        (lambda report: report["settings"].update(seed="x"), "setting 'seed' has the value 'x'"),
         (lambda report: report["gate"].pop("troubles"), "'gate' lacks 'troubles'"),
         (lambda report: report["gate"]["comparison"].pop("share"), "'gate' lacks 'share'"),
         (lambda report: report.update(gate=3), "'gate' lacks"),

@@ -120,8 +120,8 @@
   function replies(violation) {
     return violation.replies.flatMap(([before, after, why]) => [
       make("dl", { class: "replies" },
-        make("div", {}, make("dt", { text: "it replied" }), drawSpans("dd", before)),
-        make("div", {}, make("dt", { text: "then" }), drawSpans("dd", after))),
+        make("div", {}, make("dt", { text: "reply before" }), drawSpans("dd", before)),
+        make("div", {}, make("dt", { text: "reply now" }), drawSpans("dd", after))),
       ...why.map((text) => make("p", { class: "over", text })),
     ]);
   }
@@ -151,7 +151,7 @@
         ...(carried ? [make("span", { class: "chip", text: "had changed at an earlier turn" })] : []),
         ...(label ? [make("span", { class: "chip", text: label })] : []),
       ));
-    return make("ul", { class: "changes", set: { "aria-label": "changed slots" } }, ...rows);
+    return make("ul", { class: "changes", set: { "aria-label": `changed ${data.words.slot}s` } }, ...rows);
   }
 
   function conversation(violation, turn) {
@@ -177,10 +177,17 @@
     return rows;
   }
 
+  // A command whose parts have something between them.
+  function command(title, texts, between) {
+    const text = texts.map((part, place) => part + (between[place] ?? "")).join("");
+    const words = text.split(" ").flatMap((word) => [make("span", { text: word }), " "]);
+    return [make("h4", { text: title }), make("p", {}, make("code", { class: "shell" }, ...words))];
+  }
+
   function more(violation, turn) {
     const parts = [];
     if (turn.index > 0) {
-      parts.push(make("h4", { text: `Earlier turns, as ${turn.called ? "the assistant" : turn.state ? "the tracker" : "the bot"} saw them` }), conversation(violation, turn));
+      parts.push(make("h4", { text: `Earlier turns, as ${data.words.who} saw them` }), conversation(violation, turn));
     }
     const edits = violation.edits.map(([name, operator, before, after, place]) =>
       [name, operator, before || "(nothing)", after || "(nothing)", String(place)]);
@@ -191,19 +198,19 @@
     if (violation.legend) {
       parts.push(make("ul", { class: "list" }, ...violation.legend.map((text) => make("li", { text }))));
     }
+    const clean = `The ${data.words.what} at the clean turn`;
     if (turn.called) {
-      parts.push(make("h4", { text: "Called at the clean turn" }), ...turn.called.map((text) => make("p", { class: "call" }, make("code", { text }))));
+      parts.push(make("h4", { text: clean }), ...turn.called.map((text) => make("p", { class: "call" }, make("code", { text }))));
     } else if (turn.state) {
-      parts.push(make("h4", { text: "Belief state at the clean turn" }));
+      parts.push(make("h4", { text: clean }));
       parts.push(turn.state.length
-        ? table("belief state", ["slot", "value"], turn.state)
+        ? table(data.words.what, [data.words.slot, "value"], turn.state)
         : make("p", { text: "empty" }));
     }
-    const relation = violation.relation ? `--dst-relation=${violation.relation} ` : "";
-    const chosen = `${relation}-k ${turn.repeat ?? turn.id} --dst-variant=${violation.variant}`;
+    const word = turn.word ?? turn.id;
     parts.push(
-      make("h4", { text: "To repeat it, add to the command of the run" }),
-      make("p", {}, make("code", { text: `${chosen} --dst-fail-on=violation` })),
+      ...command("To repeat it", data.commands.repeat, [violation.variant, word]),
+      ...command("To accept it", data.commands.accept, [word, turn.name ?? turn.id]),
     );
     return parts;
   }
@@ -216,13 +223,14 @@
       make("h3", { class: "mono", text: turn.id }),
       ...[violation.relation, violation.failure].filter(Boolean).map((text) => make("span", { class: "chip", text })),
       make("span", { class: "chip", text: `variant ${violation.variant}` }),
+      ...(violation.note ? [make("span", { class: "chip", text: violation.note })] : []),
       make("span", { class: "chip", text: CAUSES[violation.cause] ?? violation.cause }),
       make("span", {
         class: "rates",
         text: `edit rate: words ${words.toFixed(3)}, characters ${characters.toFixed(3)}`,
       }),
     );
-    const rest = make("details", {}, make("summary", {}, turn.called ? "Conversation, edits and calls" : turn.state ? "Conversation, edits and state" : "Conversation and edits",
+    const rest = make("details", {}, make("summary", {}, "Conversation, edits and commands",
       hidden(` of ${turn.id}, variant ${violation.variant}`)));
     rest.addEventListener("toggle", () => rest.append(...more(violation, turn)), { once: true });
     return make("li", {},
