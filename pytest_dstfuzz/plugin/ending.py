@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -56,7 +56,7 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.packing import report_of_models
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.screen import screen_lines
+from pytest_dstfuzz.report.screen import Verdict, screen_lines
 from pytest_dstfuzz.report.terminal import report_lines
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.totals.plainest import Novelty
@@ -382,9 +382,11 @@ class SessionEnd:
 
     def _print_screen(self, reporter: pytest.TerminalReporter) -> None:
         """Print the first screen of each tracker."""
-        failed = any(line.style == "bad" for line in self._last_lines)
-        judged = self._gate.judges and self._judged is not None
-        verdict: Literal["gate", "failed", ""] = "gate" if judged else "failed" if failed else ""
+        verdict: Verdict = ""
+        if self._gate.judges and self._judged is not None:
+            verdict = "gate" if self._judged.lines else "passed"
+        elif any(line.style == "bad" for line in self._last_lines):
+            verdict = "failed"
         for one in self._models:
             if one.name:
                 reporter.section(printable(one.name), "-")

@@ -13,7 +13,7 @@ from pytest_dstfuzz.config.parsers import per_1000, percent
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.answers import reply_lines
 from pytest_dstfuzz.report.explain import change_lines, keyword, repeat_command
-from pytest_dstfuzz.report.figures import usage_text
+from pytest_dstfuzz.report.figures import noise_text, repeats_text, usage_text
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.terminal import left_out_texts, show_added
@@ -33,6 +33,11 @@ _UNSEEN: Final = 0.05
 _NO_LIMIT: Final = "; no limit is set (--dst-max-failure-rate=RATE)"
 #: Maximum length of an example and of a change, in characters.
 _LONGEST: Final = 100
+
+
+#: Whether lines above the screen are the verdict of a gate, or say why the run failed; or whether
+#: a gate passed without such lines.
+Verdict = Literal["gate", "passed", "failed", ""]
 
 
 class Fact(NamedTuple):
@@ -76,7 +81,7 @@ def screen_lines(
     info: RunInfo,
     totals: Totals,
     *,
-    verdict: Literal["gate", "failed", ""] = "",
+    verdict: Verdict = "",
     width: int = 100,
     encoding: str = "utf-8",
 ) -> list[StyledLine]:
@@ -87,15 +92,19 @@ def screen_lines(
         settings: of the run.
         info: facts of the run.
         totals: the figures of ``results``.
-        verdict: whether the lines above this text are the verdict of a gate, so that this text
-            has none, or say why the run failed.
+        verdict: whether lines above this text are the verdict of a gate, or say why the run
+            failed. A gate that passed may have none.
         width: of the terminal, in columns.
         encoding: of the terminal.
     """
     page = TerminalPage(width, encoding)
     sections = totals.sections(settings.variant.relation)
-    if verdict != "gate":
-        _show(page, [verdict_fact(sections, limited=bool(verdict))])
+    if verdict == "gate":
+        page.lines.append(StyledLine(""))
+    else:
+        fact = verdict_fact(sections, limited=bool(verdict))
+        passed = "; no limit is exceeded" if verdict == "passed" else ""
+        _show(page, [fact._replace(text=f"{fact.text}{passed}")])
     _show(page, run_facts(totals, settings.variant.relation, info, most=_MOST))
     new = totals.novelty.plainest_new(results, _MOST_NEW)
     if new:
@@ -158,7 +167,7 @@ def run_facts(
     if len(sections) > 1:
         yield from _relations(sections, most)
     yield from _estimate(sections)
-    yield from _caveats(info, totals)
+    yield from _caveats(info, totals, totals.first(relation).summary)
 
 
 def _clean(totals: Totals, summary: Summary) -> Iterator[Fact]:
@@ -219,15 +228,16 @@ def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
     yield Fact("estimate", text, "bad" if expected.per_1000 else "good")
     if expected.right_to_wrong_per_1000 is None or expected.wrong_to_wrong_per_1000 is None:
         return
-    yield Fact(
-        "",
+    text = (
         f"{per_1000(expected.right_to_wrong_per_1000)} from right to wrong, "
-        f"{per_1000(expected.wrong_to_wrong_per_1000)} from wrong to wrong; another "
-        f"{per_1000(expected.corrected_per_1000 or 0.0)} are corrected",
+        f"{per_1000(expected.wrong_to_wrong_per_1000)} from wrong to wrong"
     )
+    if expected.corrected_per_1000:
+        text += f"; another {per_1000(expected.corrected_per_1000)} are corrected"
+    yield Fact("", text)
 
 
-def _caveats(info: RunInfo, totals: Totals) -> Iterator[Fact]:
+def _caveats(info: RunInfo, totals: Totals, summary: Summary) -> Iterator[Fact]:
     """Yield errors, answers that vary, and a judge that is a language model."""
     reasons = totals.errors
     for reason, times in list(reasons.items())[:1]:
@@ -240,6 +250,11 @@ def _caveats(info: RunInfo, totals: Totals) -> Iterator[Fact]:
             f"{varies.answers} times each"
         )
         yield Fact("answers vary", text, "warning")
+    if summary.noise is not None and summary.noise.differed:
+        yield Fact("noise", noise_text(summary.noise, summary.violations), "warning")
+    who = totals.kind.words.who
+    if summary.repeats is not None and (text := repeats_text(summary.repeats, who)):
+        yield Fact("not repeated", text, "warning")
     if info.judge is not None:
         judge, counts = info.judge
         text = f"a language model compares the replies: {judge.model}"
