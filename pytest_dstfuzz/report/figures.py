@@ -237,7 +237,7 @@ def spread_texts(turns: Sequence[tuple[float, ...]], compared: str) -> Iterator[
             f"; {unstable:,} not tested, as the replies to them agree too seldom: "
             "--dst-compare says when two say the same"
         )
-    yield f"{text}. What it says to the clean turn is no violation", "plain"
+    yield f"{text}. Different replies to the clean turn are not violations", "plain"
     if distances := sorted(largest for *_, largest in spreads if largest != UNKNOWN):
         yield from _distances(distances, _THRESHOLD.search(compared))
 

@@ -34,7 +34,7 @@ from pytest_dstfuzz.report.terminal import between, interval_text, violation_lin
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.weaknesses import MOST, counted_weaknesses, moved_weaknesses
 from pytest_dstfuzz.report.wording import Span, needed_context, shorten, shown_spans, visible
-from pytest_dstfuzz.totals.plainest import PlainestTally
+from pytest_dstfuzz.totals.plainest import KNOWN, PlainestTally
 from pytest_dstfuzz.totals.totals import outcome_columns
 from pytest_dstfuzz.weaknesses.groups import member_id
 
@@ -333,9 +333,10 @@ def _listed(
     yield ""
     for turn, variant in pairs:
         note = view.totals.novelty.note(turn, variant)
+        known = f" ({note})" if note == KNOWN else ""
         yield _item(
             "-",
-            f"**{escape(place_text(turn, variant, _LONGEST) + (f' ({note})' if note else ''))}**",
+            f"**{escape(f'{place_text(turn, variant, _LONGEST)}{known}')}**",
             *_shown(turn, variant),
             f"repeat: {_code(view.repeat(turn, variant))}",
             f"accept: {_code(view.accept(turn))}",

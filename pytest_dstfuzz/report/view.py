@@ -22,11 +22,8 @@ from pytest_dstfuzz.report.explain import (
     repeat_command,
 )
 from pytest_dstfuzz.report.figures import (
-    noise_text,
-    repeats_text,
     spread_texts,
     unlimited_text,
-    wobble_text,
 )
 from pytest_dstfuzz.report.json_report import RunInfo, info_of, report_turns
 from pytest_dstfuzz.report.packing import reports_of
@@ -234,15 +231,9 @@ class View:
         return "" if self.comparison is None else str(self.report["run"].get("baseline") or "")
 
     def _caveats(self) -> list[str]:
-        """Return the caveats on the figures: answers that vary, turns without a result."""
-        summary, more = self.summary, []
-        if summary.noise is not None and summary.noise.differed:
-            more.append(_sentence(wobble_text(summary.noise)))
-            more.append(_sentence(noise_text(summary.noise, summary.violations)))
-        if summary.repeats is not None and (text := repeats_text(summary.repeats, self.words.who)):
-            more.append(_sentence(text))
+        """Return a sentence for each relation that did not apply to all turns."""
         partly = [one.applied for one in self.sections if one.applied]
-        more += [f"{text}." for text in partly[:_MOST_REASONS]]
+        more = [f"{text}." for text in partly[:_MOST_REASONS]]
         if (rest := len(partly) - _MOST_REASONS) > 0:
             more.append(f"{rest} more relations applied to a part of the turns.")
         return more

@@ -24,7 +24,7 @@ FRAGILE = ("--dst-model=mybot:fragile", *FEW)
 def test_the_page_is_that_of_the_json_report(bot: pytest.Pytester) -> None:
     bot.runpytest_inprocess(*FRAGILE, "--dst-report=out/page.html", "--dst-report=out/report.json")
     page = (bot.path / "out" / "page.html").read_text(encoding="utf-8")
-    assert "turns broken" in page
+    assert "tested turns break" in page
     assert page == html_text(read_report(bot.path / "out" / "report.json"))
 
 
@@ -35,7 +35,7 @@ def test_the_page_under_workers(bot: pytest.Pytester) -> None:
         *FRAGILE, "-n2", "--dst-report=page.html", "--junitxml=junit.xml", "--dst-annotations=yes"
     )
     assert result.ret == 1
-    assert "turns broken" in (bot.path / "page.html").read_text(encoding="utf-8")
+    assert "tested turns break" in (bot.path / "page.html").read_text(encoding="utf-8")
     assert suite_properties(bot.path / "junit.xml")["dst_verdict"] == "violation"
     assert sum(line.startswith("::error ") for line in result.outlines) > 1
 
