@@ -30,7 +30,7 @@ from pytest_dstfuzz.trackers.registry import load_attribute
 
 #: Final punctuation that is not part of a value.
 _FINAL: Final = ".!?,;:…"
-_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?", re.IGNORECASE)
 #: Maximum relative difference of two floats that count as the same number.
 _CLOSE: Final = Decimal("1e-12")
 

@@ -19,6 +19,8 @@ from pytest_dstfuzz.perturb.words import Word, match_case, take_apart, word_list
 from pytest_dstfuzz.printable import listed
 
 _HALF_A_DAY: Final = 12 * 60
+#: Larger numbers are no hours with minutes, such as 8.30. They may be too large to convert.
+_MOST_HOURS: Final = 25
 #: Maximum number of digits in a reference that may be a number. Python parses at most 4,300.
 _LONGEST: Final = 300
 #: Maximum number of quantities of each side in a report.
@@ -74,8 +76,9 @@ def _keys(one: Quantity) -> Iterator[object]:
     """Yield keys of a quantity. Two quantities that agree have a key in common."""
     if one.kind == "number":
         yield from (("number", one.bare), ("amount", one.value), ("year or day", one.value))
-        hours, minutes = divmod(round(100 * one.value), 100)
-        yield "time", (60 * hours + minutes) % _HALF_A_DAY
+        if 0 <= one.value < _MOST_HOURS:
+            hours, minutes = divmod(round(100 * one.value), 100)
+            yield "time", (60 * hours + minutes) % _HALF_A_DAY
     elif one.kind == "time":
         yield "time", one.value % _HALF_A_DAY
     elif one.kind == "date":
@@ -116,8 +119,10 @@ def _times(one: Quantity, other: Quantity) -> bool:
 
 def _number_and_time(number: Quantity, time: Quantity) -> bool:
     """Return whether a number may be a time: `8` matches `8 pm`, and `8.30` matches `8:30`."""
+    if number.unit or not 0 <= number.value < _MOST_HOURS:
+        return False
     hours, minutes = divmod(round(100 * number.value), 100)
-    if number.unit or number.value < 0 or hours > 24 or minutes > 59:
+    if hours > 24 or minutes > 59:
         return False
     return (60 * hours + minutes) % _HALF_A_DAY == time.value % _HALF_A_DAY
 
@@ -172,7 +177,7 @@ _RULES: Final = {
 #: Default pattern of cited ids: ``[3]``, ``#17``, a web address.
 CITED: Final = r"\[\d+\]|#\d+|https?://[^\s<>()\[\]]*[^\s<>()\[\].,;:!?\"']"
 _QUOTED: Final = re.compile(r"[\"“«]([^\"“”«»\n]{2,80})[\"”»]")
-_SENTENCE_END: Final = re.compile(r"[.!?…:\n•*-]\s{0,40}[\"“«'(]?\s{0,40}$")
+_SENTENCE_END: Final = re.compile(r"[.!?…:\n•*-]\s{0,40}(?:[\"“«'(]\s{0,40})?$")
 #: Maximum number of characters to search for the end of a sentence before a word.
 _LOOKED_BACK: Final = 40
 _LINKS: Final = word_set("of the and de la le du van von der 's ’s & al el at on in")

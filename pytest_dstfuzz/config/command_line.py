@@ -97,7 +97,8 @@ class Parser(argparse.ArgumentParser):
                 type=self._reader(item, flag),
                 action=_action(item),
                 required=name in required,
-                help=item.help,
+                # A command reads no conftest.py.
+                help=item.help.replace(" or a conftest.py", ""),
                 **how,
             )
             if item.is_switch:

@@ -174,7 +174,10 @@ def instant_of(value: object) -> Instant | None:
     """
     if isinstance(value, str):
         return _read(plain_marks(value))
-    if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # A very large integer has no finite float.
+    if isinstance(value, int) or isfinite(value):
         whole = int(value)
         if whole in _SECONDS or whole in _MILLISECONDS:
             return Instant("instant", datetime.fromtimestamp(_seconds(value), UTC))

@@ -24,6 +24,8 @@ Json = dict[str, Any]
 PROMPTS: Final = ("system", "developer")
 
 _LONGEST: Final = 100_000
+#: Maximum depth of the arguments of a call.
+_DEEPEST: Final = 100
 #: Most calls in one message. A model that makes more is repeating itself.
 _MOST: Final = 100
 #: Keys for the arguments of a call: those of OpenAI, LangChain and Anthropic.
@@ -294,6 +296,10 @@ def _checked_arguments(given: object, where: str) -> Mapping[str, Any]:
         raise MalformedAnswerError(
             f"{where} has {describe(given)} as arguments instead of a JSON object"
         )
+    if _is_deep(given):
+        raise MalformedAnswerError(
+            f"{where} has arguments that are nested more than {_DEEPEST} deep"
+        )
     try:
         text = json.dumps(given, allow_nan=False)
         text.encode("utf-8")
@@ -303,6 +309,19 @@ def _checked_arguments(given: object, where: str) -> Mapping[str, Any]:
         ) from None
     found: Mapping[str, Any] = json.loads(text)
     return found
+
+
+def _is_deep(value: object) -> bool:
+    """Return whether a JSON value is nested too deeply, which no recursive function can read."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, Mapping | list | tuple)
+            for inner in (one.values() if isinstance(one, Mapping) else one)
+        ]
+    return any(isinstance(one, Mapping | list | tuple) for one in level)
 
 
 def _part(thing: object, name: str) -> object:

@@ -18,7 +18,6 @@ import pytest
 from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.config import (
     NO_CACHE,
-    BudgetSettings,
     GateSettings,
     OutputSettings,
     Settings,
@@ -140,7 +139,7 @@ def stored_settings(given: Mapping[str, Any], typed: Mapping[str, str]) -> Setti
             )
     # Data must neither run code nor choose the files to write.
     _refuse_code(held, given, where)
-    unwritten = BudgetSettings(cache=NO_CACHE)
+    unwritten = replace(held.budget, cache=NO_CACHE)
     held = replace(held, budget=unwritten, output=OutputSettings(), gate=GateSettings())
     shown = settings_json(held)
     for name, spelled in typed.items():

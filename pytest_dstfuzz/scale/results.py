@@ -419,11 +419,23 @@ class ResultFolder:
         line = _Line(found.place, relation, found.count, RawJson(found.text), found.failed)
         self._again.discard((found.place, relation))
         text = json_encoded(line) + b"\n"
-        file = self._writer()
-        start = file.tell()
-        file.write(text)
-        file.flush()
+        with self._written():
+            file = self._writer()
+            start = file.tell()
+            file.write(text)
+            file.flush()
         self._note(line, len(self._parts) - 1, start)
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """Turn a failure to write, such as a full disk, into an error of one message."""
+        try:
+            yield
+        except OSError as error:
+            raise UserError(
+                f"cannot write results to {self.path}: {error.strerror or error}. The results so "
+                "far are kept: free some space and run the same command again"
+            ) from None
 
     def _writer(self) -> IO[bytes]:
         if self._file is not None and self._file.tell() >= PART_SIZE:
@@ -442,7 +454,8 @@ class ResultFolder:
     def keep(self, manifest: RunManifest) -> None:
         """Write the manifest again after all lines are flushed to disk."""
         if self._file is not None:
-            os.fsync(self._file.fileno())
+            with self._written():
+                os.fsync(self._file.fileno())
         self.manifest = manifest
         manifest.write(self.path)
 
@@ -452,9 +465,11 @@ class ResultFolder:
         self._lock.close()
 
     def _end_part(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            # If the disk is full, the last line was refused already.
+            with suppress(OSError):
+                file.close()
 
     # -- reading ----------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.comparisons.comparison import EXACT, ComparisonResult
-from pytest_dstfuzz.comparisons.facts import names
+from pytest_dstfuzz.comparisons.facts import SameNumbers, names
 from pytest_dstfuzz.comparisons.polarity import is_fallback
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import ReplySettings
@@ -189,3 +189,11 @@ def test_replies_that_begin_with_yes_may_deny_each_other(
     before: str, found: str, same: bool
 ) -> None:
     assert compared("polarity", before, found).same is same
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "9" * 400 + " rooms", "one hundred " * 2200])
+def test_a_number_that_is_too_large_is_compared_as_it_is(text: str) -> None:
+    asked = Context((Exchange("", "How many rooms are there?"),))
+    same = SameNumbers()
+    assert same.compare("reply", text, text, asked).same
+    assert not same.compare("reply", text, "We have 8:30 and 7.", asked).same

@@ -465,3 +465,23 @@ def test_of_a_bot_that_replies_each_turn_asks_something(
     with pytest.raises(DataError, match=r"a\.jsonl: line 2, turn 1: 'user' is empty"):
         load_dialogues(path, outcome="reply")
     assert load_dialogues(path).turn_count() == 3
+
+
+def test_the_directory_of_a_zip_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+
+    class Counted(zipfile.ZipFile):
+        def __init__(self, *given: Any, **more: Any) -> None:
+            opened.append(given)
+            super().__init__(*given, **more)
+
+    line = '{"dialogue_id": "%d", "turns": [{"system": "", "user": "A room please"}]}\n'
+    path = zipped(tmp_path / "many.zip", {f"{n}.jsonl": line % n for n in range(50)})
+    monkeypatch.setattr(zipfile, "ZipFile", Counted)
+    assert len(load_dialogues(path).dialogues) == 50
+    assert len(opened) < 10
+    # A changed file is another one.
+    zipped(path, {f"{n}.jsonl": line % n for n in range(60)})
+    assert len(load_dialogues(path).dialogues) == 60

@@ -119,3 +119,39 @@ def test_all_turns_are_no_default() -> None:
     line = ["--model=wordbot:heard"]
     assert campaign_settings(parser.parse_all(line)).data.turns == Settings().data.turns
     assert campaign_settings(parser.parse_all([*line, "--turns=all"])).data.turns is None
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pytest_dstfuzz.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit of the size of files")
+def test_a_full_disk_is_one_message_and_the_run_goes_on(folder: Path) -> None:
+    words = ("campaign", "--model=wordbot:heard", *OPTIONS, "--results=run")
+    command = [sys.executable, "-c", FULL_DISK, *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "cannot write" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert ran(folder, "pytest_dstfuzz.cli", *words).returncode == 0
+
+
+def test_a_run_that_asks_nothing_says_so(folder: Path) -> None:
+    words = ("--model=wordbot:heard", "--turns=5", "--results=run")
+    assert "nothing was asked" not in campaign(folder, *words).stdout
+    again = campaign(folder, *words, "--report=again.json")
+    assert "nothing was asked" in again.stdout
+    run = json.loads((folder / "again.json").read_text(encoding="utf-8"))["run"]
+    assert run["contexts"]["asked"] == 0
+    assert "again.json" in run["command"]
+
+
+def test_a_command_promises_no_tracker_of_a_conftest(folder: Path) -> None:
+    shown = campaign(folder, "--help").stdout
+    assert "--model" in shown
+    assert "conftest" not in shown

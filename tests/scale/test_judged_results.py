@@ -18,6 +18,7 @@ from processes import run_python
 import pytest_dstfuzz.plugin.hooks  # noqa: F401 - see above
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import main
+from pytest_dstfuzz.config import Settings, settings_json, settings_of_json
 
 BOT = """
 WORDS = {"cheap": "restaurant-pricerange", "north": "hotel-area", "centre": "restaurant-area"}
@@ -282,3 +283,56 @@ def test_what_is_not_whole_is_refused(pytester: pytest.Pytester, made: Path, res
     shutil.rmtree(results)
     shutil.copytree(made / "part-2", results)
     refused("is part 2/3 of a run")
+
+
+def settings_with(results: Path, **values: Any) -> None:
+    """Write other settings to the folder, as somebody might who sends one."""
+    path = results / "run.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["settings"] |= values
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+@pytest.mark.parametrize("results", ["whole"], indirect=True)
+def test_a_folder_runs_no_code_and_chooses_no_file(
+    pytester: pytest.Pytester, results: Path
+) -> None:
+    evil = "from pathlib import Path\nPath('ran').write_text('')\nf = lambda one, other: True\n"
+    pytester.makepyfile(evil=evil)
+    settings_with(results, cache=str(pytester.path / "chosen.sqlite"))
+    assert judged(pytester, "--dst-fail-on=gate").ret == 0
+    settings_with(results, arguments=["hotel-name=evil:f"])
+    done = judged(pytester)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert "your own evil:f" in done.stderr.str()
+    assert not [*pytester.path.glob("ran"), *pytester.path.glob("chosen*")]
+    # Whoever judges may name it.
+    pytester.makeini("[pytest]\ndst_arguments = hotel-name=evil:f\n")
+    assert judged(pytester, "--dst-fail-on=gate").ret == 0
+
+
+@pytest.mark.parametrize("results", ["whole"], indirect=True)
+def test_a_file_that_looks_the_same_is_another(pytester: pytest.Pytester, results: Path) -> None:
+    path = results / "run.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["decided"]["noise"] = ["of another file"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    done = judged(pytester, "--dst-noise=typing,casual")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert "a file, a credential or a variable behind noise differs" in done.stderr.str()
+
+
+def test_settings_of_a_judge_and_of_credentials_come_back() -> None:
+    settings = Settings.of(
+        outcome="reply",
+        compare="judge:openai+http://me:secret@host/v1",
+        model="http://host/?key=secret",
+        header="X-Key: secret",
+        tracker="key=secret",
+    )
+    plain = settings_json(settings)
+    assert "secret" not in json.dumps(plain)
+    again = settings_of_json(plain)
+    assert again.reply.judge is not None
+    assert again.reply.judge.full == str(settings.reply.judge)
+    assert settings_json(again) == plain

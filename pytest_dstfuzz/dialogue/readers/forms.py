@@ -216,7 +216,7 @@ def _alpaca(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the 
     yield {**raw, "messages": said}
 
 
-_GLAIVE: Final = re.compile(r"^\s*(USER|ASSISTANT|A|FUNCTION RESPONSE):\s*", re.MULTILINE)
+_GLAIVE: Final = re.compile(r"^[^\S\n]*(USER|ASSISTANT|A|FUNCTION RESPONSE):\s*", re.MULTILINE)
 _GLAIVE_ROLES: Final = {"USER": "user", "FUNCTION RESPONSE": "tool"}
 
 

@@ -32,7 +32,9 @@ from pytest_dstfuzz.json_data import shorten_value
 
 _YAML: Final = (".yml", ".yaml")
 #: An annotated entity: ``[big](size)``, ``[big](size:large)`` or ``[big]{"entity": "size"}``.
-_ENTITY: Final = re.compile(r"\[(?P<text>[^\]]+)\](?:\((?P<name>[^)]*)\)|(?P<json>\{[^}]*\}))")
+_ENTITY: Final = re.compile(
+    r"\[(?P<text>[^\[\]]+)\](?:\((?P<name>[^()\[\]]*)\)|(?P<json>\{[^{}]*\}))"
+)
 _PLACEHOLDER: Final = re.compile(r"\{\w+\}")
 #: Slots that Rasa itself sets.
 _OWN: Final = ("requested_slot", "session_started_metadata")

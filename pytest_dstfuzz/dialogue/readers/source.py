@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import zipfile
 import zlib
@@ -53,6 +54,19 @@ _MOST_RATIO: Final = 100
 _ANY_RATIO: Final = 1 << 26
 #: Number of bytes for detecting encoding and line ends.
 _BEGUN: Final = 1 << 16
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
+    """Return a zip, opened once: its directory is as long as the number of its members."""
+    found = path.stat()
+    return _opened_archive(path, os.getpid(), found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=1)
+def _opened_archive(path: Path, *state: int) -> zipfile.ZipFile:
+    """Return an opened zip for the ``state`` of its file in a process, see `_archive`."""
+    del state
+    return zipfile.ZipFile(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +176,7 @@ class SourceFile:
                 with self.path.open("rb") as stream:
                     yield stream
             else:
-                with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as member:
+                with _archive(self.path).open(self.member) as member:
                     yield member
         except _ZIP_ERRORS as error:
             raise DataError(
