@@ -20,7 +20,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.kinds.replies import REPLIES
-from pytest_dstfuzz.perturb.spelling import SpellingCorrector, words_of_ontology
+from pytest_dstfuzz.perturb.spelling import words_of_ontology
 from pytest_dstfuzz.plugin.context import TrackerFacts
 from pytest_dstfuzz.plugin.items import own_items
 from pytest_dstfuzz.plugin.relations import PARTED, SUITES
@@ -349,8 +349,8 @@ class ModelResults:
         """All figures, from one pass over the results."""
         hide = redacted if self._settings.output.redact else None
         relations, fallbacks = self.collector.relations, self._settings.reply.fallback
-        corrector = SpellingCorrector(words_of_ontology(self._data.ontology))
-        totals = Totals(relations, fallbacks, hide, self._accepted, corrector)
+        words = " ".join(words_of_ontology(self._data.ontology))
+        totals = Totals(relations, fallbacks, hide, self._accepted, words)
         totals.order = tuple(self.settings.variant.relation.split(PARTED))
         for group, result in self.collector.grouped(self._data) if self.collector else ():
             totals.add(self.marked(result), group)

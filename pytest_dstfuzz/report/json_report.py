@@ -19,6 +19,7 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned, write_text
 from pytest_dstfuzz.json_data import from_json, to_json
+from pytest_dstfuzz.perturb.spelling import words_of_ontology
 from pytest_dstfuzz.report.figures import WhatItTook, WhoJudged
 from pytest_dstfuzz.report.packing import (
     MOST_IN_ONE_FILE,
@@ -102,6 +103,8 @@ class RunInfo:
     compared: str = ""
     #: The language model that compares replies, if there is one.
     judge: tuple[WhoJudged, WhatItTook] | None = None
+    #: Words of the ontology for a spelling corrector, separated by blanks; ``None`` if unknown.
+    words: str | None = None
     #: Name of a relation -> its facts.
     relations: Mapping[str, RelationFacts] = field(default_factory=dict)
 
@@ -116,6 +119,7 @@ class RunInfo:
             dialogues=len(data.dialogues),
             turns=data.turn_count(),
             notes=(*data.notes, *notes),
+            words=" ".join(sorted({*words_of_ontology(data.ontology)})),
             **more,
         )
 
@@ -134,7 +138,7 @@ def build_report(
     ``totals`` are computed from ``results``; pass them if ``results`` were redacted.
     """
     if totals is None:
-        totals = Totals.of(results, info.relations)
+        totals = Totals.of(results, info.relations, words=info.words)
     options, named = settings_json(settings), settings.variant.relation
     turns, first = _turns(results), totals.first(named)
     report: dict[str, Any] = {

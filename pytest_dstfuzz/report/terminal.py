@@ -486,7 +486,7 @@ def report_lines(
     ``totals`` are computed from ``results``.
     """
     if totals is None:
-        totals = Totals.of(results, info.relations, settings.reply.fallback)
+        totals = Totals.of(results, info.relations, settings.reply.fallback, words=info.words)
     sections = totals.sections(settings.variant.relation)
     searched = all(one.facts.edits == "search" for one in sections) and len(sections) <= 1
     if verbosity < 0:

@@ -208,7 +208,7 @@ class RunManifest:
 
 def data_of(info: RunInfo) -> dict[str, Any]:
     """Return the properties of the data for a manifest."""
-    names = ("data", "split", "normalisation", "layout", "dialogues", "turns")
+    names = ("data", "split", "normalisation", "layout", "dialogues", "turns", "words")
     known = asdict(info)
     return {name: known[name] for name in names}
 
@@ -868,7 +868,7 @@ class FolderReport:
         self.results: Results = MappedResults(found, redacted) if redact else found
         hide = redacted if redact else None
         fallbacks = self.settings.reply.fallback
-        self.totals = Totals.of(found, self.info.relations, fallbacks, hide)
+        self.totals = Totals.of(found, self.info.relations, fallbacks, hide, self.info.words)
         self.summary: Summary = self.totals.first(self.settings.variant.relation).summary
 
     def page(self, page: TerminalPage) -> TerminalPage:

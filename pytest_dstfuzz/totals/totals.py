@@ -229,7 +229,7 @@ class Totals:
         fallbacks: tuple[str, ...] = (),
         redact: Callable[[TurnResult], TurnResult] | None = None,
         accepted: Mapping[str, str] | None = None,
-        corrector: SpellingCorrector | None = None,
+        words: str | None = None,
     ) -> None:
         """Create empty totals.
 
@@ -240,7 +240,8 @@ class Totals:
             redact: removes the texts from a result; ``None`` = texts may be shown. Weaknesses are
                 computed from unredacted results.
             accepted: weakness -> why it is accepted.
-            corrector: the spelling corrector whose effect is measured; ``None`` = no figure.
+            words: the words of the ontology, separated by blanks, for a spelling corrector whose
+                effect is measured; ``None`` = it is not measured.
         """
         self._facts, self._fallbacks, self._redact = facts or {}, fallbacks, redact
         #: Names of the relations in the order of the settings. Others come after them.
@@ -266,6 +267,7 @@ class Totals:
         self.why_skipped = ""
         #: Turns with a violation.
         self.broken = 0
+        corrector = None if words is None else SpellingCorrector(words.split())
         self._weaknesses, self._accepted = WeaknessTally(corrector), accepted or {}
         self._answers, self._together = dict[str, AnswersTally](), AnswersTally()
 
@@ -276,9 +278,10 @@ class Totals:
         facts: Mapping[str, RelationFacts] | None = None,
         fallbacks: tuple[str, ...] = (),
         redact: Callable[[TurnResult], TurnResult] | None = None,
+        words: str | None = None,
     ) -> Self:
         """Return the totals of results. For the arguments see `__init__`."""
-        return tally_results(cls(facts, fallbacks, redact), results)
+        return tally_results(cls(facts, fallbacks, redact, words=words), results)
 
     def add(self, turn: TurnResult, group: str = "") -> None:
         """Add a result. ``group`` separates the results of several tests or trackers."""

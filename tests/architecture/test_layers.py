@@ -64,6 +64,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"comparisons.polarity", "perturb.spelling"},
     "report": BASE
     | {"dialogue", "kinds", "perturb.words", "perturb.edits", "campaign", "weaknesses"}
+    | {"perturb.spelling"}
     | {"totals", "trackers.tracker", "relations.relation", "comparisons.polarity"},
     "regressions": BASE
     | {

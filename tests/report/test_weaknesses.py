@@ -11,7 +11,6 @@ import pytest
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.kinds.belief_states import BELIEF_STATES
-from pytest_dstfuzz.perturb.spelling import SpellingCorrector
 from pytest_dstfuzz.perturb.words import Edit
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report
 from pytest_dstfuzz.report.packing import problems
@@ -170,7 +169,7 @@ def test_the_screen_names_a_corrector_that_mends_a_quarter(
         replace(broken, id=f"t{n}", dialogue_id=f"d{n}", variants=(gone if n else slip,))
         for n in range(others + 1)
     ]
-    totals = Totals(corrector=SpellingCorrector())
+    totals = Totals(words="")
     for one in results:
         totals.add(one)
     text = " ".join(line.text for line in screen_lines(results, Settings(), INFO, totals))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from violations import edit, turn, violation
 
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnResult
-from pytest_dstfuzz.perturb.spelling import SpellingCorrector
 from pytest_dstfuzz.totals.totals import Totals
 
 SAID = "please book a table at Wetherfield for friday"
@@ -21,7 +20,7 @@ def broken(operator: str, before: str, after: str, number: int = 0, **more: obje
 
 
 def totals(*results: TurnResult, words: tuple[str, ...] = ("wetherfield",)) -> Totals:
-    found = Totals(corrector=SpellingCorrector(words))
+    found = Totals(words=" ".join(words))
     for one in results:
         found.add(one)
     return found
