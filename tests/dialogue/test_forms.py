@@ -31,6 +31,7 @@ RESULT = {"role": "tool", "tool_call_id": "c1", "content": "rented"}
 SAYS = {"role": "assistant", "content": "It is yours."}
 AGAIN = {"role": "user", "content": THANKS}
 BYE = {"role": "assistant", "content": "Bye."}
+STOP = {"role": "user", "content": "###STOP###"}
 CHAT = [USER, CALLS, RESULT, SAYS, AGAIN, BYE]
 
 
@@ -334,7 +335,7 @@ CASES = {
     ),
     "tau-bench": Case(
         "tau",
-        [{"task_id": 0, "reward": 1.0, "info": {}, "traj": CHAT, "trial": 0}] * 2,
+        [{"task_id": 0, "reward": 1.0, "info": {}, "traj": [*CHAT, STOP], "trial": 0}] * 2,
         4,
         2,
         2,

@@ -284,6 +284,12 @@ def rasa_nlu(path: Path) -> list[str]:
     return ["u" for text in texts for line in text.splitlines() if line.strip().startswith("-")]
 
 
+def tau_bench(path: Path) -> list[str]:
+    """Count trajectories. The last word of the simulated user ends the program, and is no turn."""
+    stop = "###STOP###"
+    return [chat([m for m in one["traj"] if m.get("content") != stop]) for one in values(path)]
+
+
 COUNTS: dict[str, Callable[[Path], list[str]]] = {
     "adk": adk,
     "alpaca": lambda path: ["us" for _ in values(path)],
@@ -304,7 +310,7 @@ COUNTS: dict[str, Callable[[Path], list[str]]] = {
     "requests": requests,
     "responses": responses,
     "sharegpt": sharegpt,
-    "tau-bench": each("traj"),
+    "tau-bench": tau_bench,
     "tau2-bench": lambda path: [
         chat([m for m in one["messages"] if m.get("requestor") != "user" and not by_user(m)])
         for one in values(path)[0]["simulations"]

@@ -456,6 +456,25 @@ def _adk(raw: Any, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the othe
     yield {**known, "messages": [one for one in messages if one]}
 
 
+#: A word of the simulated user to its own program.
+_SIGNAL: Final = re.compile(r"\s*###[A-Z_-]+###\s*")
+
+
+def _tau(raw: Json, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
+    listed = raw["traj"] if raw.get("traj") is not None else raw["messages"]
+    spoken = (_without_signal(one) for one in listed)
+    yield {**raw, "messages": [one for one in spoken if one is not None]}
+
+
+def _without_signal(message: Json) -> Json | None:
+    """Return a message without signals, ``None`` if it has nothing else."""
+    content = message.get("content")
+    if message.get("role") != "user" or not isinstance(content, str):
+        return message
+    said = _SIGNAL.sub(" ", content).strip()
+    return {**message, "content": said} if said or not content.strip() else None
+
+
 def _inspect(raw: Any, beside: Any) -> Iterator[Json]:  # noqa: ARG001 - as the others
     """Yield the messages of a sample of inspect_ai. Long texts stand in its attachments."""
     if not isinstance(raw, dict) or "messages" not in raw:
@@ -510,8 +529,8 @@ FORMS: Final = (
             ("info", "tasks"),
             ("task_id", "reward", "info"),
         ),
-        messages=("traj", "messages"),
         entries="simulations",
+        convert=_tau,
     ),
     Form(
         name="bfcl",
