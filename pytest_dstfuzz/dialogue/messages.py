@@ -324,6 +324,50 @@ def _is_deep(value: object) -> bool:
     return any(isinstance(one, Mapping | list | tuple) for one in level)
 
 
+def answered_message(answer: object) -> object:
+    """Return the message in a whole response of an API, and any other answer unchanged.
+
+    Args:
+        answer: a ``ChatCompletion`` or ``Response`` of OpenAI, a ``Message`` of Anthropic or a
+            ``GenerateContentResponse`` of Gemini, as an object of its client or as a dictionary.
+
+    >>> answered_message({"choices": [{"message": {"content": "Hello."}}]})
+    {'content': 'Hello.'}
+    """
+    if choice := _first_of(answer, "choices"):
+        return _part(choice, "message") or answer
+    if candidate := _first_of(answer, "candidates"):
+        parts = _sequence(_part(_part(candidate, "content"), "parts"))
+    elif _part(answer, "object") == "response":
+        parts = [part for item in _sequence(_part(answer, "output")) for part in _parts_of(item)]
+    elif _part(answer, "role") == "assistant" and not _part(answer, "tool_calls"):
+        parts = [*_sequence(_part(answer, "content"))]
+    else:
+        return answer
+    if not parts:
+        return answer
+    called = [_part(one, "function_call") or _part(one, "functionCall") or one for one in parts]
+    texts = [_part(one, "text") for one in parts if _part(one, "thought") is not True]
+    said = [text for text in texts if isinstance(text, str)]
+    calls = [one for one in called if isinstance(_part(one, "name"), str)]
+    return {"role": "assistant", "content": "\n".join(said) or None, "tool_calls": calls}
+
+
+def _parts_of(item: object) -> Sequence[object]:
+    """Return the parts of an item of a ``Response``: a call, or the texts of a message."""
+    if _part(item, "type") in ("function_call", "custom_tool_call"):
+        return [item]
+    return _sequence(_part(item, "content")) if _part(item, "type") == "message" else []
+
+
+def _sequence(value: object) -> Sequence[object]:
+    return value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else []
+
+
+def _first_of(thing: object, name: str) -> object:
+    return next(iter(_sequence(_part(thing, name))), None)
+
+
 def _part(thing: object, name: str) -> object:
     """Return a part of a dictionary or of a client library's object, ``None`` if it is missing."""
     if isinstance(thing, Mapping):

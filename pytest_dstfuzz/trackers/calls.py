@@ -18,7 +18,7 @@ from pytest_dstfuzz.dialogue.calls import (
     calls_outcome,
 )
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, messages_and_tools
-from pytest_dstfuzz.dialogue.messages import calls_of
+from pytest_dstfuzz.dialogue.messages import answered_message, calls_of
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.printable import counted, describe
 from pytest_dstfuzz.trackers.adapting import FunctionAdapter, as_it_is, made
@@ -93,6 +93,7 @@ def as_calls(message: object) -> Prediction:
         return Prediction(calls_outcome(()), reply=message, calls=calls_outcome(()))
     if isinstance(message, Sequence) and not isinstance(message, bytes):
         message = {"tool_calls": message}
+    message = answered_message(message)
     calls: Sequence[ToolCall] = calls_of(message)
     said = message.get("content") if isinstance(message, Mapping) else declared(message, "content")
     outcome = calls_outcome(calls)

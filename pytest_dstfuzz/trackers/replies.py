@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, cast
 from pytest_dstfuzz.config.parsers import percent
 from pytest_dstfuzz.dialogue.calls import History
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, messages_of
+from pytest_dstfuzz.dialogue.messages import answered_message
 from pytest_dstfuzz.errors import MalformedAnswerError, TrackerError, UserError
 from pytest_dstfuzz.kinds.replies import REPLIES
 from pytest_dstfuzz.printable import counted, describe
@@ -108,8 +109,11 @@ def as_reply(said: object, who: str) -> Prediction:
     """Return the reply of a system as a prediction, not validated. ``who`` returned the reply."""
     if isinstance(said, Prediction):
         return said
-    if isinstance(said, str):
-        return Prediction(BeliefState(), reply=said)
+    message = answered_message(said)
+    text = message.get("content") if isinstance(message, Mapping) else declared(message, "content")
+    found = said if isinstance(said, str) else text
+    if isinstance(found, str):
+        return Prediction(BeliefState(), reply=found)
     hint = ""
     if isinstance(said, Mapping):
         hint = f"; if it keeps a belief state and does not reply, {LEAVE_OUT}"

@@ -305,7 +305,8 @@ def _typed(raw: object, place: str) -> list[_RecordedMessage]:
 
 def _check_role(message: _RecordedMessage, where: str) -> None:
     if message.role not in ROLES:
-        close = nearest(message.role, ROLES)
+        said = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
+        close = said.get(message.role.lower()) or nearest(message.role, ROLES)
         hint = f" Did you mean {close!r}?" if close else ""
         raise DataError(
             f"{where}: unknown role {shorten_value(message.role)}.{hint} Valid: {', '.join(ROLES)}."
