@@ -11,8 +11,9 @@ Markdown to standard output.
 
 The rank correlation is Spearman's, with the mean rank for ties. It is over the weaknesses that both
 runs found. A second figure is over those that either found: one that a run did not find is in its
-last place. *Own turns* are turns broken, but not because of earlier turns alone. The first seeds
-choose the order, the others test it.
+last place. *Own turns* are turns broken, but not because of earlier turns alone. *Pooled* counts
+sampled and other variants alike: the share of a turn's variants that the weakness breaks, times the
+probability that people distort the turn. The first seeds choose the order, the others test it.
 
 The plain count draws users, not outcomes: at every turn each word slips or not, as the noise model
 says, and the failures are counted. No draw has a weight.
@@ -24,6 +25,7 @@ import argparse
 import json
 import math
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
@@ -46,7 +48,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.relation import BySearch
 from pytest_dstfuzz.search.registry import default_search
 from pytest_dstfuzz.seeding import stream
-from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses, read
 
 #: Model -> its kind of answer.
@@ -54,6 +56,8 @@ MODELS: Final = {"trade": "state", "assistant": "tool-calls"}
 #: Variants of a turn in the large run, and its seed.
 LARGE: Final = 20
 LARGE_SEED: Final = 1_001
+#: The sample of a default run, which has at most three of five variants, without its search.
+SAMPLE: Final[Mapping[str, Any]] = {"search": "noise", "variants": 3, "shrink": False}
 #: Plain draws of a turn. One in ten is distorted: ten times those of a default run.
 PLAIN: Final = 300
 #: A stored run.
@@ -68,6 +72,21 @@ def settings_of(model: str, seed: int, **options: Any) -> Settings:
     return given.replace_options(search=search)
 
 
+class OnceAsked:
+    """A tracker that is asked for each context once, since the runs share many."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self._tracker = tracker
+        self._answers: dict[Context, Prediction] = {}
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        """Return the answer to each context."""
+        new = [one for one in dict.fromkeys(contexts) if one not in self._answers]
+        if new:
+            self._answers.update(zip(new, self._tracker.predict(new), strict=True))
+        return [self._answers[one] for one in contexts]
+
+
 def kept(results: Sequence[TurnResult]) -> Run:
     """Return the part of a run that the tables need."""
     expected = tally_results(ExpectedTally(), results).expected
@@ -79,6 +98,12 @@ def kept(results: Sequence[TurnResult]) -> Run:
         for one in turn.violations
         if one.cause != "context"
     }
+    pooled: defaultdict[str, float] = defaultdict(float)
+    for turn in results:
+        tested = sum(one.valid for one in turn.variants)
+        for one in turn.violations:
+            if one.cause != "context" and turn.noise is not None:
+                pooled[read(turn, one).key.id] += turn.noise.distorted / tested
     return {
         "variants": len(variants),
         "sampled": sum(one.weight is not None for one in variants),
@@ -91,6 +116,7 @@ def kept(results: Sequence[TurnResult]) -> Run:
                 "id": one.id,
                 "turns": one.turns,
                 "own": sum(weakness == one.id for weakness, _ in own),
+                "pooled": pooled[one.id],
                 "rate": one.expected or 0.0,
             }
             for one in find_weaknesses(results)
@@ -98,7 +124,7 @@ def kept(results: Sequence[TurnResult]) -> Run:
     }
 
 
-def count(model: str, tracker: Any, data: DialogueSet) -> Run:
+def count(model: str, tracker: Tracker, data: DialogueSet) -> Run:
     """Return the share of plain draws that fail, for each turn."""
     settings = settings_of(model, LARGE_SEED)
     rules = CampaignSpec.of(settings.variant, data, load_lexicon(), reply=settings.reply)
@@ -180,6 +206,8 @@ ORDERS: Final[dict[str, Callable[[Row, Sequence[Row]], float]]] = {
     "turns broken": lambda one, _: one["turns"],
     "own turns": lambda one, _: one["own"],
     "shares of rate and all turns": lambda one, every: shares(one, every, "rate", "turns"),
+    "pooled": lambda one, _: one["pooled"],
+    "shares of rate and pooled": lambda one, every: shares(one, every, "rate", "pooled"),
     # The order of reports, but for ties.
     "shares of rate and own turns": lambda one, every: shares(one, every, "rate", "own"),
 }
@@ -215,6 +243,8 @@ def order_table(runs: Sequence[Run], large: Run, chosen: int) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- | --- |"
     for name in ORDERS:
         for how, some in (("choose", runs[:chosen]), ("test", runs[chosen:])):
+            if not some:
+                continue
             cells = []
             for common in (True, False):
                 pairs = [correlation(*two, name, common=common) for two in combinations(some, 2)]
@@ -253,21 +283,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", choices=MODELS, required=True)
     parser.add_argument("--seeds", type=int, default=20, help="number of default runs")
     parser.add_argument("--chosen", type=int, default=8, help="number of seeds that choose")
+    parser.add_argument("--search", help="search of the default runs; use a folder of its own")
+    parser.add_argument("--ranked", type=int, help="seeds with a whole run; the others: its sample")
     given = parser.parse_args(arguments)
     model, folder = given.model, given.folder / given.model
     large = settings_of(model, LARGE_SEED, search="noise", variants=LARGE, turns="all")
     first = Campaign(model, None, large)
+    tracker = OnceAsked(first.tracker)
 
     def run(settings: Settings) -> Run:
-        return kept(tuple(Campaign(first.tracker, None, settings)))
+        return kept(tuple(Campaign(tracker, None, settings)))
 
     whole = read_or_make(folder / "large.json", lambda: run(large))
-    plain = read_or_make(folder / "plain.json", lambda: count(model, first.tracker, first.data))
-    runs = [
-        read_or_make(folder / f"{seed}.json", partial(run, settings_of(model, seed)))
-        for seed in range(1, given.seeds + 1)
-    ]
-    print("\n".join(order_table(runs, whole, given.chosen)), end="\n\n")
+    plain = read_or_make(folder / "plain.json", lambda: count(model, tracker, first.data))
+    ranked = given.ranked or given.seeds
+    runs = []
+    for seed in range(1, given.seeds + 1):
+        options = SAMPLE if seed > ranked else {"search": given.search} if given.search else {}
+        settings = settings_of(model, seed, **options)
+        runs.append(read_or_make(folder / f"{seed}.json", partial(run, settings)))
+    print("\n".join(order_table(runs[:ranked], whole, given.chosen)), end="\n\n")
     print("\n".join(coverage_table(runs, plain["shares"])))
     return 0
 
