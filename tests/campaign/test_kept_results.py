@@ -19,7 +19,6 @@ from pytest_dstfuzz.campaign.results import CampaignFinished, CampaignStarted, T
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.noise.model import load_models
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.relations.registry import relation_by_name
@@ -287,7 +286,6 @@ def test_another_noise_model_in_the_same_file_is_run_anew(
     for rate in (0.05, 0.05, 0.2):
         path.write_text(json.dumps({**model, "slip_rate": rate}), encoding="utf-8")
         edits.clear()
-        load_models.cache_clear()  # As in another process.
         found, _ = run(noise=(str(path),))
     assert edits
     assert found == run(noise=(str(path),), keep=False)[0]

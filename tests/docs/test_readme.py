@@ -54,6 +54,14 @@ def test_the_screen_shown_is_printed(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
+def test_the_failure_shown_is_printed(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "guides" / "report.md").read_text(encoding="utf-8")
+    found = re.search(r"`pytest ([^`]*)`:\n\n```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    assert_prints(shlex.split(found[1]), found[2].splitlines(), tmp_path, status=1)
+
+
+@pytest.mark.nightly
 def test_the_expected_failures_are_those_shown(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     if not TRADE.is_file():
