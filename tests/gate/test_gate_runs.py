@@ -322,7 +322,9 @@ def test_the_accuracy_of_the_clean_answers_is_shown_and_gated(bot: pytest.Pytest
     options = ("--dst-model=mybot:steady", *OPTIONS, "--junitxml=junit.xml")
     result = bot.runpytest_inprocess(*options)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["unmodified *0.00 % of the clean answers are right (0 of 45)"])
+    result.stdout.fnmatch_lines(
+        ["unmodified *0.00 % of the clean answers are right (0 of 45 with labels)"]
+    )
     assert '"dst_accuracy" value="0.0000"' in (bot.path / "junit.xml").read_text(encoding="utf-8")
     result = bot.runpytest_inprocess(*options, "-odst_min_accuracy=50%")
     assert result.ret == 1
