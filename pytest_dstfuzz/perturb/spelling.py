@@ -17,6 +17,8 @@ __all__ = ["SpellingCorrector", "words_of_ontology"]
 #: Minimum length of a token that is corrected, and of one with two wrong letters.
 _SHORTEST: Final = 3
 _SHORTEST_OF_TWO: Final = 6
+#: Maximum length of a token that is corrected. The search for a near word takes longer than linear.
+_LONGEST: Final = 30
 #: Rank of a word that is no frequent one.
 _RARE: Final = 1 << 20
 
@@ -51,7 +53,7 @@ class SpellingCorrector:
                 continue
             gap = gaps[place + 1]
             fixed = word.text if self._stays(word.lower, said) else self._nearest(word.lower, said)
-            after = words[place + 1].lower if gap == " " else ""
+            after = words[place + 1].lower if gap == " " and place + 1 < len(words) else ""
             both = word.lower + after
             # A blank inside a word.
             if after and both.isalpha() and self._joins(word.lower, after, said):
@@ -60,7 +62,8 @@ class SpellingCorrector:
         return found
 
     def _stays(self, word: str, said: Collection[str]) -> bool:
-        return len(word) < _SHORTEST or not word.isalpha() or self._knows(word, said)
+        fits = _SHORTEST <= len(word) <= _LONGEST
+        return not fits or not word.isalpha() or self._knows(word, said)
 
     def _knows(self, word: str, said: Collection[str]) -> bool:
         return word in self._own or word in said or self._lexicon.is_word(word)

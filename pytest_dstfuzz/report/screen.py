@@ -303,7 +303,7 @@ def corrector_facts(effect: Mending | None) -> Iterator[Fact]:
     """Yield what a spelling corrector before the bot would mend, if that is much."""
     if effect is not None and effect.pays:
         text = (
-            f"a spelling corrector before the bot: it restores {effect.mended:,} of "
+            f"correct the spelling first: a corrector restores {effect.mended:,} of "
             f"{counted(effect.violations, 'violation')} and alters {effect.altered:,} of "
             f"{counted(effect.turns, 'clean turn')}"
         )

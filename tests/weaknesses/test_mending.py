@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
+import pytest
 from violations import edit, turn, violation
 
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnResult
+from pytest_dstfuzz.perturb.spelling import SpellingCorrector
 from pytest_dstfuzz.totals.totals import Totals
 
 SAID = "please book a table at Wetherfield for friday"
@@ -78,3 +81,12 @@ def test_the_advice_has_the_figure_of_each_weakness() -> None:
     assert mended.to_try.endswith("spelling corrector: restores 1 of 1 texts")
     assert "spelling corrector" not in other.to_try
     assert Totals.of([broken(*slip)]).mending is None
+
+
+@pytest.mark.parametrize("text", ["", " ", "plese ", "a tabel \n", "hotl" * 5_000, "xq " * 3_000])
+def test_any_text_can_be_corrected_in_time(text: str) -> None:
+    start = time.process_time()
+    corrected = SpellingCorrector().correct(text)
+    assert time.process_time() - start < 5
+    assert corrected.count("\n") == text.count("\n")
+    assert corrected.endswith(" ") == text.endswith(" ")
