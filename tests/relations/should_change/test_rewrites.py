@@ -381,7 +381,8 @@ def test_rewrites_are_sound_and_the_same_again(relation: ShouldChange, numbers: 
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
 def test_its_page_says_what_it_does(relation: ShouldChange) -> None:
     text = (PAGES / f"{relation.name}.md").read_text(encoding="utf-8")
-    assert f"# {relation.name}\n\nShould change; edits turns." in text
+    opening = "The bot's answer should change. The relation tests single turns."
+    assert f"# {relation.name}\n\n{opening}" in text
     headings = [line[3:] for line in text.splitlines() if line.startswith("## ")]
     assert headings == ["Edits", "Expects", "Does not apply", "Example", "Words"]
     assert [reason for reason in relation.reasons if f"- {reason}" not in text] == []
