@@ -246,7 +246,7 @@ def test_two_builds_of_other_seeds_in_every_report(pytester: pytest.Pytester) ->
     assert "Expected failures of 1,000 user turns: 0 in the baseline" in html.unescape(
         markdown_text(views_of(report))
     )
-    assert "expected failures of 1,000 user turns: 0 in the baseline" in html_text(report)
+    assert "Expected failures of 1,000 user turns: 0 in the baseline" in html_text(report)
 
 
 @pytest.mark.nightly
