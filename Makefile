@@ -13,7 +13,8 @@ help:  ## show the targets
 
 $(VENV)/.base: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -c .ci/constraints.txt -e ".[trade]"
+	# Python compiles what it imports: to compile all of torch takes longer than the demo.
+	$(BIN)/pip install --quiet --no-compile -c .ci/constraints.txt -e ".[trade]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base

@@ -38,7 +38,7 @@ from pytest_dstfuzz.plugin.items import (
     own_settings,
     param_of,
 )
-from pytest_dstfuzz.plugin.results import OWN_EDITS, TestOutcome, group_key
+from pytest_dstfuzz.plugin.results import OWN_EDITS, ItemOutcome, group_key
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstProposer
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.relations.relation import Relation
@@ -198,7 +198,7 @@ class SessionCampaigns:
             )
         return self._engines[key].result(param.dialogue.id, param.turn_index)
 
-    def found(self, param: TurnParam, key: CampaignKey, result: TurnResult) -> TestOutcome:
+    def found(self, param: TurnParam, key: CampaignKey, result: TurnResult) -> ItemOutcome:
         """Return the record of a test."""
         words, variant = key.lexicon.fingerprint, key.effective.variant
         relation = self._relation(key)
@@ -209,7 +209,7 @@ class SessionCampaigns:
         nameless = search == OWN_EDITS or key.search_id
         # The reporting process knows the cost of its own trackers.
         worker = self._context.worker.get("workerid", "")
-        return TestOutcome(
+        return ItemOutcome(
             key=group_key(key.origin, own, search, words, comparison, relation.name),
             result=result,
             lexicon=words,
@@ -230,7 +230,7 @@ class SessionCampaigns:
             facts=self._pool.facts() if worker else None,
         )
 
-    def finished(self) -> Iterator[TestOutcome]:
+    def finished(self) -> Iterator[ItemOutcome]:
         """Yield the records of tests that did not run but have results.
 
         This happens after an interrupt, in the process that runs the tests. With workers, only the

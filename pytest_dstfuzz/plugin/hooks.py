@@ -32,10 +32,10 @@ from pytest_dstfuzz.plugin.items import (
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 from pytest_dstfuzz.plugin.results import (
     FOUND,
+    ItemOutcome,
     Items,
     ResultCollector,
     StoredCollector,
-    TestOutcome,
     is_about_dialogues,
     keep_back,
     keep_back_end,
@@ -286,7 +286,7 @@ class SessionHooks:
             repeatable=how.repeatable,
             outcome=self.context.settings.reply.outcome,
         )
-        request.node.stash[FOUND] = TestOutcome(conformance=True)
+        request.node.stash[FOUND] = ItemOutcome(conformance=True)
         return DstConformance(report)
 
     def _refusal(self, node: pytest.Item | pytest.Collector, error: UserError) -> BaseException:
@@ -295,6 +295,6 @@ class SessionHooks:
         ``pytest.exit`` would also end it, but it crashes a worker of xdist together with its
         controller. The returned exception fails the running test.
         """
-        node.stash[FOUND] = TestOutcome(problem=str(error), status=self.gate.status_of(error))
+        node.stash[FOUND] = ItemOutcome(problem=str(error), status=self.gate.status_of(error))
         node.session.shouldstop = "the robustness tests cannot be run"
         return pytest.fail.Exception(str(error), pytrace=False)

@@ -22,7 +22,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import brings_its_own, own_items
-from pytest_dstfuzz.plugin.results import FOUND, ResultCollector, TestOutcome
+from pytest_dstfuzz.plugin.results import FOUND, ItemOutcome, ResultCollector
 from pytest_dstfuzz.plugin.selection import uses_fixtures
 from pytest_dstfuzz.printable import counted, printable
 from pytest_dstfuzz.regressions.regression import (
@@ -160,7 +160,7 @@ class RegressionCorpus:
         answers = predictor.predict([entry.clean, entry.seen])
         comparison = self._comparison(entry.outcome, compare)
         replayed, changes = entry.replayed(answers, found, comparison)
-        request.node.stash[FOUND] = TestOutcome(regression=entry.id, outcome=replayed)
+        request.node.stash[FOUND] = ItemOutcome(regression=entry.id, outcome=replayed)
         return DstRegression(self._settings, entry, replayed, changes)
 
     def _not_of_this_run(self, entry: Regression, outcome: OutcomeKind) -> str:

@@ -113,7 +113,7 @@ def group_key(
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestOutcome:
+class ItemOutcome:
     """The result of a test. A worker of xdist sends it as JSON with the report of the test.
 
     It belongs to a turn, a remembered violation, a conformance check of a tracker, or a mistake of
@@ -155,7 +155,7 @@ class TestOutcome:
 
 
 #: On a test or the node of a fixture: the result for its next report.
-FOUND: pytest.StashKey[TestOutcome] = pytest.StashKey()
+FOUND: pytest.StashKey[ItemOutcome] = pytest.StashKey()
 
 
 class ResultCollector:
@@ -230,9 +230,9 @@ class ResultCollector:
         """Number of planned results that are missing."""
         return max(0, self.planned - len(self))
 
-    def add(self, found: TestOutcome | Mapping[str, Any]) -> None:
+    def add(self, found: ItemOutcome | Mapping[str, Any]) -> None:
         """Add the result of a test. From another process it comes as JSON."""
-        one = found if isinstance(found, TestOutcome) else from_json(TestOutcome, found)
+        one = found if isinstance(found, ItemOutcome) else from_json(ItemOutcome, found)
         if one.problem and not self.problem:
             self.problem, self.problem_status = one.problem, one.status
         self.conformance = self.conformance or one.conformance
@@ -244,7 +244,7 @@ class ResultCollector:
             model = self._models.setdefault(one.model, ResultCollector())
             model.add_result(one, one.result)
 
-    def add_result(self, found: TestOutcome, result: TurnResult) -> None:
+    def add_result(self, found: ItemOutcome, result: TurnResult) -> None:
         """Add a result and its metadata."""
         self._found[found.key, result.id] = result
         if found.place is not None:

@@ -22,7 +22,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin import campaigns
 from pytest_dstfuzz.plugin.campaigns import Progress
 from pytest_dstfuzz.plugin.options import given_options, read_settings, repeat_options
-from pytest_dstfuzz.plugin.results import ResultCollector, TestOutcome
+from pytest_dstfuzz.plugin.results import ItemOutcome, ResultCollector
 from pytest_dstfuzz.plugin.selection import marker_values
 
 
@@ -125,7 +125,7 @@ def test_a_record_sorts_by_the_data_and_keeps_each_once() -> None:
     data = DialogueSet("s", "test", (Dialogue("z", ()), Dialogue("a", ())))
     record = ResultCollector()
     for result in (turn("a", 1), turn("z", 3), turn("a", 0), turn("a", 1)):
-        record.add(TestOutcome(key="key", result=result, lexicon="words"))
+        record.add(ItemOutcome(key="key", result=result, lexicon="words"))
     assert [(found.dialogue_id, found.turn_index) for found in record.results(data)] == [
         ("z", 3),
         ("a", 0),
@@ -137,8 +137,8 @@ def test_a_record_sorts_by_the_data_and_keeps_each_once() -> None:
 
 def test_a_record_keeps_the_first_problem() -> None:
     record = ResultCollector()
-    record.add(TestOutcome(problem="one", status=6))
-    record.add(TestOutcome(problem="two", status=4))
+    record.add(ItemOutcome(problem="one", status=6))
+    record.add(ItemOutcome(problem="two", status=4))
     assert (record.problem, record.problem_status) == ("one", 6)
 
 
