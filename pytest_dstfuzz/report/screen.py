@@ -30,7 +30,7 @@ _MOST_NEW: Final = 2
 #: Error probability of an upper bound for a weakness that the sample did not meet.
 _UNSEEN: Final = 0.05
 #: End of the verdict of a run without a gate.
-_NO_LIMIT: Final = "; no limit is set (--dst-max-failure-rate=RATE)"
+_NO_LIMIT: Final = "; no limit is set (--dst-max-failure-rate=5%)"
 #: Maximum length of an example and of a change, in characters.
 _LONGEST: Final = 100
 
@@ -233,7 +233,7 @@ def _estimate(sections: Sequence[RelationTotals]) -> Iterator[Fact]:
         f"{per_1000(expected.wrong_to_wrong_per_1000)} from wrong to wrong"
     )
     if expected.corrected_per_1000:
-        text += f"; another {per_1000(expected.corrected_per_1000)} are corrected"
+        text += f"; another {per_1000(expected.corrected_per_1000)} from wrong to right"
     yield Fact("", text)
 
 
@@ -291,7 +291,7 @@ def _show_weaknesses(
     if not found:
         return
     page.gap()
-    more = f", the first {_MOST} (-v shows all)" if len(found) > _MOST else ""
+    more = f", the worst {_MOST} (-v shows all)" if len(found) > _MOST else ""
     page.line(f"{weaknesses_text(found)}{more}", "heading")
     for number, one in enumerate(open_first(found)[:_MOST], 1):
         style: Style = "dim" if one.accepted else "bad"
