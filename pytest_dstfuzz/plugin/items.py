@@ -12,13 +12,7 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult, turn_id
 from pytest_dstfuzz.comparisons.registry import as_comparison
-from pytest_dstfuzz.config import (
-    Settings,
-    VariantSettings,
-    build_settings,
-    check_variant,
-    shard_text,
-)
+from pytest_dstfuzz.config import Settings, build_settings, check_variant, shard_text
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -90,10 +84,9 @@ def _search_of(values: Mapping[str, Any], session: Settings) -> dict[str, Any]:
 
     The default search of a profile with a noise model cannot run in another profile.
     """
-    plain = session.replace_options(search=VariantSettings().search)
-    if "validity" not in values or default_search(plain) != session.variant.search:
+    if "validity" not in values or default_search(session) != session.variant.search:
         return {}
-    own = default_search(build_settings({"validity": values["validity"]}, plain))
+    own = default_search(session.replace_options(validity=values["validity"]))
     return {} if own == session.variant.search else {"search": own}
 
 

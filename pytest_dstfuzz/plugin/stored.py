@@ -61,7 +61,7 @@ class StoredRun(ABC):
 
     @property
     def decided(self) -> Mapping[str, Any]:
-        """What decided the results, see `identity_of`; empty if that is not known."""
+        """The values that decided the results, see `identity_of`; empty if they are not known."""
         return {}
 
     @property

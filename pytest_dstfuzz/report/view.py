@@ -210,7 +210,7 @@ class View:
 
     @property
     def cost(self) -> str:
-        """What the run has cost, as on the first screen."""
+        """The cost of the run, as on the first screen."""
         return cost_text(self.sections, self.info)
 
     def repeat(self, turn: TurnResult, variant: VariantResult) -> str:

@@ -43,7 +43,7 @@ class FolderRun(StoredRun):
 
     @property
     def decided(self) -> Mapping[str, Any]:
-        """What decided the results."""
+        """The values that decided the results."""
         return self._manifest.decided
 
     @property

@@ -132,15 +132,15 @@ def default_search(settings: Settings) -> str:
     estimated. The other half come from the search that finds most for its calls: the scorer that
     was trained on a shipped tracker (``examples/curves``) if it is installed, otherwise ``random``.
     """
-    chosen, model = settings.variant, settings.tracker
-    search = chosen.search
-    best = _BEST.get((model.model or "", chosen.validity))
+    validity, model = settings.variant.validity, settings.tracker
+    search = RandomSearch.name
+    best = _BEST.get((model.model or "", validity))
     if best and model.checkpoint is None:
         # The wing that brings it may be a package of its own.
         installed = metadata.entry_points(group=ENTRY_POINT_GROUP, name=best)
         search = best if installed else search
-    profile = PROFILES.get(chosen.validity)
-    return f"noise+{search}" if profile and profile.noise else search
+    profile = PROFILES.get(validity)
+    return f"{SAMPLED}{search}" if profile and profile.noise else search
 
 
 def find_training(name: str) -> TrainingRecord | None:

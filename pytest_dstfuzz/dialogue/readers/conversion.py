@@ -22,25 +22,28 @@ from pytest_dstfuzz.dialogue.readers.source import Oddities
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.json_data import parse_json
 
-#: Role in OpenAI's form -> names of it, in small letters and without "message".
-_ROLES: Final = {
-    name: role
-    for role, names in {
+
+def _by_name(names: Mapping[str, str]) -> dict[str, str]:
+    """Return the key for each of the names in the values."""
+    return {name: key for key, text in names.items() for name in text.split()}
+
+
+#: Names of a role, in small letters and without "message" -> role in OpenAI's form.
+_ROLES: Final = _by_name(
+    {
         "user": "user human request",
         "assistant": "assistant ai gpt model bot chatbot response functioncall toolcall",
         "system": "system developer",
         "tool": "tool function observation toolresponse api",
-    }.items()
-    for name in names.split()
-}
+    }
+)
 #: Keys for the role of a message.
 _SPEAKERS: Final = ("role", "from", "type", "kind")
 #: Keys for the content of a message.
 _CONTENTS: Final = ("content", "value", "text", "parts")
-#: Kind of a part -> its names, in small letters.
-_KINDS: Final = {
-    name: kind
-    for kind, names in {
+#: Names of a part, in small letters -> its kind.
+_KINDS: Final = _by_name(
+    {
         "text": "text inputtext outputtext userprompt refusal retryprompt",
         "system": "systemprompt",
         "thinking": "thinking redactedthinking reasoning reasoningcontent",
@@ -49,9 +52,8 @@ _KINDS: Final = {
             "toolresult toolcallresponse toolcalloutput functioncalloutput customtoolcalloutput "
             "toolreturn builtintoolreturn functionresponse"
         ),
-    }.items()
-    for name in names.split()
-}
+    }
+)
 #: Parts without a type have one of these keys.
 _WRAPPERS: Final = {
     "functionCall": "call",

@@ -57,7 +57,7 @@ def _parsed(file: SourceFile) -> Any:
 
 @dataclass
 class _Project:
-    """What the files of a project say about the words of the bot and about slots."""
+    """The words of the bot and the slots, from the files of a project."""
 
     #: Name of a response -> its first text. ``None`` if it depends on slots.
     responses: dict[str, str | None] = field(default_factory=dict)
@@ -142,7 +142,7 @@ def _without_entities(text: str) -> tuple[str, dict[str, Any]]:
 class _Event(NamedTuple):
     #: ``user``, ``bot``, ``slot`` or ``unknown``: from here on slots are not known.
     kind: str
-    #: What was said, or the name of the slot. ``None`` for words that are not known.
+    #: The words, or the name of the slot. ``None`` for words that are not known.
     text: str | None = None
     #: Values of entities, or of the slot.
     value: Any = None
