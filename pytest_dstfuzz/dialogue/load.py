@@ -444,7 +444,7 @@ def _unknown(source: Path, files: Sequence[SourceFile], readers: Sequence[Reader
 
 
 #: Least likeness of a layout that is named as the nearest.
-_ALIKE: Final = 0.5
+_ALIKE: Final = 0.7
 
 
 def _likeness(found: Collection[str], reader: Reader) -> float:
