@@ -38,11 +38,11 @@ _STATES: Final[dict[str, dict[Part, str]]] = {
         "rule": "keep the domain until the user names another one",
         "training data": "add turns about two domains",
     },
-    "dontcare value changed": {
+    "no preference lost or changed": {
         "rule": "list the phrases that mean any value will do",
         "training data": "add many ways to say that any value will do",
     },
-    "cue misspelt, yes/no wrong": {
+    "slip in key word, yes/no wrong": {
         "rule": "fill a yes/no slot only if the user names it, and match misspelt names",
         "training data": "misspell some names of yes/no slots",
     },
@@ -50,9 +50,9 @@ _STATES: Final[dict[str, dict[Part, str]]] = {
         "rule": "resolve references such as `the same area`",
         "training data": "add turns that refer to a value of another domain",
     },
-    "cue misspelt, value wrong": {
-        "rule": "match misspelt cue words and names of slots",
-        "training data": "misspell some cue words",
+    "slip in key word, value wrong": {
+        "rule": "match misspelt key words, such as the names of slots",
+        "training data": "misspell some key words",
     },
     "number or time changed": {
         "rule": "copy numbers and times from the dialogue",
@@ -76,11 +76,11 @@ _STATES: Final[dict[str, dict[Part, str]]] = {
         "rule": "fill only slots of the domain that the user talks about",
         "training data": "add turns about only one of the domains",
     },
-    "filler misspelt, value lost": {
+    "slip in unrelated word, value lost": {
         "rule": "skip unknown words between known ones",
-        "training data": "misspell some filler words",
+        "training data": "misspell words that no slot depends on",
     },
-    "offer accepted inconsistently": {
+    "offered value lost or added": {
         "rule": "accept an offer only after a clear yes",
         "training data": "label all accepted offers by the same rule",
     },

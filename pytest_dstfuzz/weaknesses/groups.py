@@ -70,8 +70,8 @@ class Key(NamedTuple):
     def id(self) -> str:
         """The name as one shell word; it depends only on the key.
 
-        >>> Key("cue misspelt, value wrong").id, Key("call dropped", "block_card").id
-        ('cue-misspelt-value-wrong', 'call-dropped:block_card')
+        >>> Key("slip in key word, value wrong").id, Key("call dropped", "block_card").id
+        ('slip-in-key-word-value-wrong', 'call-dropped:block_card')
         """
         return ":".join([_slug(self.mechanism), *([quote(self.at, safe="")] if self.at else [])])
 

@@ -460,17 +460,17 @@ MECHANISMS: Final = (
     "two values run together",
     "misspelt value copied",
     "value in wrong domain",
-    "dontcare value changed",
-    "cue misspelt, yes/no wrong",
+    "no preference lost or changed",
+    "slip in key word, yes/no wrong",
     "cross-domain value lost or changed",
-    "cue misspelt, value wrong",
+    "slip in key word, value wrong",
     "number or time changed",
     "departure and destination confused",
     "name changed or made up",
     "value replaced by another",
     "value copied to another slot",
-    "filler misspelt, value lost",
-    "offer accepted inconsistently",
+    "slip in unrelated word, value lost",
+    "offered value lost or added",
     "number or time made up",
     "value made up",
 )
@@ -490,33 +490,33 @@ def _mechanism(one: Traits) -> str:
     if one.runs_on:
         return "two values run together"
     if one.family == "any":
-        return "dontcare value changed"
+        return "no preference lost or changed"
     if one.copied:
         return "misspelt value copied"
     if one.family == "yes-no":
         return (
-            "cue misspelt, yes/no wrong"
+            "slip in key word, yes/no wrong"
             if one.cue or one.other_cue
-            else "offer accepted inconsistently"
+            else "offered value lost or added"
         )
     return "value in wrong domain" if one.crossed else _FAMILIES[one.family](one)
 
 
 def _number(one: Traits) -> str:
     if _is_moved(one):
-        return "cue misspelt, value wrong"
+        return "slip in key word, value wrong"
     if (one.same and one.happened != "put in") or _is_taken_over(one):
         return "cross-domain value lost or changed"
     if one.happened == "replaced":
         return "number or time changed"
     if not (one.user or one.system or one.cue or one.sibling):
         return "number or time made up"
-    return "offer accepted inconsistently" if one.system and not one.here else _place(one)
+    return "offered value lost or added" if one.system and not one.here else _place(one)
 
 
 def _end(one: Traits) -> str:
     if _is_moved(one):
-        return "cue misspelt, value wrong"
+        return "slip in key word, value wrong"
     if _is_taken_over(one) or (one.happened == "lost" and one.system and not one.user):
         return "cross-domain value lost or changed"
     if one.happened == "replaced":
@@ -525,12 +525,12 @@ def _end(one: Traits) -> str:
         return _place(one)
     if not (one.user or one.system):
         return "value made up"
-    return "offer accepted inconsistently" if one.system and not one.here else _place(one)
+    return "offered value lost or added" if one.system and not one.here else _place(one)
 
 
 def _name(one: Traits) -> str:
     if one.happened != "replaced" and one.system:
-        return "offer accepted inconsistently"
+        return "offered value lost or added"
     return _loss(one) if one.happened == "lost" and one.here else "name changed or made up"
 
 
@@ -541,12 +541,12 @@ def _choice(one: Traits) -> str:
     if one.happened == "replaced":
         return "value replaced by another"
     if one.sibling:
-        return "cue misspelt, value wrong"
+        return "slip in key word, value wrong"
     if one.happened == "put in" and one.elsewhere:
         return "value copied to another slot"
     if just_lost or (one.happened == "lost" and one.user and not one.system):
         return _loss(one)
-    return "offer accepted inconsistently" if one.user or one.system else "value made up"
+    return "offered value lost or added" if one.user or one.system else "value made up"
 
 
 #: The rules for each family of slots. Times, numbers and ends of a journey have siblings with the
@@ -577,21 +577,21 @@ def _place(one: Traits) -> str:
     return (
         "value copied to another slot"
         if one.elsewhere and not one.sibling
-        else "cue misspelt, value wrong"
+        else "slip in key word, value wrong"
     )
 
 
 def _loss(one: Traits) -> str:
     """Return the mechanism of a lost value that the user said."""
     if one.cue or one.domain_word:
-        return "cue misspelt, value wrong"
+        return "slip in key word, value wrong"
     if one.sibling:
         return (
             "departure and destination confused"
             if one.family == "end"
-            else "cue misspelt, value wrong"
+            else "slip in key word, value wrong"
         )
-    return "filler misspelt, value lost"
+    return "slip in unrelated word, value lost"
 
 
 _UNKNOWN: Final = "unknown tool called"

@@ -111,7 +111,7 @@ def test_a_build_that_breaks_less_passes(folder: Path) -> None:
     assert len(comparison["gone_violations"]) == 15
     assert comparison["new_violations"] == []
     assert [
-        one["id"].startswith(("cue-misspelt-value-wrong", "filler-misspelt-value-lost"))
+        one["id"].startswith(("slip-in-key-word-value-wrong", "slip-in-unrelated-word-value-lost"))
         for one in comparison["weaknesses"]["fixed"]
     ] == [True, True]
 

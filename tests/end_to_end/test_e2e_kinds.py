@@ -63,7 +63,7 @@ BROKEN = {
     },
 }
 WEAKNESSES = {
-    "state": {"cue-misspelt-value-wrong": 11, "filler-misspelt-value-lost": 4},
+    "state": {"slip-in-key-word-value-wrong": 11, "slip-in-unrelated-word-value-lost": 4},
     "reply": {"fallback-instead-of-answer": 13},
     "tool-calls": {"different-tool-called:cancel_room": 5, "argument-dropped:book_room.balcony": 6},
 }

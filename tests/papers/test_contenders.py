@@ -21,7 +21,7 @@ from pytest_dstfuzz.papers.comparison import (
 )
 from pytest_dstfuzz.papers.formatting import Rate, Resamples
 
-READ = (1, "filler-misspelt-value-lost", "train-day", 0.0, ())
+READ = (1, "slip-in-unrelated-word-value-lost", "train-day", 0.0, ())
 LOST = Violation("turn", (("train-day", None),), False, True, *READ)
 MOVED = Violation("context", (("train-day", "friday"),), True, True, *READ)
 BOTH = Violation("both", (("hotel-area", None), ("train-day", None)), False, False, *READ)

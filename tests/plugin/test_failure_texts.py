@@ -20,7 +20,7 @@ ARGS = ("--dst-model=bots:fragile", "--dst-data=talks.jsonl", "--dst-search=rand
 ARGS += ("--dst-validity=natural", "--dst-variants=2", "--dst-turns=all", "--dst-fail-on=violation")
 ARGS += ("--dst-edits=char-replace", "--junitxml=junit.xml")
 LINE = re.compile(
-    r"filler misspelt, value lost \| \w+ -> \w+ \| hotel-area: north -> none \| -v: in full"
+    r"slip in unrelated word, value lost \| \w+ -> \w+ \| hotel-area: north -> none \| -v: in full"
 )
 
 

@@ -160,8 +160,8 @@ def test_the_list_is_by_weakness(
     assert f"{FILE}: 0 open, {count} accepted" in told
     assert main(["regressions", "--weakness", "cue"]) == 2
     assert "unknown weakness 'cue'" in capsys.readouterr().err
-    assert main(["accept", "cue-misspelt-value-wrong", "--reason", "x"]) == 2
-    assert "'cue-misspelt-value-wrong'" in capsys.readouterr().err
+    assert main(["accept", "slip-in-key-word-value-wrong", "--reason", "x"]) == 2
+    assert "'slip-in-key-word-value-wrong'" in capsys.readouterr().err
 
 
 def test_lines_of_earlier_versions_get_their_weakness(folder: pytest.Pytester) -> None:

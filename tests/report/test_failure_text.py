@@ -100,7 +100,7 @@ def test_a_short_one_has_the_edit_and_the_answers(broken: TurnResult) -> None:
         "  system:    which day?",
         "  user:      i am [-leaving-]{+leaivng+} on friday from ely",
         "  changed:   train-day: friday -> none",
-        "  cause:     the edits of this turn: cue misspelt, value wrong",
+        "  cause:     the edits of this turn: slip in key word, value wrong",
     ]
 
 

@@ -96,9 +96,9 @@ def test_each_weakness_and_violation_has_its_commands(sampled: list[TurnResult])
     lines = html.unescape(markdown_text(views_of(report))).splitlines()
     place = lines.index("### 1 weakness")
     assert place < lines.index("### The plainest violations") < len(lines)
-    accept = "dstfuzz accept cue-misspelt-value-wrong --reason '...'"
+    accept = "dstfuzz accept slip-in-key-word-value-wrong --reason '...'"
     assert lines[place + 2].split("<br>") == [
-        "1. **cue misspelt, value wrong: 2 turns, 2 of 1,000**",
+        "1. **slip in key word, value wrong: 2 turns, 2 of 1,000**",
         "user: i am <del>leaving</del><ins>leaivng</ins> on friday from ely",
         "train-day: friday -> none",
         f"to try: {report['weaknesses'][0]['to_try']}",
@@ -113,7 +113,7 @@ def test_each_weakness_and_violation_has_its_commands(sampled: list[TurnResult])
     )
     many = markdown_text(views_of({**report, "weaknesses": report["weaknesses"] * 12}))
     assert "### 12 weaknesses, the first 10" in many
-    assert many.count("**cue misspelt") == 10
+    assert many.count("**slip in key word") == 10
     del report["weaknesses"]  # as in reports of earlier versions
     assert "weakness" not in markdown_text(views_of(report))
 

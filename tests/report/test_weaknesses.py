@@ -23,7 +23,7 @@ from pytest_dstfuzz.weaknesses.advice import to_try
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
 from tests.report.conftest import EARLIER
 
-LOST = "cue misspelt, value wrong"
+LOST = "slip in key word, value wrong"
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
 
@@ -61,7 +61,7 @@ def kinds(broken: TurnResult) -> list[TurnResult]:
 def test_the_entry_of_a_weakness(results: list[TurnResult]) -> None:
     (entry,) = build_report(results, Settings(), INFO)["weaknesses"]
     assert entry == {
-        "id": "cue-misspelt-value-wrong",
+        "id": "slip-in-key-word-value-wrong",
         "description": LOST,
         "to_try": to_try(LOST, BELIEF_STATES),
         "count": 1,
@@ -92,7 +92,7 @@ def test_the_terminal_begins_with_them(results: list[TurnResult]) -> None:
     ]
     verbose = shown(results, verbosity=1)
     assert "        words: leaving; slots: train-day" in verbose
-    assert "        cue-misspelt-value-wrong" in verbose
+    assert "        slip-in-key-word-value-wrong" in verbose
     assert any(line.startswith("        to try: rule: match") for line in verbose)
 
 

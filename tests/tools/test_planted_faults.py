@@ -78,7 +78,7 @@ def test_the_command_prints_tables(capsys: pytest.CaptureFixture[str]) -> None:
         "| fault: median (seeds)",
     ]
     assert all(any(fault in line for line in lines) for fault in FAULTS.values())
-    assert any("`cue-misspelt-value-wrong` | `train-arriveby`" in line for line in lines)
+    assert any("`slip-in-key-word-value-wrong` | `train-arriveby`" in line for line in lines)
 
 
 def test_a_search_that_there_is_not_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:

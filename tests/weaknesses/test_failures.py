@@ -142,7 +142,7 @@ def test_a_value_that_may_be_any_other_is_in_no_other_slot() -> None:
         ("move", "order of rounds matters"),
         ("again", "same dialogue, different answer"),
         # What is not about rounds goes by what the answer did, as under other relations.
-        (None, "filler misspelt, value lost"),
+        (None, "slip in unrelated word, value lost"),
     ],
 )
 def test_of_rounds_that_moved_the_move_tells(kind: str | None, expected: str) -> None:

@@ -125,8 +125,8 @@ def test_without_a_noise_model_the_turns_broken_rank() -> None:
     )
     found = find_weaknesses([twice, *once])
     assert [one.key.mechanism for one in found] == [
-        "filler misspelt, value lost",
-        "cue misspelt, value wrong",
+        "slip in unrelated word, value lost",
+        "slip in key word, value wrong",
     ]
     assert [(one.turns, one.count) for one in found] == [(2, 2), (1, 3)]
     assert listed(found) == (("turns", found),)
@@ -153,8 +153,8 @@ def test_expected_failures_of_weaknesses_add_up_to_those_of_the_run() -> None:
     assert listed(found) == (("expected failures", found),)
     assert math.fsum(one.expected or 0.0 for one in found) == pytest.approx(figure.per_1000)
     assert [one.key for one in found] == [
-        Key("cue misspelt, value wrong"),
-        Key("filler misspelt, value lost"),
+        Key("slip in key word, value wrong"),
+        Key("slip in unrelated word, value lost"),
     ]
     assert [one.expected for one in found] == pytest.approx([30.0, 20.0])
 
@@ -168,33 +168,33 @@ def broken_by(words: list[Edit], count: int, **options: Any) -> VariantResult:
 
 
 def order_of(*turns: Sequence[VariantResult]) -> list[str]:
-    """Return the first words of the weaknesses of turns that are followed by many sound ones."""
+    """Return the third words of the weaknesses of turns that are followed by many sound ones."""
     noise = replace(NOISE, sampled=True)
     sound = replace(violation(TEXT, [SWAP], {}, weight=0.02), outcome="held", changed_slots=())
     made = [turn(TEXT, {}, *each, dialogue=f"d{number}") for number, each in enumerate(turns)]
     rest = [turn(TEXT, {}, sound, dialogue=f"e{number}") for number in range(40)]
     found = find_weaknesses([replace(one, noise=noise) for one in (*made, *rest)])
     assert all(one.expected is not None for one in found)
-    return [one.description.split()[0] for one in found]
+    return [one.description.split()[2] for one in found]
 
 
 def test_both_the_estimate_and_the_turns_broken_rank() -> None:
     drawn = broken_by(CUE, 0, weight=0.03)
     # All of the estimate, and one turn of two: three quarters of both shares.
-    assert order_of([drawn], [broken_by(FILLER, 1)]) == ["cue", "filler"]
+    assert order_of([drawn], [broken_by(FILLER, 1)]) == ["key", "unrelated"]
     # A third of the estimate, and one turn of five.
     more = [[broken_by(FILLER, 1)] for _ in range(3)]
-    assert order_of([drawn], [broken_by(FILLER, 0, weight=0.06)], *more) == ["filler", "cue"]
-    # The estimate alone would rank the cue first, the turns alone would rank the filler first.
-    assert order_of([drawn], [broken_by(FILLER, 0, weight=0.02)], *more) == ["filler", "cue"]
-    assert order_of([drawn], [broken_by(FILLER, 0, weight=0.001)], more[0]) == ["cue", "filler"]
+    assert order_of([drawn], [broken_by(FILLER, 0, weight=0.06)], *more) == ["unrelated", "key"]
+    # By the estimate alone the key word would be first, by the turns alone the unrelated word.
+    assert order_of([drawn], [broken_by(FILLER, 0, weight=0.02)], *more) == ["unrelated", "key"]
+    assert order_of([drawn], [broken_by(FILLER, 0, weight=0.001)], more[0]) == ["key", "unrelated"]
 
 
 def test_turns_that_earlier_turns_break_do_not_rank() -> None:
     drawn = [broken_by(CUE, 0, weight=0.02), broken_by(FILLER, 1, weight=0.02)]
     carried = [[broken_by(FILLER, 1, cause="context")] for _ in range(3)]
     own = [broken_by(CUE, 0)]
-    assert order_of(drawn, own, *carried) == ["cue", "filler"]
+    assert order_of(drawn, own, *carried) == ["key", "unrelated"]
 
 
 def test_the_example_is_the_plainest() -> None:

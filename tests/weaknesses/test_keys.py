@@ -49,30 +49,30 @@ def reading(
         ),
         (
             {"hotel-parking": (None, "12:15"), "taxi-arriveby": (None, "12:15")},
-            "cue misspelt, value wrong",
+            "slip in key word, value wrong",
         ),
-        ({"taxi-destination": ("dontcare", None)}, "dontcare value changed"),
+        ({"taxi-destination": ("dontcare", None)}, "no preference lost or changed"),
         ({"taxi-destination": (None, "plaese road")}, "misspelt value copied"),
-        ({"taxi-destination": (None, "the station")}, "cue misspelt, value wrong"),
+        ({"taxi-destination": (None, "the station")}, "slip in key word, value wrong"),
         ({"taxi-departure": ("the station", "ely")}, "departure and destination confused"),
         ({"taxi-departure": ("the station", "station road")}, "departure and destination confused"),
         ({"taxi-destination": ("north", None)}, "cross-domain value lost or changed"),
-        ({"taxi-departure": ("the station", None)}, "filler misspelt, value lost"),
+        ({"taxi-departure": ("the station", None)}, "slip in unrelated word, value lost"),
         ({"taxi-destination": ("the station", None)}, "departure and destination confused"),
         ({"train-area": ("north", None)}, "cross-domain value lost or changed"),
         ({"taxi-leaveat": ("12:15", "09:15")}, "number or time changed"),
         ({"hotel-name": ("worth house", "lodge")}, "name changed or made up"),
         ({"hotel-name": (None, "some lodge")}, "name changed or made up"),
         ({"hotel-type": ("motel", "hostel")}, "value replaced by another"),
-        ({"taxi-extras": ('["cot", "station"]', "cot")}, "filler misspelt, value lost"),
+        ({"taxi-extras": ('["cot", "station"]', "cot")}, "slip in unrelated word, value lost"),
         ({"taxi-extras": ('["cot", "ramp"]', '["cot", "tray"]')}, "value replaced by another"),
         ({"train-leaveat": (None, "12:15")}, "value copied to another slot"),
-        (LOST, "filler misspelt, value lost"),
+        (LOST, "slip in unrelated word, value lost"),
         ({"hotel-type": (None, "motel")}, "value made up"),
         ({"taxi-destination": (None, "ely")}, "value made up"),
         ({"hotel-stars": ("4", None)}, "number or time made up"),
         ({"train-leaveat": (None, "09:15")}, "number or time made up"),
-        ({"hotel-parking": ("yes", None)}, "offer accepted inconsistently"),
+        ({"hotel-parking": ("yes", None)}, "offered value lost or added"),
         ({}, OTHER),
     ],
 )
@@ -99,18 +99,18 @@ def test_a_slip_beside_the_point_goes_by_what_the_answer_did(
 def test_the_word_for_a_value_is_damaged(
     change: Changes, typed: tuple[str, str, str], text: str
 ) -> None:
-    assert reading(change, typed, text=text, state={}).key == Key("cue misspelt, value wrong")
+    assert reading(change, typed, text=text, state={}).key == Key("slip in key word, value wrong")
 
 
 @pytest.mark.parametrize(
     ("slot", "edited", "typed", "expected"),
     [
-        ("hotel-parking", "parking", "paking", "cue misspelt, yes/no wrong"),
-        ("hotel-internet", "wifi", "wif", "cue misspelt, yes/no wrong"),
+        ("hotel-parking", "parking", "paking", "slip in key word, yes/no wrong"),
+        ("hotel-internet", "wifi", "wif", "slip in key word, yes/no wrong"),
         # The word for the one makes the other.
-        ("hotel-internet", "parking", "paking", "cue misspelt, yes/no wrong"),
-        ("hotel-internet", "want", "wnat", "offer accepted inconsistently"),
-        ("train-internet", "parking", "paking", "offer accepted inconsistently"),
+        ("hotel-internet", "parking", "paking", "slip in key word, yes/no wrong"),
+        ("hotel-internet", "want", "wnat", "offered value lost or added"),
+        ("train-internet", "parking", "paking", "offered value lost or added"),
     ],
 )
 def test_a_yes_or_no_goes_by_the_words_for_such_slots(
@@ -125,10 +125,13 @@ def test_a_yes_or_no_goes_by_the_words_for_such_slots(
 def test_a_damaged_word_gives_the_number_of_a_sibling() -> None:
     text, typed = "for 4 people and 3 nights", ("char_drop/any", "nights", "nigts")
     state = {"hotel-people": "4", "hotel-stay": "3"}
-    for after, expected in (("3", "cue misspelt, value wrong"), ("7", "number or time changed")):
+    for after, expected in (
+        ("3", "slip in key word, value wrong"),
+        ("7", "number or time changed"),
+    ):
         change: Changes = {"hotel-people": ("4", after), "hotel-stay": ("3", None)}
         assert reading(change, typed, text=text, state=state).key == Key(
-            "cue misspelt, value wrong"
+            "slip in key word, value wrong"
         )
         alone: Changes = {"hotel-stay": ("3", "4" if after == "3" else after)}
         assert reading(alone, typed, text=text, state=state).key == Key(expected)
@@ -137,33 +140,38 @@ def test_a_damaged_word_gives_the_number_of_a_sibling() -> None:
 def test_of_an_end_the_other_one_tells() -> None:
     for state, expected in (
         (STATE, "departure and destination confused"),
-        ({}, "filler misspelt, value lost"),
+        ({}, "slip in unrelated word, value lost"),
     ):
         change: Changes = {"taxi-destination": ("the station", None)}
         assert reading(change, state=state).key == Key(expected)
         found = reading(change, ("char_drop/any", "taxi", "tax"), state={})
-        assert found.key == Key("cue misspelt, value wrong")
+        assert found.key == Key("slip in key word, value wrong")
 
 
 @pytest.mark.parametrize("slot", ["hotel-area", "hotel-type"])
 def test_the_word_for_a_domain_is_one_for_its_values(slot: str) -> None:
     text, typed = "is there a hotel in the north", ("char_drop/any", "hotel", "hotl")
     found = reading({slot: ("north", None)}, typed, text=text, state={})
-    assert found.key == Key("cue misspelt, value wrong")
+    assert found.key == Key("slip in key word, value wrong")
 
 
 @pytest.mark.parametrize(
     ("typed", "text", "earlier", "expected"),
     [
         # It says what is talked about, not what the time is for.
-        (("char_drop/any", "about", "abut"), "how about 12:15", "", "filler misspelt, value lost"),
+        (
+            ("char_drop/any", "about", "abut"),
+            "how about 12:15",
+            "",
+            "slip in unrelated word, value lost",
+        ),
         # The slot is called after it, wherever its value was said.
-        (LEAVING, "leaving early", "for 12:15 please", "cue misspelt, value wrong"),
+        (LEAVING, "leaving early", "for 12:15 please", "slip in key word, value wrong"),
         (
             ("char_drop/any", "after", "aftr"),
             "leaving after that",
             "for 12:15",
-            "filler misspelt, value lost",
+            "slip in unrelated word, value lost",
         ),
     ],
 )
@@ -177,7 +185,7 @@ def test_a_word_for_the_slot_counts_anywhere_and_others_beside_the_value(
 def test_a_damaged_word_loses_a_name_and_makes_no_other_of_it() -> None:
     text, typed = "a hotel called worth house", ("char_drop/any", "called", "caled")
     for after, expected in (
-        (None, "cue misspelt, value wrong"),
+        (None, "slip in key word, value wrong"),
         ("lodge", "name changed or made up"),
     ):
         found = reading({"hotel-name": ("worth house", after)}, typed, text=text, state={})
@@ -187,7 +195,7 @@ def test_a_damaged_word_loses_a_name_and_makes_no_other_of_it() -> None:
 def test_a_value_of_another_domain_is_put_in_whatever_word_is_damaged() -> None:
     change: Changes = {"train-leaveat": (None, "12:15")}
     assert reading(change, LEAVING).key == Key("value copied to another slot")
-    assert reading(change, LEAVING, state={}).key == Key("cue misspelt, value wrong")
+    assert reading(change, LEAVING, state={}).key == Key("slip in key word, value wrong")
 
 
 @pytest.mark.parametrize(
@@ -208,10 +216,10 @@ def test_the_same_points_at_the_slot_that_is_called_so(change: Changes, expected
 @pytest.mark.parametrize(
     ("system", "earlier", "expected"),
     [
-        (("", "How about the lodge in the north?"), (), "offer accepted inconsistently"),
-        (("The lodge is north.", "Shall I book it?"), (), "offer accepted inconsistently"),
-        (("", "Shall I book it?"), ("somewhere in the north",), "offer accepted inconsistently"),
-        (("The lodge is north.", "Yes."), ("one in the north",), "offer accepted inconsistently"),
+        (("", "How about the lodge in the north?"), (), "offered value lost or added"),
+        (("The lodge is north.", "Shall I book it?"), (), "offered value lost or added"),
+        (("", "Shall I book it?"), ("somewhere in the north",), "offered value lost or added"),
+        (("The lodge is north.", "Yes."), ("one in the north",), "offered value lost or added"),
         (("", ""), (), "value made up"),
     ],
 )
@@ -226,7 +234,7 @@ def test_who_said_a_value_tells_mechanisms_apart(
 def test_a_value_said_just_now_is_taken_or_not() -> None:
     change: Changes = {"hotel-area": (None, "north")}
     text = "please, is the north nice"
-    assert reading(change, text=text, state={}).key == Key("offer accepted inconsistently")
+    assert reading(change, text=text, state={}).key == Key("offered value lost or added")
     assert reading(change, text=text, state={"train-area": "north"}).key == Key(
         "value copied to another slot"
     )
@@ -235,29 +243,29 @@ def test_a_value_said_just_now_is_taken_or_not() -> None:
 def test_a_name_that_was_offered_is_taken_or_not_and_no_other_one() -> None:
     offers = ("I have the lodge and the worth house.",)
     for before, after, expected in (
-        (None, "lodge", "offer accepted inconsistently"),
-        ("lodge", None, "offer accepted inconsistently"),
+        (None, "lodge", "offered value lost or added"),
+        ("lodge", None, "offered value lost or added"),
         ("lodge", "worth house", "name changed or made up"),
         ("worth house", "worth", "name changed or made up"),
     ):
         change: Changes = {"hotel-name": (before, after)}
         assert reading(change, text="ok please", system=offers).key == Key(expected)
     taken: Changes = {"hotel-name": ("lodge", None)}
-    assert reading(taken, text="the lodge please").key == Key("filler misspelt, value lost")
+    assert reading(taken, text="the lodge please").key == Key("slip in unrelated word, value lost")
 
 
 def test_an_offer_is_told_before_what_nobody_said() -> None:
     both: Changes = {"hotel-type": ("motel", None), "hotel-area": ("north", None)}
     found = reading(both, text="ok please", state={}, system=("The lodge is north.",))
-    assert (found.key, found.slot) == (Key("offer accepted inconsistently"), "hotel-area")
+    assert (found.key, found.slot) == (Key("offered value lost or added"), "hotel-area")
 
 
 def test_a_bot_of_one_domain_has_no_other_domains() -> None:
     typed = ("char_drop/any", "please", "pleas")
     for change, expected in (
-        ({"size": ("large", None)}, "filler misspelt, value lost"),
-        ({"topping": ("olives", None)}, "filler misspelt, value lost"),
-        ({"size": ("large", None), "topping": (None, "large")}, "cue misspelt, value wrong"),
+        ({"size": ("large", None)}, "slip in unrelated word, value lost"),
+        ({"topping": ("olives", None)}, "slip in unrelated word, value lost"),
+        ({"size": ("large", None), "topping": (None, "large")}, "slip in key word, value wrong"),
         ({"crust": (None, "thin")}, "value made up"),
         ({"size": ("large", "small")}, "value replaced by another"),
         ({"time": ("19:00", "17:00")}, "number or time changed"),
@@ -271,7 +279,7 @@ def test_a_bot_of_one_domain_has_no_other_domains() -> None:
 def test_the_more_telling_change_names_the_violation() -> None:
     both: Changes = {"hotel-parking": ("yes", None), **LOST}
     found = reading(both, LEAVING)
-    assert (found.key, found.slot) == (Key("cue misspelt, value wrong"), "taxi-leaveat")
+    assert (found.key, found.slot) == (Key("slip in key word, value wrong"), "taxi-leaveat")
     assert reading(dict(reversed(both.items())), LEAVING) == found
     assert found.words == ("leaving",)
 
@@ -288,10 +296,10 @@ def test_edits_of_an_earlier_turn_are_read_where_they_stand() -> None:
         cause="context",
     )
     found = read(turn(text, STATE, variant), variant)
-    assert (found.key, found.words) == (Key("cue misspelt, value wrong"), ("leaving",))
+    assert (found.key, found.words) == (Key("slip in key word, value wrong"), ("leaving",))
     # Had they been in this turn, which says no time, it would be another one.
     later = reading(LOST, ("char_drop/any", "thank", "thnk"), text=text, earlier=(TAXI,))
-    assert later.key == Key("filler misspelt, value lost")
+    assert later.key == Key("slip in unrelated word, value lost")
 
 
 def test_a_change_goes_on_as_the_same_weakness_at_later_turns() -> None:
@@ -299,11 +307,11 @@ def test_a_change_goes_on_as_the_same_weakness_at_later_turns() -> None:
     parking, time = found.changed_slots
     for changed in ((parking, time), (parking, replace(time, carried=True))):
         variant = replace(found, changed_slots=changed)
-        assert read(turn(TAXI, STATE), variant).key == Key("cue misspelt, value wrong")
+        assert read(turn(TAXI, STATE), variant).key == Key("slip in key word, value wrong")
 
 
 def test_an_id_is_the_name_as_one_word() -> None:
-    assert Key("filler misspelt, value lost").id == "filler-misspelt-value-lost"
+    assert Key("slip in unrelated word, value lost").id == "slip-in-unrelated-word-value-lost"
     assert Key("call dropped", "book_taxi").id == "call-dropped:book_taxi"
     assert len({Key(name).id for name in ALL}) == len(ALL)
     for name in ALL:

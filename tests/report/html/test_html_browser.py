@@ -85,8 +85,8 @@ def test_violations_of_a_weakness_are_below_it(open_page: Opener, page_text: str
     card.locator("article ins").first.wait_for()
     assert card.locator("details > ol > li").count() == 5
     card.get_by_role("link", name="All 60 in the list").click()
-    assert page.url.endswith("#weakness=cue-misspelt-value-wrong")
-    assert page.input_value("[name=weakness]") == "cue-misspelt-value-wrong"
+    assert page.url.endswith("#weakness=slip-in-key-word-value-wrong")
+    assert page.input_value("[name=weakness]") == "slip-in-key-word-value-wrong"
     assert count(page) == "60 violations, showing 1 to 25"
     assert page.evaluate("document.activeElement.id") == "violations-heading"
 

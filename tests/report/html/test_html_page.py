@@ -197,7 +197,7 @@ def test_new_violations_come_first_and_have_their_commands(sampled: list[TurnRes
     assert "pytest --dst-seed=0 --dst-variant=1 -k 'm-test-10-t1'" in new
     # What a run against a baseline accepts goes into the baseline.
     assert "-k 'm-test-10-t1' --dst-baseline=base.json --dst-update-baseline" in new
-    assert "--dst-remember; dstfuzz accept cue-misspelt-value-wrong --reason '...'" in rest
+    assert "--dst-remember; dstfuzz accept slip-in-key-word-value-wrong --reason '...'" in rest
     data = json.loads(re.findall('id="data">(.*?)</script>', whole, re.DOTALL)[0])
     assert [one.get("note") for one in data["violations"]] == ["new", KNOWN]
     assert data["commands"]["repeat"] == ["pytest --dst-seed=0 --dst-variant=", " -k '", "'"]
@@ -250,16 +250,16 @@ def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
     text = html_text(report)
     for found in (
         '<a href="#weaknesses">1 weakness</a>',
-        "1. cue misspelt, value wrong: 2 turns, 2 of 1,000",
+        "1. slip in key word, value wrong: 2 turns, 2 of 1,000",
         "<bdi>leaving</bdi>",
         "<bdi>leaivng</bdi>",
         report["weaknesses"][0]["to_try"],
         "<summary>2 violations in 2 turns</summary>",
         "<li>m-test-10-t1: 1</li>",
-        "<option>cue-misspelt-value-wrong</option>",
+        "<option>slip-in-key-word-value-wrong</option>",
     ):
         assert found in text
-    assert '"weaknesses":[["cue-misspelt-value-wrong",[0,1]]]' in text
+    assert '"weaknesses":[["slip-in-key-word-value-wrong",[0,1]]]' in text
     (entry,) = report["weaknesses"]
     ranked = [{**entry, "id": f"w{number}", "expected_failures": None} for number in (3, 1, 2)]
     by_turns = html_text({**report, "weaknesses": ranked * 4})
@@ -269,7 +269,7 @@ def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
     ranked[1]["accepted"] = "known"
     known = html_text({**report, "weaknesses": ranked})
     assert re.findall('id="weakness-(w[0-9])"', known) == ["w3", "w2", "w1"]
-    assert "3. cue misspelt, value wrong: 2 turns; accepted: known" in known
+    assert "3. slip in key word, value wrong: 2 turns; accepted: known" in known
 
 
 def test_weaknesses_of_other_reports(results: list[TurnResult]) -> None:
